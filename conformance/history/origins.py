@@ -35,6 +35,9 @@ class Origins(msgspec.Struct):
 
     by_hand: dict[str, ByHand] = {}
     """By uid."""
+    excused: set[str] = set()
+    """Pods, by uid, that the suite itself has deleted or given the hash of another template, or that were deleted while
+    another version was the operator."""
     deleted_by: dict[str, list[str]] | None = None
     """Of the pods that have the condition DisruptionTarget: the users who asked for the deletion. None if that is not
     known, because the cluster is not one of the suite."""

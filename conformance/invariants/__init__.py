@@ -6,7 +6,7 @@ between watches neither excuses nor causes a violation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
@@ -44,14 +44,10 @@ RELEVANT = frozenset(
 
 
 def rules(
-    excused: Collection[str] = (),
-    unrest: Sequence[tuple[float, float]] = (),
-    settle: float = 0,
-    origins: Origins | None = None,
+    unrest: Sequence[tuple[float, float]] = (), settle: float = 0, origins: Origins | None = None
 ) -> list[Invariant]:
-    """Return a new instance of every rule. `excused`: names of pods that the suite itself deleted or outdated;
-    `unrest`: spans in which something happened that has no record; `settle`: seconds that the gang scheduler may take
-    to go on; `origins`: what was written by whom."""
+    """Return a new instance of every rule. `unrest`: spans in which something happened that has no record; `settle`:
+    seconds that the gang scheduler may take to go on; `origins`: what was written by whom."""
     origins = origins or Origins()
     return [
         GateUntilReferenced(),
@@ -62,7 +58,7 @@ def rules(
         ParentsReadyFirst(),
         NoStatusWritesAtRest(unrest),
         BaseBoundFirst(),
-        DeletionHasCause(excused, origins),
+        DeletionHasCause(origins),
         WithinNodeCapacity(),
         GangBeforePods(),
         GateAtCreation(),
@@ -76,21 +72,20 @@ def rules(
         UpdateCounters(),
         NothingOnCordonedNodes(),
         OneGenerationBound(),
-        *coherent.rules(excused, origins),
+        *coherent.rules(origins),
     ]
 
 
 def judge(
     history: History,
     only: Sequence[str] = (),
-    excused: Collection[str] = (),
     settle: float = 0,
     others: Sequence[tuple[int, int | None]] = (),
 ) -> list[RuleResult]:
-    """Return the results of all rules, or of those in `only`, sorted by id. For `excused` and `settle`, see `rules`;
-    `others` are the spans, by numbers of records, in which another operator ran than the judged one. Raises
-    HarnessError if a stream has not reached the present."""
-    chosen = [rule for rule in rules(excused, history.unrest, settle, history.origins) if not only or rule.id in only]
+    """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `others` are the
+    spans, by numbers of records, in which another operator ran than the judged one. Raises HarnessError if a stream has
+    not reached the present."""
+    chosen = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
     ordered = server_order(records)

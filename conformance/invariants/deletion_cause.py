@@ -10,7 +10,7 @@ taints or conditions somebody else can have written is taken for healthy.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, pods
@@ -50,10 +50,9 @@ class DeletionHasCause(Invariant):
     id = "INV-009"
     what = "no pod that serves in a sound gang is deleted without a cause"
 
-    def __init__(self, excused: Collection[str], origins: Origins) -> None:
-        """`excused`: names of pods that the suite deleted or gave the hash of another template."""
+    def __init__(self, origins: Origins) -> None:
         super().__init__()
-        self._excused, self._origins = frozenset(excused), origins
+        self._origins = origins
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         """Pods that are Ready and not being deleted, by gang and clique."""
@@ -185,7 +184,7 @@ class DeletionHasCause(Invariant):
 
     def _cause(self, record: Record, pod: _Pod) -> bool:
         """Return whether the deletion has a cause."""
-        if record.name in self._excused or pod.owner not in self._sizes or pod.owner in self._ending:
+        if record.uid in self._origins.excused or pod.owner not in self._sizes or pod.owner in self._ending:
             return True
         if self._unwanted(pod) or self._template(pod.seat[0], pod.owner) != pod.template:
             return True

@@ -119,13 +119,13 @@ class Roles:
         return [(since, until) for (since, earlier), until in takeovers if earlier]
 
     def went_earlier(self) -> set[str]:
-        """Return the names of the pods that were deleted under an earlier version: some earlier versions consider all
+        """Return the uids of the pods that were deleted under an earlier version: some earlier versions consider all
         pods outdated that the judged one has written its hashes on."""
         went: set[str] = set()
         for since, until in self.earlier:
             for record in self._history.records("pods", since=since, until=until):
                 if record.kind == DELETED or terminating(record.object):
-                    went.add(record.name)
+                    went.add(record.uid)
         return went
 
     # -- webhooks ------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class SceneEnvironment:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
-        self._excused, self._nodes = set[str](), dict[str, int]()
+        self._nodes = dict[str, int]()
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
@@ -223,7 +223,7 @@ class SceneEnvironment:
         """Delete an object. A rejection ends the scene, or blocks the test."""
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         if resource == "pods":
-            self._excused.add(name)
+            self.outdate(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
@@ -232,7 +232,7 @@ class SceneEnvironment:
     def evict(self, pod: str) -> str:
         """Evict a pod, as `kubectl drain` does. Return why it was rejected; empty if it was not."""
         self.made.append((f"evict pods/{pod}", {}))
-        self._excused.add(pod)
+        self.outdate(pod)
         try:
             self._api.evict(self.namespace, pod)
         except ApiError as error:
@@ -242,12 +242,15 @@ class SceneEnvironment:
         return ""
 
     def outdate(self, pod: str) -> None:
-        """Note that the test has given a pod another template's hash: replacing it has a cause."""
-        self._excused.add(pod)
+        """Note that the test deletes a pod, or has given it another template's hash: its end has a cause. A later pod
+        of the same name is another one."""
+        if (found := self.history.log.last("pods", self.namespace, pod)) is not None:
+            self.history.origins.excused.add(found.uid)
 
-    def excused_pods(self) -> frozenset[str]:
-        """Return the names of pods whose deletion the test, or an earlier version of the operator, has caused."""
-        return frozenset(self._excused | self.roles.went_earlier())
+    def complete_origins(self) -> None:
+        """Note what rules have to know of who wrote what, and what only the end of the test tells."""
+        self.history.origins.excused |= self.roles.went_earlier()
+        self.premises.note_writers()
 
     # -- waiting -------------------------------------------------------------------------------------------------
 

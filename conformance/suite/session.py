@@ -335,10 +335,10 @@ class ClusterEnvironment:
         judge = partial(invariants.judge, settle=settle, others=case.roles.earlier)
         for each in (case, case.neighbor):
             if each is not None:
-                each.premises.note_writers()
-        verdicts = judge(case.history, excused=case.excused_pods())
+                each.complete_origins()
+        verdicts = judge(case.history)
         if case.neighbor is not None:
-            beside = judge(case.neighbor.history, excused=case.neighbor.excused_pods())
+            beside = judge(case.neighbor.history)
             verdicts += [verdict for verdict in beside if verdict.holds is False]
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from conformance.history.origins import Origins
 from conformance.invariants.coherent.availability import Availability, ServingUnit
 from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
@@ -18,9 +16,9 @@ from conformance.invariants.coherent.state import State
 from conformance.invariants.coherent.versions import OneVersionInAGang
 
 
-def rules(excused: Collection[str], origins: Origins) -> list[CoherentRule]:
+def rules(origins: Origins) -> list[CoherentRule]:
     """A fresh copy of every rule, over one state."""
-    state = State(excused, origins)
+    state = State(origins)
     return [
         Availability(state),
         ServingUnit(state),

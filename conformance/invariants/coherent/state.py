@@ -74,7 +74,6 @@ class Set:
 class State:
     """Moved on by `apply`, once a record."""
 
-    excuses: Collection[str] = ()
     origins: Origins = field(default_factory=Origins)
     sets: dict[str, Set] = field(default_factory=dict)
     maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
@@ -304,7 +303,7 @@ class State:
             ready=pods.ready(document) and not going,
             bound=pods.bound(document),
             going=going,
-            excused=record.name in self.excuses,
+            excused=record.uid in self.origins.excused,
         )
         if record.kind == DELETED:
             self._by_clique[clique].discard(record.uid)

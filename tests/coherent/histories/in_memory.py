@@ -133,9 +133,9 @@ class _Play:
 
     async def _lose(self, index: int, count: int) -> None:
         for _ in range(count):
-            if found := sorted(pod["metadata"]["name"] for pod in self.world.pods()):
-                lost = found[index % len(found)]
-                self.excused.add(lost)
+            if found := sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.world.pods()):
+                lost, uid = found[index % len(found)]
+                self.excused.add(uid)
                 await self.world.api.delete(("pods", NAMESPACE, lost))
 
     async def _proceed(self, steps: int) -> None:
@@ -183,7 +183,9 @@ class _Play:
         return wrong
 
     def _judged(self) -> list[str]:
-        found = invariants.judge(History(recorded(self.world.api), NAMESPACE), INVARIANTS, self.excused)
+        history = History(recorded(self.world.api), NAMESPACE)
+        history.origins.excused = self.excused
+        found = invariants.judge(history, INVARIANTS)
         return [str(result) for result in found if result.holds is False]
 
 

@@ -25,7 +25,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError
 from conformance.grove import pods, updates
 from conformance.grove.coherent.model import Layout
-from conformance.grove.fields import name, number, terminating, text
+from conformance.grove.fields import name, number, terminating, text, uid
 from conformance.grove.kinds import PODGANGMAPS
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import ADDED
@@ -138,7 +138,6 @@ class _Play:
         self.on, self.history, self.namespace, self.pool = on, history, namespace, pool
         self.versions = self._last = reproduction.first_versions(history)
         self.events = History(on.recorder, namespace)
-        self.excused: set[str] = set()
         self.wrong: list[str] = []
         self.strategy, self._left = COHERENT, False
         """`_left`: whether OnDelete may have left pods of old versions."""
@@ -262,7 +261,7 @@ class _Play:
         return sorted((pod for pod in listed if not terminating(pod)), key=name)
 
     def _lose(self, lost: Sequence[Mapping[str, Any]]) -> None:
-        self.excused |= {name(pod) for pod in lost}
+        self.events.origins.excused |= {uid(pod) for pod in lost}
         self.on.api.delete("pods", self.namespace, [name(pod) for pod in lost])
 
     def _fail_node(self) -> None:
@@ -322,7 +321,7 @@ class _Play:
         return found == cliques or Unmet(f"versions of pods: {found}, wanted: {cliques}")
 
     def _judged(self) -> list[str]:
-        found = invariants.judge(self.events, INVARIANTS, self.excused)
+        found = invariants.judge(self.events, INVARIANTS)
         return [str(result) for result in found if result.holds is False]
 
 
