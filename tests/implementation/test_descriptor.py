@@ -218,6 +218,15 @@ def test_an_expected_failure_stands_once(load) -> None:
     assert line == "mine.yaml:20: expectedFailures[1]: CORE-001 is a duplicate — keep one of them"
 
 
+def test_a_role_may_have_less_than_all_rights(load) -> None:
+    assert load().cluster_roles == {}
+    assert load(GOOD + "clusterRoles: {operator: mine}\n").cluster_roles == {Role.OPERATOR: "mine"}
+    line = refusal(load, GOOD + "clusterRoles: {gang-scheduler: mine}\n")
+    assert line.startswith(
+        'mine.yaml:20: clusterRoles.gang-scheduler: a ClusterRole for the role "gang-scheduler", which'
+    )
+
+
 def test_one_that_runs_already_has_no_processes(load) -> None:
     line = refusal(load, GOOD + "start: running\n")
     assert line.startswith("mine.yaml:13: processes: an implementation that runs already has no processes — ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,12 +11,13 @@ from typing import Any, TypeVar
 import pytest
 
 from conformance.cluster.controlplane import Cluster
-from conformance.errors import HarnessError
-from conformance.implementation import installation, loading, succession
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation import deployment, installation, loading, succession
+from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import ClusterFacts, Driver
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resource import CRDS, Resource
+from kube.resource import CRDS, NODES, PODS, Resource
 
 pytestmark = pytest.mark.cluster
 
@@ -192,6 +194,53 @@ def test_webhooks_are_away_for_a_while_and_come_back_whatever_happens(cluster: C
             make("after")
         assert driver.installer.has_webhooks
     ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
+
+
+READER = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
+"""
+
+
+def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Cluster, ask, tmp_path: Path) -> None:
+    text = OPERATOR.format(name="mine").replace("webhooks", "objects").replace("mine-hooks", "reader")
+    (tmp_path / "mine.yaml").write_text(text + "clusterRoles: {operator: reader}\n")
+    (tmp_path / "reader.yaml").write_text(READER)
+    facts = deployment.facts_of(cluster)
+    Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")).install()
+
+    def asked(path: Path) -> tuple[str, bool]:
+        """Who the API server takes the owner of a kubeconfig for, and whether it may list nodes."""
+
+        async def main() -> tuple[str, bool]:
+            async with Client.from_kubeconfig(path, user_agent="grove-conformance") as client:
+                review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+                answer = await client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
+                await client.list(PODS)
+                try:
+                    await client.list(NODES)
+                except ApiError as error:
+                    assert error.status == 403
+                    return json.loads(answer)["status"]["userInfo"]["username"], False
+                return json.loads(answer)["status"]["userInfo"]["username"], True
+
+        return asyncio.run(main())
+
+    assert facts.of_role is not None
+    assert asked(facts.of_role(Role.OPERATOR)) == ("operator", False)
+    assert asked(facts.of_role(Role.GANG_SCHEDULER)) == ("gang-scheduler", True)
+    assert asked(facts.kubeconfig) == ("grove-conformance", True)
+    assert asked(cluster.kubeconfig) == ("kubernetes-admin", True)
+
+
+def test_a_cluster_role_that_does_not_exist_is_told(cluster: Cluster, tmp_path: Path) -> None:
+    text = OPERATOR.format(name="mine").replace('install: {webhooks: ["${here}/mine-hooks.yaml"]}\n', "")
+    (tmp_path / "mine.yaml").write_text(text + "clusterRoles: {operator: nobody}\n")
+    driver = Driver(loading.load(str(tmp_path / "mine.yaml")), deployment.facts_of(cluster), loading.load("reference"))
+    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: clusterRoles\.operator: there is no ClusterRole nobody"):
+        driver.install()
 
 
 def test_a_manifest_of_another_kind_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Each user of a cluster has a certificate of its own, signed by the authority of the cluster. No cluster."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from conformance.cluster import kubeconfigs, users
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Any:
+    """A cluster with certificates like kwokctl's."""
+    pki = tmp_path / "pki"
+    pki.mkdir()
+    key = rsa.generate_private_key(65537, 2048)
+    now, name = datetime.datetime.now(datetime.UTC), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kwok-ca")])
+    ca = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = ca.public_bytes(Encoding.PEM)
+    (pki / "ca.crt").write_bytes(pem)
+    (pki / "admin.crt").write_bytes(pem)
+    (pki / "ca.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    return SimpleNamespace(
+        name="c", directory=tmp_path, pki=pki, server="https://127.0.0.1:1", kubeconfig=tmp_path / "kubeconfig"
+    )
+
+
+def subject(facts: Any, path: Path) -> dict[str, str]:
+    """Who a kubeconfig is for; its certificate is that of the authority's."""
+    [user] = yaml.safe_load(path.read_text())["users"]
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(user["user"]["client-certificate-data"]))
+    authority = x509.load_pem_x509_certificate((facts.pki / "ca.crt").read_bytes())
+    assert certificate.issuer.public_bytes() == authority.subject.public_bytes()
+    public = authority.public_key()
+    assert isinstance(public, rsa.RSAPublicKey) and certificate.signature_hash_algorithm is not None
+    public.verify(
+        certificate.signature,
+        certificate.tbs_certificate_bytes,
+        PKCS1v15(),
+        certificate.signature_hash_algorithm,
+    )
+    assert path.stat().st_mode & 0o777 == 0o600
+    return {str(entry.oid._name): str(entry.value) for entry in certificate.subject}
+
+
+def test_each_user_has_a_kubeconfig_of_its_own(facts: Any) -> None:
+    kubeconfigs.write(facts)
+    assert subject(facts, facts.kubeconfig) == {
+        "commonName": "kubernetes-admin",
+        "organizationName": "system:masters",
+    }
+    assert subject(facts, kubeconfigs.suite(facts)) == {
+        "commonName": "grove-conformance",
+        "organizationName": "system:masters",
+    }
+    assert subject(facts, kubeconfigs.role(facts, "operator")) == {"commonName": "operator"}
+    before = kubeconfigs.role(facts, "operator").read_bytes()
+    assert kubeconfigs.role(facts, "operator").read_bytes() == before
+
+
+def test_components_are_told_from_all_others() -> None:
+    ours = ("kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:node-controller")
+    others = ("operator", users.SUITE, users.ADMINISTRATOR, "system:serviceaccount:mine:node-controller", "system:x")
+    assert all(map(users.is_component, ours)) and not any(map(users.is_component, others))
