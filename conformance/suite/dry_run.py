@@ -1,8 +1,13 @@
-"""The dry-run client: requests with `dryRun=All` and reads, many at once, and the answers of the API server."""
+"""The dry-run client: requests with `dryRun=All` and reads, many at once, and the answers of the API server.
+
+A webhook sees that a request is a dry run. So whatever is refused as a dry run is asked for again for real: one that
+refuses only dry runs is found out, and at any other, nothing is stored.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +37,11 @@ class Request:
     hopeless: str = ""
     """Why the request is not sent."""
 
+    @property
+    def repeatable(self) -> bool:
+        """Return whether the request can be sent without dryRun as well."""
+        return self.dry_run and not self.hopeless
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -55,7 +65,9 @@ class Reply:
         return self.status in (400, 403, 422)
 
     def __str__(self) -> str:
-        return "accepted" if self.accepted else f"{self.status}: {self.message[:600]}"
+        if self.accepted:
+            return f"accepted, although {self.message[:600]}" if self.message else "accepted"
+        return f"{self.status}: {self.message[:600]}"
 
 
 class DryRun:
@@ -126,8 +138,25 @@ class DryRun:
         return self.all([request])[0]
 
     def all(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies in the order of the requests. A few requests are in flight at the same time."""
-        return [_reply(answer) for answer in self._api.work(lambda client: _all(client, requests))]
+        """Return the replies in the order of the requests. A few requests are in flight at the same time. What is
+        refused is then asked for without dryRun: if that is accepted, this is the reply, and an object that was made is
+        deleted."""
+        replies = self._send(requests)
+        refused = [n for n, reply in enumerate(replies) if requests[n].repeatable and reply.refused]
+        real = [dataclasses.replace(requests[n], dry_run=False) for n in refused]
+        for n, reply in zip(refused, self._send(real), strict=True):
+            if reply.accepted:
+                replies[n] = dataclasses.replace(reply, message=f"a dry run was refused ({replies[n]})")
+        made = [replies[n].object for n in refused if replies[n].accepted and requests[n].method == "POST"]
+        self._send([dataclasses.replace(self._removal(each), dry_run=False) for each in made])
+        return replies
+
+    def _send(self, requests: Sequence[Request]) -> list[Reply]:
+        return [_reply(answer) for answer in self._api.work(lambda client: _all(client, requests))] if requests else []
+
+    def _removal(self, obj: Object) -> Request:
+        resource = self._api.of_object(obj)
+        return Request("DELETE", resource.path(self._place(resource, obj), obj["metadata"]["name"]))
 
     def _place(self, resource: Resource, obj: Object) -> str | None:
         return (obj.get("metadata", {}).get("namespace") or self._namespace) if resource.namespaced else None

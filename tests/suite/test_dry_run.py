@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from conformance.suite.api import NotServed
 from conformance.suite.dry_run import DryRun, _reply
 from kube.client import Answer
@@ -32,6 +34,48 @@ def test_objects_go_to_the_test_namespace_unless_they_have_none():
 
 def test_a_kind_that_is_not_served_is_an_answer():
     assert DryRun(Api(), "ns").create({"kind": "Thing", "metadata": {}}).hopeless == "no things"
+
+
+class Server(Api):
+    """Answers by a function of method and path, and whether the request is a dry run."""
+
+    def __init__(self, answer):
+        self.answer, self.sent = answer, []
+
+    def work(self, action):
+        return asyncio.run(action(self))
+
+    async def exchange(self, method, path, *, params, body, content_type, headers):
+        self.sent.append((method, path, bool(params)))
+        return self.answer(method, bool(params))
+
+
+POD = {"kind": "Pod", "metadata": {"name": "a"}}
+DENIED = Answer(403, b'{"kind":"Status","reason":"Forbidden","code":403,"message":"no"}')
+MADE = Answer(201, b'{"kind":"Pod","metadata":{"name":"a","namespace":"ns"}}')
+
+
+def test_what_is_refused_is_asked_for_again_for_real():
+    server = Server(lambda method, dry: DENIED)
+    assert DryRun(server, "ns").ask(DryRun(server, "ns").create(POD)).refused
+    path = "/api/v1/namespaces/ns/pods"
+    assert server.sent == [("POST", path, True), ("POST", path, False)]
+
+
+def test_a_refusal_of_dry_runs_alone_is_none_and_what_was_made_is_deleted():
+    server = Server(lambda method, dry: DENIED if dry else MADE)
+    dry_run = DryRun(server, "ns")
+    reply = dry_run.ask(dry_run.create(POD))
+    assert reply.accepted and str(reply) == "accepted, although a dry run was refused (403: no)"
+    assert server.sent[-1] == ("DELETE", "/api/v1/namespaces/ns/pods/a", False)
+
+
+def test_nothing_is_sent_for_real_that_a_dry_run_accepts_or_nobody_judged():
+    for answer in (MADE, Answer(500, b"{}")):
+        server = Server(lambda method, dry, answer=answer: answer)
+        dry_run = DryRun(server, "ns")
+        dry_run.all([dry_run.create(POD), dry_run.create({"kind": "Thing", "metadata": {}}), dry_run.get("pods", "a")])
+        assert [dry for method, _, dry in server.sent if method == "POST"] == [True]
 
 
 def test_replies_tell_verdict_errors_and_warnings():

@@ -28,15 +28,17 @@ def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
         wanted = [model.create(pcs, facts) for pcs in made]
         _judge(case, "new sets", made, wanted, case.dry_run.all([case.dry_run.create(pcs) for pcs in made]))
 
-        changed, wanted = [], []
+        changed, wanted, sent, created = [], [], [], []
         for i in range(STORED):
             stored = examples.valid(case.random, facts, name=f"stored-{i}")
-            case.create(stored)
+            created.append(case.create(stored))
+            sent.append(stored)
             for _ in range(CHANGES):
                 pcs = examples.mutated(case.random, stored)
                 pcs["metadata"]["name"] = stored["metadata"]["name"]
                 changed.append(pcs)
                 wanted.append(updates.update(pcs, stored, facts))
+        _judge(case, "stored sets", sent, [()] * STORED, [Reply(201, obj) for obj in created])
         _judge(case, "updates", changed, wanted, case.dry_run.all([case.dry_run.replace_spec(pcs) for pcs in changed]))
 
 
