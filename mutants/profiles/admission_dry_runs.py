@@ -1,0 +1,31 @@
+"""Mutants whose webhooks do what they should only in dry runs, which is what a test of webhooks usually sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.admission.server import Hooks
+
+
+@mutant("refuses-dry-runs-only", "operator", "refuses wrong sets in dry runs alone", "ADM-004", "ADM-037")
+def _refuses_dry_runs_only() -> None:
+    right = Hooks._validate_set
+
+    async def validate(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
+        return await right(hooks, request) if request.get("dryRun") else AdmissionResult()
+
+    replace(Hooks, "_validate_set", validate)
+
+
+@mutant("defaults-dry-runs-only", "operator", "completes sets in dry runs alone", "ADM-037")
+def _defaults_dry_runs_only() -> None:
+    right = Hooks._default
+
+    async def default(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
+        return await right(hooks, request) if request.get("dryRun") else AdmissionResult()
+
+    replace(Hooks, "_default", default)
