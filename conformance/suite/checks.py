@@ -12,6 +12,7 @@ from conformance.evidence.values import brief, plain
 from conformance.history import redaction
 from conformance.history.record import Record
 from conformance.suite import ledger
+from conformance.suite.selection import INVARIANT
 
 Ids = str | Sequence[str]
 
@@ -128,6 +129,13 @@ class Checks:
         self.doubt(True)
         self.blocked = True
         return Blocked(f"{what}: {brief(redaction.value(plain(seen)))}", "implementation", what)
+
+    def spoil(self, what: str, seen: object) -> None:
+        """Record that the implementation has falsified what the test rests on: nothing of it counts as passed. A rule
+        that holds at every moment then does not hold; of anything else nobody knows."""
+        for id in self.declared:
+            if not any(check.id == id and check.outcome == "failed" for check in self.made):
+                self.holds(id, what, False if id.startswith(INVARIANT) else None, seen)
 
     def open(self) -> tuple[str, ...]:
         """Return the declared ids without an outcome so far."""

@@ -36,6 +36,8 @@ class RunningTest:
     """The scene that it judges; empty for a test with an environment of its own."""
     scene_ended_by: str = ""
     """The step at which that scene ended early."""
+    foreign: str = ""
+    """What the implementation has written of what only the suite writes: then the test judges nothing."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
     """Write the failure bundle: the checks that were made, and the tests that reproduce the failure."""
     at_end: Callable[[bool], None] = lambda finished: None

@@ -21,7 +21,7 @@ import pytest
 
 from conformance import disk, invariants, regular
 from conformance.errors import HarnessError
-from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings
+from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings, sole_writer
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
 from conformance.suite.recorded import Recorded
@@ -268,6 +268,8 @@ class Judge:
             first = str(error).partition("\n")[0]
             raise HarnessError(f"a bare assert failed: {first} (use case.expect or run.expect)") from error
         self.running.at_end(True)
+        if self.running.foreign:
+            self.running.checks.spoil(sole_writer.ONLY, self.running.foreign)
         self.running.checks.finish()
         return result
 

@@ -32,6 +32,7 @@ from conformance.suite.premises import Premises
 from conformance.suite.roles import Roles
 from conformance.suite.scene import NotReached, SceneEnded, Step
 from conformance.suite.silence import Silence
+from conformance.suite.sole_writer import SoleWriter
 from conformance.suite.wait_budget import WaitBudget
 from conformance.suite.waits import Waits
 from kube.errors import ApiError
@@ -74,6 +75,7 @@ class SceneEnvironment:
         self.audit = audit
         """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
+        self.sole_writer = SoleWriter(pool)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
         self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
@@ -118,6 +120,7 @@ class SceneEnvironment:
     def fleet(self, wanted: Sequence[Object]) -> list[str]:
         """Add nodes by their manifests, which name their pool (`testbed`); otherwise as `nodes`."""
         names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
+        self.sole_writer.fleet(wanted)
         try:
             self._api.create_all(NODES, wanted)
         except ApiError as error:
@@ -198,15 +201,14 @@ class SceneEnvironment:
         self.made.append(("create", obj))
         what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
         created = self._attempt(what, lambda: self._create(obj))
-        self.history.origins.sent(obj, created)
+        self._note(obj, created)
         return created
 
     def create_all(self, objects: Sequence[Object]) -> None:
         """Create many namespaced objects at once, then write their `status` if they have one."""
         objects = [self._completed(obj) for obj in objects]
         self.made += [("create", obj) for obj in objects]
-        sent = self.history.origins.sent
-        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, sent))
+        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, self._note))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
@@ -216,12 +218,14 @@ class SceneEnvironment:
             f"a patch of {resource}/{name} is accepted",
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
         )
+        self.sole_writer.patched(resource, name, patch, written)
         self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
         return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         """Delete an object. A rejection ends the scene, or blocks the test."""
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        self.sole_writer.deleted(resource, name)
         if resource == "pods":
             self.outdate(name)
         self._attempt(
@@ -364,6 +368,10 @@ class SceneEnvironment:
         except WaitTimeout as error:
             self._blame()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
+
+    def _note(self, obj: Object, created: Object) -> None:
+        self.history.origins.sent(obj, created)
+        self.sole_writer.created(obj, created)
 
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:

@@ -127,7 +127,7 @@ class Scenes:
             self._open = self._play(key, scene, others, decided)
         found = self._open
         assert found is not None
-        running.namespace = found.running.namespace
+        running.namespace, running.foreign = found.running.namespace, found.running.foreign
         if found.problem is not None:
             raise found.problem
         assert found.played is not None

@@ -256,6 +256,8 @@ class ClusterEnvironment:
                 if finished and case.premises.gone():
                     case.require_premises()
                 self._invariants(running, case, finished)
+                spaces = [case.history, case.neighbor.history] if case.neighbor is not None else [case.history]
+                running.foreign = case.sole_writer.foreign(spaces, case.roles.earlier)
 
             running.at_end = judge
             running.keep = partial(self._keep, running, case, offsets)
@@ -275,6 +277,7 @@ class ClusterEnvironment:
         self._recorder.open(name)
         self._namespace(api, name)
         case.neighbor = neighbor = environment(namespace=name, history=History(self._recorder, name))
+        neighbor.sole_writer = case.sole_writer
         neighbor.steps, neighbor.made, neighbor.after_step = case.steps, case.made, lambda: case.after_step()
         return neighbor
 

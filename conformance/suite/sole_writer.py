@@ -1,0 +1,156 @@
+"""What only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes.
+
+Rules and tests believe these objects: how many pods a set asks for, how much a node has. An implementation that changes
+them makes its own work look right, so a test in which it did so judges nothing. What was asked for is known from what
+the suite has sent, and what it was answered; everything else in the history was written by somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from conformance.cluster.nodes import POOL
+from conformance.grove import quantities
+from conformance.grove.admission.defaults import differences
+from conformance.grove.fields import at, items, label, labels, mapping, name, terminating, truth, uid
+from conformance.history.query import History
+from conformance.history.record import DELETED, Record
+
+ONLY = "only the suite writes the PodCliqueSets and the nodes of a test"
+SETS, NODES = "podcliquesets", "nodes"
+_REWRITTEN = frozenset({"podSpec", "terminationDelay"})
+"""Fields that admission may write in another way: as its own types have them, or by a default."""
+
+Object = dict[str, Any]
+R = TypeVar("R")
+
+
+class SoleWriter:
+    """What the suite has written, in the order of its requests."""
+
+    def __init__(self, pool: str) -> None:
+        self._pool = pool
+        self._asked: dict[str, list[Mapping[str, Any]]] = {}
+        """The specs of each set by uid, as the API server has answered."""
+        self._nodes: dict[str, list[Object]] = {}
+        """The manifests of each node by name, as the suite wants it to be."""
+        self._deleted: set[str] = set()
+        self._at: dict[str, int] = {}
+        """Which of these an object last was as, by uid or name: it never becomes an earlier one again."""
+        self._generations: dict[str, object] = {}
+        self._wrong: list[str] = []
+
+    def created(self, obj: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Note an object that the suite has made: what it sent, and what was answered."""
+        if obj.get("kind") == "PodCliqueSet":
+            self._note(obj, answer)
+
+    def patched(self, resource: str, target: str, patch: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Note a merge patch and the answer."""
+        if resource == SETS:
+            self._note(patch, answer)
+        for known in self._nodes.get(target, [])[-1:] if resource == NODES else ():
+            self._nodes[target].append(_merged(known, patch))
+
+    def deleted(self, resource: str, target: str) -> None:
+        """Note a deletion that the suite asks for."""
+        if resource == SETS:
+            self._deleted.add(target)
+
+    def fleet(self, manifests: Sequence[Object]) -> None:
+        """Note nodes that the suite makes."""
+        for node in manifests:
+            self._nodes.setdefault(str(node["metadata"]["name"]), []).append(node)
+
+    def foreign(self, histories: Sequence[History], others: Sequence[tuple[int, int | None]] = ()) -> str:
+        """Return the first thing that somebody else has written, as a sentence; empty for none. `others`: the spans in
+        which an earlier version was the operator."""
+        records = [
+            (record, history.origins.changed_nodes)
+            for history in histories
+            for record in history.records()
+            if not any(since < record.seq and (until is None or record.seq <= until) for since, until in others)
+        ]
+        sets = (found for r, _ in records if r.resource == SETS and (found := self._of_set(r)))
+        fleet = (found for r, changed in records if r.resource == NODES and (found := self._of_node(r, changed)))
+        return next((found for part in (self._wrong, sets, fleet) for found in part), "")
+
+    def _note(self, sent: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        asked = self._asked.setdefault(uid(answer), [])
+        spec = answer.get("spec") or {}
+        asked.append({**asked[-1], **spec} if answer.get("kind") == "Scale" and asked else spec)
+        for path, value in _lost(sent.get("spec"), spec, "spec"):
+            self._wrong.append(f"PodCliqueSet {name(answer)}: {path} was stored as {value!r}")
+
+    def _of_set(self, record: Record) -> str:
+        what = f"PodCliqueSet {record.name}"
+        if record.uid not in self._asked:
+            return f"{what} was made by somebody else ({record})"
+        if record.name not in self._deleted and (record.kind == DELETED or terminating(record.object)):
+            return f"{what} was deleted by somebody else ({record})"
+        spec, generation = record.object.get("spec"), at(record.object, "metadata", "generation")
+        if generation is not None and self._generations.get(record.uid) == generation:
+            return ""
+        self._generations[record.uid] = generation
+        found = self._unlike(record.uid, [differences(asked, spec, "spec") for asked in self._asked[record.uid]])
+        other = "".join(f"{path} to {value!r}" for path, value in list((found or {}).items())[:1])
+        return f"{what}: somebody else has changed {other} ({record})" if other else ""
+
+    def _of_node(self, record: Record, changed: Collection[str]) -> str:
+        wanted = self._nodes.get(record.name)
+        if wanted is None:
+            ours = label(record.object, POOL) == self._pool
+            return f"node {record.name} was made by somebody else ({record})" if ours else ""
+        if record.name not in changed or record.kind == DELETED:
+            return ""
+        other = self._unlike(record.name, [_differing(each, record.object) for each in wanted])
+        return f"node {record.name}: somebody else has changed its {other} ({record})" if other else ""
+
+    def _unlike(self, key: str, differing: Sequence[R]) -> R | None:
+        """Return how an object differs from what the suite wants it to be now; None if it is as it was, or as one of
+        the suite's later writes wants it."""
+        begin = self._at.get(key, 0)
+        for number, found in enumerate(differing[begin:], begin):
+            if not found:
+                self._at[key] = number
+                return None
+        return differing[begin]
+
+
+def _lost(sent: object, stored: object, where: str) -> Iterator[tuple[str, object]]:
+    """Yield the fields that were stored otherwise than they were sent. An empty value may be left out."""
+    if isinstance(sent, Mapping):
+        inside = stored if isinstance(stored, Mapping) else {}
+        for key, value in sent.items():
+            if key not in _REWRITTEN:
+                yield from _lost(value, inside.get(key), f"{where}.{key}")
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        for number, (value, other) in enumerate(zip(sent, stored, strict=True)):
+            yield from _lost(value, other, f"{where}[{number}]")
+    elif sent != stored and (sent or stored):
+        yield where, stored
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch, except that what is removed stays as null."""
+    if not isinstance(patch, Mapping):
+        return patch
+    whole = dict(value) if isinstance(value, Mapping) else {}
+    return whole | {key: _merged(whole.get(key), change) for key, change in patch.items()}
+
+
+def _differing(wanted: Object, node: Mapping[str, Any]) -> str:
+    """Return what of a node is not as the suite wants it."""
+    has = labels(node)
+    if any(has.get(key) != value for key, value in labels(wanted).items()):
+        return "labels"
+    if bool(truth(wanted, "spec", "unschedulable")) != bool(truth(node, "spec", "unschedulable")):
+        return "schedulability"
+    if any(taint not in items(node, "spec", "taints") for taint in items(wanted, "spec", "taints")):
+        return "taints"
+    for part in ("capacity", "allocatable"):
+        asked, found = (quantities.amounts(mapping(each, "status", part)) for each in (wanted, node))
+        if any(found.get(each) != asked.get(each) for each in (*asked, *(each for each in found if "/" in each))):
+            return part
+    return ""
