@@ -36,8 +36,8 @@ class AuditKey(NamedTuple):
 
 class Request(NamedTuple):
     """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
-    since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated)
-    and the user."""
+    since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated),
+    the user, and the resource version that a write led to (empty where the log has no bodies)."""
 
     program: str
     code: int
@@ -47,6 +47,7 @@ class Request(NamedTuple):
     resource: str = ""
     name: str = ""
     user: str = ""
+    version: str = ""
 
 
 class Writer(NamedTuple):
@@ -77,6 +78,14 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
     code: int = 0
 
 
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
+    resourceVersion: str = ""  # noqa: N815
+
+
+class _Answer(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Metadata = _Metadata()
+
+
 class _Event(msgspec.Struct, frozen=True, gc=False):
     stage: str
     verb: str
@@ -85,6 +94,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     objectRef: _Object = _Object()  # noqa: N815
     responseStatus: _Status = _Status()  # noqa: N815
     stageTimestamp: datetime = datetime.fromtimestamp(0, UTC)  # noqa: N815
+    responseObject: _Answer = _Answer()  # noqa: N815
 
     @property
     def key(self) -> AuditKey:
@@ -104,7 +114,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         program, _, _ = self.userAgent.partition("/")
         at = self.stageTimestamp.timestamp()
         about, code, user = self.objectRef, self.responseStatus.code, self.user.username
-        return Request(program, code, self.verb, about.namespace, at, about.path, about.name, user)
+        version = self.responseObject.metadata.resourceVersion
+        return Request(program, code, self.verb, about.namespace, at, about.path, about.name, user, version)
 
 
 _EVENT = msgspec.json.Decoder(_Event)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster import stages
+from conformance.cluster import stages, users
 from conformance.cluster.assets import Assets
 from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
@@ -45,7 +45,10 @@ class ClusterSettings:
 
 def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes without bodies unless they are wanted, and reads of resources if wanted. Leases
-    are noise of the nodes (FC-106)."""
+    are noise of the nodes (FC-106). Who else than the components and the suite writes the status of a pod is logged
+    with the answer: its resource version tells which state of the pod that user has written."""
+    statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
+    ours: dict[str, Any] = {"users": [*users.COMPONENTS, users.SUITE], **statuses}
     other: dict[str, Any] = {"nonResourceURLs": ["*"]} if reads else {"verbs": ["get", "list", "watch"]}
     return {
         "apiVersion": "audit.k8s.io/v1",
@@ -55,6 +58,8 @@ def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "None", **other},
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
+            *([] if bodies else [{"level": "Metadata", **ours}]),
+            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
             {"level": "Metadata"},
         ],
     }

@@ -13,7 +13,7 @@ ADMINISTRATOR = "kubernetes-admin"
 MASTERS = "system:masters"
 """The group of both: what they may do depends on no object that somebody could delete."""
 
-_COMPONENTS = frozenset({"kwok-admin", "system:apiserver"})
+COMPONENTS = ("kwok-admin", "system:apiserver")
 """kwokctl's own user, which nobody but its components has (FC-022), and the API server's."""
 _CONTROLLERS = "system:serviceaccount:kube-system:"
 """Each controller of kube-controller-manager is a user of its own."""
@@ -21,4 +21,4 @@ _CONTROLLERS = "system:serviceaccount:kube-system:"
 
 def is_component(user: str) -> bool:
     """Return whether a user is a component of a cluster of ours."""
-    return user in _COMPONENTS or user.startswith(_CONTROLLERS)
+    return user in COMPONENTS or user.startswith(_CONTROLLERS)

@@ -43,6 +43,9 @@ class Origins(msgspec.Struct):
     known, because the cluster is not one of the suite."""
     changed_nodes: list[str] = []
     """Nodes that somebody else than the suite and the components of the cluster has written to."""
+    statuses: dict[str, str] = {}
+    """Of the states of pods whose status somebody else than the suite and the components of the cluster has written:
+    the user, by resource version."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note an object that the suite has created: what it sent, and what the API server answered."""

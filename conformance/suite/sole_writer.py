@@ -1,8 +1,10 @@
-"""What only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes.
+"""What only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes. And what
+only the kubelet writes: what became of a pod's containers.
 
-Rules and tests believe these objects: how many pods a set asks for, how much a node has. An implementation that changes
-them makes its own work look right, so a test in which it did so judges nothing. What was asked for is known from what
-the suite has sent, and what it was answered; everything else in the history was written by somebody else.
+Rules and tests believe these: how many pods a set asks for, how much a node has, since when a pod is Ready. An
+implementation that changes them makes its own work look right, so a test in which it did so judges nothing. What was
+asked for is known from what the suite has sent, and what it was answered; everything else in the history was written by
+somebody else. Who wrote the status of a pod is known from the audit log.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from typing import Any, TypeVar
 from conformance.cluster.nodes import POOL
 from conformance.grove import quantities
 from conformance.grove.admission.defaults import differences
-from conformance.grove.fields import at, items, label, labels, mapping, name, terminating, truth, uid
+from conformance.grove.fields import at, condition_is, items, label, labels, mapping, name, terminating, truth, uid
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
 
-ONLY = "only the suite writes the PodCliqueSets and the nodes of a test"
+ONLY = "only the suite writes the PodCliqueSets and the nodes of a test, and only the kubelet how its pods fare"
+KUBELETS = ("phase", "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "podIP", "startTime")
+CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers")
+"""The conditions and other parts of a pod's status that only a kubelet knows."""
 SETS, NODES = "podcliquesets", "nodes"
 _REWRITTEN = frozenset({"podSpec", "terminationDelay"})
 """Fields that admission may write in another way: as its own types have them, or by a default."""
@@ -74,7 +79,8 @@ class SoleWriter:
         ]
         sets = (found for r, _ in records if r.resource == SETS and (found := self._of_set(r)))
         fleet = (found for r, changed in records if r.resource == NODES and (found := self._of_node(r, changed)))
-        return next((found for part in (self._wrong, sets, fleet) for found in part), "")
+        forged = (found for history in histories for found in _forged(history))
+        return next((found for part in (self._wrong, sets, fleet, forged) for found in part), "")
 
     def _note(self, sent: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         asked = self._asked.setdefault(uid(answer), [])
@@ -116,6 +122,20 @@ class SoleWriter:
                 self._at[key] = number
                 return None
         return differing[begin]
+
+
+def _forged(history: History) -> Iterator[str]:
+    """Yield what of the statuses of pods was written by somebody who is no kubelet."""
+    before: dict[str, dict[str, object]] = {}
+    for record in history.records("pods") if history.origins.statuses else ():
+        now: dict[str, object] = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
+        now |= {part: at(record.object, "status", part) for part in KUBELETS}
+        known = before.get(record.uid, {"phase": "Pending"})
+        before[record.uid] = now
+        user = history.origins.statuses.get(record.version)
+        changed = [part for part in now if (now[part] or known.get(part)) and now[part] != known.get(part)]
+        if user and changed:
+            yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
 
 
 def _lost(sent: object, stored: object, where: str) -> Iterator[tuple[str, object]]:

@@ -26,21 +26,24 @@ WITHIN = 2.0
 
 
 def note(history: History, audit: AuditLog, since: int) -> None:
-    """Note in a history who deleted the pods that have the condition DisruptionTarget, and which nodes others than the
-    suite and the components have changed. `since`: the mark of its beginning."""
+    """Note in a history who deleted the pods that have the condition DisruptionTarget, and which nodes and statuses of
+    pods others than the suite and the components have written. `since`: the mark of its beginning."""
     pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
 
     def look() -> bool:
         deleted_by: dict[str, set[str]] = {}
-        nodes = set[str]()
+        nodes, statuses = set[str](), dict[str, str]()
         for request in audit.accepted(since):
             evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
             if evicts and request.namespace == history.namespace and request.name in pods:
                 deleted_by.setdefault(request.name, set()).add(request.user)
             if request.resource in ("nodes", "nodes/status") and request.verb in CHANGES and _foreign(request.user):
                 nodes.add(request.name)
+            if request.resource == "pods/status" and request.namespace == history.namespace and _foreign(request.user):
+                statuses[request.version] = request.user
         history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
         history.origins.changed_nodes = sorted(nodes)
+        history.origins.statuses = statuses
         return pods <= deleted_by.keys()
 
     Retrying(

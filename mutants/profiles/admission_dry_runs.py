@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,11 +22,15 @@ def _refuses_dry_runs_only() -> None:
     replace(Hooks, "_validate_set", validate)
 
 
-@mutant("defaults-dry-runs-only", "operator", "completes sets in dry runs alone", "ADM-037")
-def _defaults_dry_runs_only() -> None:
+@mutant("other-defaults-in-dry-runs", "operator", "defaults the termination delay right in dry runs alone", "ADM-037")
+def _other_defaults_in_dry_runs() -> None:
     right = Hooks._default
 
     async def default(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
-        return await right(hooks, request) if request.get("dryRun") else AdmissionResult()
+        found = await right(hooks, request)
+        if request.get("dryRun"):
+            return found
+        short = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in found.patch]
+        return dataclasses.replace(found, patch=short)
 
     replace(Hooks, "_default", default)

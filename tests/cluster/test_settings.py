@@ -67,7 +67,13 @@ def test_the_files_that_are_named_are_the_files_that_are_written(audit: bool, sc
 def test_only_writes_are_audited_and_no_leases() -> None:
     policy = audit_policy()
     assert policy["omitStages"] == ["RequestReceived"]
-    assert [rule["level"] for rule in policy["rules"]] == ["None", "None", "Metadata"]
+    assert [rule["level"] for rule in policy["rules"] if "resources" not in rule] == ["None", "Metadata"]
+
+
+def test_the_answer_to_who_writes_a_status_in_the_place_of_the_kubelet_is_audited() -> None:
+    rules = [rule for rule in audit_policy()["rules"] if "pods/status" in str(rule)]
+    assert [rule["level"] for rule in rules] == ["Metadata", "RequestResponse"]
+    assert {"kwok-admin", "grove-conformance"} <= set(rules[0]["users"]) and "users" not in rules[1]
 
 
 def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:

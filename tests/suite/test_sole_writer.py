@@ -114,6 +114,17 @@ def test_a_node_that_somebody_else_adds_to_the_pool(story: Story, sole: SoleWrit
     assert "node mine was made by somebody else" in foreign(story, sole)
 
 
+def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWriter) -> None:
+    waits = {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}}
+    ready = {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}}
+    versions = [story.tell("pods", "a", told).version for told in ({"status": {"phase": "Pending"}}, waits, ready)]
+    assert foreign(story, sole) == ""
+    story.history.origins.statuses = {versions[1]: "gang-scheduler"}
+    assert foreign(story, sole) == ""
+    story.history.origins.statuses = {versions[2]: "operator"}
+    assert "Ready of pod a was written by the user operator" in foreign(story, sole)
+
+
 def test_a_test_whose_premises_are_falsified_passes_nothing() -> None:
     told: list[ledger.Check] = []
     checks = Checks("test", ["AA-001", "AA-002", "INV-010"], told.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,13 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
     story.pod("a3", **own(node="n1", ready=True, terminating=True))
     writers.note(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
     assert verdict(story.history) is not False if holds else verdict(story.history) is False
+
+
+def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp_path: Path) -> None:
+    def status(writer: tuple[str, str], version: str) -> str:
+        answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": version}}
+        event = json.loads(line(writer, "patch", "pods/status", "a3", SPACE)) | {"responseObject": answer}
+        return json.dumps(event) + "\n"
+
+    writers.note(story.history, log(tmp_path, status(REAPER, "200"), status(KWOK, "201")), 0)
+    assert story.history.origins.statuses == {"200": "operator"}
