@@ -77,7 +77,6 @@ def test_a_saved_history_and_a_frozen_one_know_it_too(story: Story, tmp_path: Pa
 
 
 def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story):
-    origins = story.history.origins
     story.pod("w0", **A)
     by_hand(story, "w0")
     story.pod("old", **A, node="n1")
