@@ -5,14 +5,15 @@ The module of a command is imported when the command is called: most commands do
 
 from __future__ import annotations
 
+import errno
+import io
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module, metadata
-from io import TextIOWrapper
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
@@ -95,12 +96,50 @@ _TYPER_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Entry point of the program. SIGTERM is like Ctrl-C, so that what a command has started is taken down."""
+    """Entry point of the program. SIGTERM and the end of the terminal are like Ctrl-C, so that what a command has
+    started is taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal may not know all characters, as one of latin-1
-    sys.exit(run(lambda: app(standalone_mode=False)))
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
+    sys.exit(run_whatever_is_read(lambda: app(standalone_mode=False)))
+
+
+class _Output(io.FileIO):
+    """An open descriptor. What cannot be written to it, because the reader or the terminal is gone or a disk is full,
+    is dropped; `problem` says why."""
+
+    problem: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or drop them."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.problem = self.problem or error
+            return len(data)
+
+
+def run_whatever_is_read(command: Callable[[], object]) -> int:
+    """As `run`, whether or not what is printed can be written. A command does not end early because nobody reads, and
+    has an exit code of its own then, unless its own one says that something is wrong."""
+    outputs: list[_Output] = []
+
+    def tolerant(stream: TextIO) -> TextIO:
+        stream.flush()
+        output = _Output(stream.fileno(), "w", closefd=False)
+        outputs.append(output)
+        how: dict[str, Any] = {"encoding": stream.encoding, "errors": "backslashreplace", "line_buffering": True}
+        return io.TextIOWrapper(io.BufferedWriter(output), **how)
+
+    sys.stdout = sys.stdout and tolerant(sys.stdout)
+    sys.stderr = sys.stderr and tolerant(sys.stderr)
+    code = run(command)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    problems = [output.problem for output in outputs if output.problem is not None]
+    if told := next((problem for problem in problems if problem.errno != errno.EPIPE), None):
+        print(f"grove-conformance: not everything could be printed: {told.strerror}", file=sys.stderr, flush=True)
+    return Exit.OUTPUT if problems and code == Exit.CONFORMANT else code
 
 
 def run(command: Callable[[], object]) -> int:

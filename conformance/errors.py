@@ -9,7 +9,8 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's."""
+    """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's. OUTPUT stands for CONFORMANT if what was printed
+    could not be written: the verdict is in the report."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -19,6 +20,7 @@ class Exit(IntEnum):
     NOTHING_RAN = 5
     PARTIAL = 6
     STALE_EXPECTATION = 7
+    OUTPUT = 8
 
 
 class UsageError(Exception):

@@ -267,7 +267,8 @@ def _written_to(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stoppable(err: Console) -> Iterator[None]:
-    """Let SIGINT and SIGTERM stop the run once. While it cleans up, further ones only get an answer."""
+    """Let SIGINT, SIGTERM and, unless that is ignored, the end of the terminal stop the run once. While it cleans up,
+    further ones only get an answer."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -281,7 +282,9 @@ def _stoppable(err: Console) -> Iterator[None]:
         stopping = True
         raise KeyboardInterrupt
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield

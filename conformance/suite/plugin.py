@@ -124,6 +124,8 @@ class Judge:
         self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _interrupt)
+            if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+                signal.signal(signal.SIGHUP, _interrupt)
 
     @property
     def running(self) -> RunningTest:
@@ -337,7 +339,7 @@ class Judge:
         assert self._environment is not None
         # Nothing may interrupt the cleanup: whoever cannot wait has SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
         environment, self._environment = self._environment, None
         try:

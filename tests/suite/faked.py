@@ -223,9 +223,9 @@ def main(text: str) -> int:
 
 def exit_code(given: str) -> NoReturn:
     """Run it, and end this process with the exit code."""
-    from conformance.cli import run
+    from conformance.cli import run_whatever_is_read
 
-    sys.exit(run(lambda: main(given)))
+    sys.exit(run_whatever_is_read(lambda: main(given)))
 
 
 if __name__ == "__main__":

@@ -285,7 +285,7 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
     assert '"outcome":"passed"' in (ran.folder / "ledger" / "run.jsonl").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
     faked: Faked, number: signal.Signals, workers: int
@@ -310,6 +310,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whatever the shell of these tests ignores
     )
     deadline = time.monotonic() + 30
     while not mark.exists() and time.monotonic() < deadline and process.poll() is None:
@@ -324,6 +325,24 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
     closed = sorted(path.name for path in ran.folder.glob("closed-*"))
     assert closed == (["closed-gw0", "closed-gw1"] if workers else ["closed-main"])
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize(("tests", "code", "result"), [(PASSING, 8, "conformant"), (FAILING, 1, "not-conformant")])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_whose_output_nobody_reads_ends_with_its_report(
+    faked: Faked, tests: str, code: int, result: str, workers: int
+) -> None:
+    """As with `… 2>&1 | head -1`, and after the end of a terminal where that signal is ignored."""
+    faked.write(tests)
+    read, write = os.pipe()
+    os.close(read)
+    how = {"env": faked.environment(), "stdout": write, "stderr": write}
+    code_of = subprocess.run(faked.command(workers=workers), **how, timeout=120).returncode  # type: ignore[call-overload]
+    os.close(write)
+    ran = Ran(code_of, "", "", faked.folder / "run")
+    assert ran.exit == code
+    assert (ran.report["verdict"]["result"], ran.report["verdict"]["complete"]) == (result, True)
+    assert (ran.folder / "report.txt").exists()
 
 
 def test_hostile_values_cannot_command_the_terminal(faked: Faked) -> None:

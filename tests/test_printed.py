@@ -1,0 +1,43 @@
+"""What a command prints may not be read, or not be written: it ends with a code of its own, and without a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.errors import Exit
+
+LIST = [sys.executable, "-m", "conformance", "list", "--profile", "gang"]
+
+
+def unread() -> int:
+    """The writing end of a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    return write
+
+
+def test_what_nobody_reads_is_dropped_without_a_word() -> None:
+    done = subprocess.run(LIST, stdout=unread(), stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (Exit.OUTPUT, "")
+
+
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == Exit.OUTPUT
+    assert done.stderr == "grove-conformance: not everything could be printed: No space left on device\n"
+
+
+def test_a_mistake_that_cannot_be_printed_is_still_a_mistake_of_the_user() -> None:
+    done = subprocess.run([*LIST[:-1], "gangs"], stdout=unread(), stderr=unread())
+    assert done.returncode == Exit.USAGE
+
+
+def test_characters_that_a_terminal_does_not_have_are_escaped() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run([*LIST[:-3], "explain", "ZZ\u2026"], env=environment, capture_output=True)
+    assert done.returncode == Exit.USAGE
+    assert rb"ZZ\u2026" in done.stderr and b"Traceback" not in done.stderr
