@@ -85,7 +85,7 @@ def descriptor(attack: Attack, folder: Path) -> Path:
 
 
 def run(attack: Attack, folder: Path) -> Attacked:
-    """Run the suite on an attack. Raises TimeoutExpired if it takes too long."""
+    """Run the suite on an attack. Raises TimeoutError if it takes too long."""
     command = [sys.executable, "-m", "conformance", "run", "--implementation", str(descriptor(attack, folder))]
     command += [f"--set={name}={value}" for name, value in attack.set.items()]
     command += [*attack.select, f"--workers={attack.workers}", f"--report-dir={folder / 'reports'}"]
@@ -99,7 +99,8 @@ def run(attack: Attack, folder: Path) -> Attacked:
             if time.monotonic() - begin > attack.seconds:
                 process.terminate()
                 process.wait(90)
-                raise subprocess.TimeoutExpired(command, attack.seconds, output.read_bytes())
+                said = output.read_text("utf-8", "replace")
+                raise TimeoutError(f"{attack.name} takes more than {attack.seconds} s:\n{said}")
             time.sleep(LOOK_EVERY)
     terminal = output.read_text("utf-8", "replace")
     return Attacked(process.returncode, terminal, folder, time.monotonic() - begin, memory)
