@@ -125,20 +125,25 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
     outputs: list[_Output] = []
 
     def tolerant(stream: TextIO) -> TextIO:
-        stream.flush()
-        output = _Output(stream.fileno(), "w", closefd=False)
+        try:
+            output = _Output(stream.fileno(), "w", closefd=False)
+        except (OSError, ValueError):  # closed, or no descriptor
+            return stream
         outputs.append(output)
         how: dict[str, Any] = {"encoding": stream.encoding, "errors": "backslashreplace", "line_buffering": True}
         return io.TextIOWrapper(io.BufferedWriter(output), **how)
 
-    sys.stdout = sys.stdout and tolerant(sys.stdout)
-    sys.stderr = sys.stderr and tolerant(sys.stderr)
-    code = run(command)
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
-    problems = [output.problem for output in outputs if output.problem is not None]
-    if told := next((problem for problem in problems if problem.errno != errno.EPIPE), None):
-        print(f"grove-conformance: not everything could be printed: {told.strerror}", file=sys.stderr, flush=True)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (stream and tolerant(stream) for stream in before)
+    try:
+        code = run(command)
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        problems = [output.problem for output in outputs if output.problem is not None]
+        if told := next((problem for problem in problems if problem.errno != errno.EPIPE), None):
+            print(f"grove-conformance: not everything could be printed: {told.strerror}", file=sys.stderr, flush=True)
+    finally:
+        sys.stdout, sys.stderr = before
     return Exit.OUTPUT if problems and code == Exit.CONFORMANT else code
 
 

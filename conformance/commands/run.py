@@ -25,7 +25,7 @@ from conformance.cluster.assets import programs, resolve_all
 from conformance.cluster.state import State
 from conformance.documents import suggestion
 from conformance.errors import UsageError
-from conformance.implementation import parameters
+from conformance.implementation import installer, parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
 from conformance.suite import existing, ledger, requirement, session
@@ -126,6 +126,8 @@ def run(
         kubeconfig=where,
     )
     judged, supplied = session.load_implementation(settings)
+    for each in filter(None, (judged, judged.predecessor, supplied)):
+        installer.check(each)
     _expectations(judged, registry)
     _features(judged, registry)
     roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))

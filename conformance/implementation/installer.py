@@ -24,6 +24,34 @@ USER_AGENT = "grove-conformance/implementation"
 CRD = ("CustomResourceDefinition",)
 
 
+def check(source: Descriptor) -> None:
+    """Raise UsageError for a file of `install` that cannot be read, or that holds what does not belong there. What only
+    a cluster knows, such as ports, does not matter for that."""
+
+    def read(path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
+        text = placeholders.expand(_checked(source, path), lambda name: source.static(name) or "x")
+        return installation.read_manifests(path, text, kinds)
+
+    for path in source.manifests("crds"):
+        installation.read_manifests(path, installation.text(path), CRD)
+    for path in source.manifests("webhooks"):
+        for configuration in read(path, tuple(installation.WEBHOOKS)):
+            installation.check_webhook(path, configuration)
+    for path in source.manifests("objects"):
+        for manifest in read(path):
+            objects.check(path, manifest)
+
+
+def _checked(source: Descriptor, path: Path) -> str:
+    """Return the text of a file whose placeholders are known. Raises UsageError."""
+    text = installation.text(path)
+    try:
+        placeholders.check(text, parameters=source.settings, process=False)
+    except placeholders.UnknownPlaceholder as error:
+        raise UsageError(str(error), where=shown(path), hint=error.hint) from error
+    return text
+
+
 class Installer:
     """The objects of an implementation in the API server. They come from `judged` and, if it plays no operator, from
     `supplied`."""
@@ -111,11 +139,7 @@ class Installer:
     def _text(self, source: Descriptor, path: Path) -> str:
         """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator, or, if the
         source plays none, of its gang scheduler."""
-        text = installation.text(path)
-        try:
-            placeholders.check(text, parameters=source.settings, process=False)
-        except placeholders.UnknownPlaceholder as error:
-            raise UsageError(str(error), where=shown(path), hint=error.hint) from error
+        text = _checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
         player = self._routed_to if role is Role.OPERATOR else role
         return self._values.fill(Place(player, player, role), source, text)

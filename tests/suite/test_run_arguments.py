@@ -72,6 +72,42 @@ def test_a_wrong_argument_gets_one_line(
         assert word in message
 
 
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+ELSEWHERE = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: a}
+webhooks: [{name: a.example, clientConfig: {url: "https://elsewhere:${port.webhook}/", caBundle: "${ca}"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "words"),
+    [
+        ("crds", POD, "file.yaml: holds an object of kind 'Pod' — only CustomResourceDefinition"),
+        ("crds", "a: [", "file.yaml:2: is not YAML"),
+        ("webhooks", POD, "file.yaml: holds an object of kind 'Pod' — only MutatingWebhookConfiguration"),
+        ("webhooks", ELSEWHERE, "file.yaml: the webhook a.example of a is not on loopback"),
+        ("webhooks", "x: ${prt.webhook}", "file.yaml: unknown placeholder"),
+        ("objects", ELSEWHERE, "file.yaml: the ValidatingWebhookConfiguration a is not for install.objects"),
+    ],
+)
+def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    part: str,
+    text: str,
+    words: str,
+) -> None:
+    """It is found before a cluster is started, and is no failure of the implementation."""
+    (tmp_path / "file.yaml").write_text(text)
+    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Implementation\nname: mine\nversion: '0'\n"
+    rest = f"roles: [operator]\nschedulerName: s\nstart: running\ninstall: {{{part}: ['${{here}}/file.yaml']}}\n"
+    (tmp_path / "mine.yaml").write_text(head + rest)
+    assert words in refused(monkeypatch, capsys, "run", "--implementation", str(tmp_path / "mine.yaml"))
+
+
 def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
     settings = RunSettings(run="r1", directory="", implementation="mine.yaml", earlier="old one.yaml", seed=7)
     command = commands._reproduce(settings, ["binary=a b"], ["hashes=canonical"])
