@@ -88,7 +88,7 @@ webhooks: [{name: a.example, clientConfig: {url: "https://elsewhere:${port.webho
         ("crds", "a: [", "file.yaml:2: is not YAML"),
         ("webhooks", POD, "file.yaml: holds an object of kind 'Pod' — only MutatingWebhookConfiguration"),
         ("webhooks", ELSEWHERE, "file.yaml: the webhook a.example of a is not on loopback"),
-        ("webhooks", "x: ${prt.webhook}", "file.yaml: unknown placeholder"),
+        ("webhooks", "x: ${prt.webhook}", "file.yaml: ${prt.webhook} is not kn"),
         ("objects", ELSEWHERE, "file.yaml: the ValidatingWebhookConfiguration a is not for install.objects"),
     ],
 )
