@@ -63,13 +63,13 @@ class Installer:
         """The operator whose webhooks are in effect instead of those of `_operator`."""
         self._routed_to: str = Role.OPERATOR
         """The operator, by the name of its ports, to which the webhooks point."""
-        self._installed: set[tuple[str, str]] = set()
+        self.installed: set[tuple[str, str]] = set()
         """Kinds and names of the installed webhook configurations."""
 
     @property
     def has_webhooks(self) -> bool:
         """Return whether webhook configurations of this implementation are installed."""
-        return bool(self._installed)
+        return bool(self.installed)
 
     def install(self) -> None:
         """Install CRDs, further objects and webhook configurations, and return when they are in effect.
@@ -161,15 +161,15 @@ class Installer:
     ) -> None:
         """Install these objects and remove every other webhook configuration that was installed before."""
         wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or others or players or self._installed:
+        if crds or webhooks or others or players or self.installed:
             try:
-                asyncio.run(self._write(crds, webhooks, others, players, self._installed - wanted))
+                asyncio.run(self._write(crds, webhooks, others, players, self.installed - wanted))
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
                     hint="see the log of kube-apiserver",
                 ) from error
-        self._installed = wanted
+        self.installed = wanted
 
     async def _write(
         self,

@@ -5,7 +5,8 @@ have the same cause if
 
 - they rest on the same defect of the specification, and of the judged requirements that do, more failed than passed,
 - in one history, they first went wrong at the same record, or failed for the same check with the same values,
-- a process of the implementation ended in the same way, or the implementation has done nothing at all.
+- a process of the implementation ended in the same way, or the implementation has done nothing at all,
+- the same webhook configurations, which had been installed, were removed by then.
 
 Requirements that were not judged because such a failure ended their test are held up by its cause.
 """
@@ -61,7 +62,7 @@ class Cause:
     def title(self) -> str:
         """Return what is wrong, as one line."""
         lead = self.failed[0]
-        gone = next((line for failure in lead.failures if (line := stopped(failure.seen))), "")
+        gone = next((line for failure in lead.failures if (line := failure.removed or stopped(failure.seen))), "")
         return gone or lead.requirement.violation or lead.requirement.text
 
     @property
@@ -176,7 +177,7 @@ def _events(failure: Failure) -> list[Hashable]:
     found: list[Hashable] = [(failure.history, values)]
     if failure.deviation is not None:
         found.append((failure.history, failure.deviation))
-    if gone := _gone(failure):
+    if gone := failure.removed or _gone(failure):
         found.append(gone)
     return found
 

@@ -108,6 +108,8 @@ class Failure:
     scene: str = ""
     """The scene of its test."""
     deviation: Deviation | None = None
+    removed: str = ""
+    """What was installed and had been removed by then."""
 
     @property
     def history(self) -> str:
@@ -292,7 +294,10 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     bundle = end.bundle if end is not None else ""
     scene = end.scene if end is not None else ""
     failed = _failed(checks)
-    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene, c.deviation) for c in failed)
+    removed = end.removed if end is not None else ""
+    failures = tuple(
+        Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene, c.deviation, removed) for c in failed
+    )
     base = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
     if failures:
         return replace(base, outcome=Outcome.FAILED)

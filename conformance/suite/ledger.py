@@ -142,6 +142,8 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     namespace: str = ""
     scene: str = ""
     """The scene that it judges. `ended_by` of a blocked test is then the step at which the scene ended."""
+    removed: str = ""
+    """What was installed and was removed by the time at which a check failed: the cause of whatever fails."""
 
 
 class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):

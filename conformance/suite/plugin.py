@@ -313,6 +313,7 @@ class Judge:
                 bundle=bundle,
                 namespace=running.namespace,
                 scene=running.scene,
+                removed=running.removed,
             )
         )
 

@@ -152,7 +152,7 @@ class Scenes:
         found.failed += running.checks.made
         found.tests.append(running.test)
         found.running.keep(found.failed, found.tests)
-        running.bundle = found.running.bundle
+        running.bundle, running.removed = found.running.bundle, found.running.removed
         return len(found.tests) == 1
 
     def close(self, following: str = "") -> None:

@@ -37,6 +37,7 @@ from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.ledger import Check, HarnessFault, Ledger, Phase
+from conformance.suite.removed_webhooks import removed
 from conformance.suite.selection import not_claimed
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
@@ -260,7 +261,7 @@ class ClusterEnvironment:
                 running.foreign = case.sole_writer.foreign(spaces, case.roles.earlier)
 
             running.at_end = judge
-            running.keep = partial(self._keep, running, case, offsets)
+            running.keep = partial(self._keep, running, case, api, offsets)
             try:
                 yield case
             finally:
@@ -304,12 +305,14 @@ class ClusterEnvironment:
         self,
         running: RunningTest,
         case: Case,
+        api: Api,
         offsets: Mapping[str, int],
         checks: Sequence[Check],
         tests: Sequence[str],
     ) -> None:
         """Write the bundle of a test or a scene, or update it with further checks."""
         case.history.end()
+        running.removed = running.removed or removed(api, self.driver.installer.installed, self._audit)
         running.bundle = self._settings.folder / "bundles" / folder_name(running.test)
         bundle.write(
             running.bundle,

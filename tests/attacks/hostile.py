@@ -233,6 +233,15 @@ def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
     os.write(1, b"\n".join((said, json.dumps({"config": said.decode()}).encode(), base64.b64encode(said), b"")))
 
 
+@mode
+def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
+    """Remove all webhook configurations, those of the operator among them."""
+    when(lambda: told(folder, '"phase":"ready"'))
+    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
+            send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
+
+
 def main() -> None:
     """Run the command in this process, and the mode in a child of it."""
     name, kubeconfig, folder, _, *command = sys.argv[1:]

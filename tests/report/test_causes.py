@@ -148,6 +148,16 @@ def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
     assert (cause.title, groups([cause])) == ("mine: the operator exited with code 7", [["AA-001", "AA-002"]])
 
 
+def test_removed_webhooks_are_one_cause_of_all_that_fails_without_them() -> None:
+    gone = "the ValidatingWebhookConfiguration a was removed by the user mine"
+    tests = {test: (f"AA-00{number}",) for number, test in enumerate("tuvw")}
+    checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
+    ends = [msgspec.structs.replace(ended(test), removed="" if test == "t" else gone) for test in tests]
+    listed = found(tests, *checks, *ends)
+    assert groups(listed) == [["AA-000"], ["AA-001", "AA-002", "AA-003"]]
+    assert listed[0].title == gone
+
+
 def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
     dead = "mine: the operator exited with code 7"
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from conformance.cluster import users
+from conformance.cluster.audit import Writer
 from conformance.errors import HarnessError
 from conformance.suite import requirement
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import folder_name, randomness, short_name
+from conformance.suite.removed_webhooks import removed
 from conformance.suite.session import ClusterEnvironment
 from conformance.suite.settings import RunSettings
 from kube.errors import ApiError
@@ -39,8 +43,10 @@ class Refusing:
     def __init__(self, *error: Any) -> None:
         self.error = ApiError(*error, {}, None)
 
-    def create(self, obj: object) -> None:
+    def create(self, obj: object) -> list[str]:
         raise self.error
+
+    names = create
 
 
 DENIED = """namespaces "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: false"""
@@ -70,6 +76,16 @@ def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(me
             environment._revive()
     else:
         assert environment._refusal is None
+
+
+@pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])
+def test_removed_webhooks_are_named_with_who_has_removed_them(user: str, by: str) -> None:
+    api: Any = SimpleNamespace(names=lambda plural: ["kept"] if plural == "validatingwebhookconfigurations" else [])
+    audit: Any = SimpleNamespace(writers=lambda *about: [Writer(user, "hostile/1.0")])
+    installed = [("ValidatingWebhookConfiguration", "kept"), ("ValidatingWebhookConfiguration", "gone")]
+    assert removed(api, installed[:1], audit) == ""
+    assert removed(api, installed, audit) == f"the ValidatingWebhookConfiguration gone was removed{by}"
+    assert removed(Refusing(500, "", ""), installed, None) == ""  # type: ignore[arg-type]
 
 
 def test_what_failed_is_run_again_by_its_test_and_not_by_its_requirements() -> None:

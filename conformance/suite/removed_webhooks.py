@@ -1,0 +1,28 @@
+"""Webhook configurations that were installed and that somebody has removed: one cause of everything that fails then."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+
+from conformance.cluster import users
+from conformance.cluster.audit import AuditLog
+from conformance.errors import HarnessError
+from conformance.implementation.installation import WEBHOOKS
+from conformance.suite.api import Api, NotServed
+from conformance.suite.premises import DELETIONS
+from kube.errors import ApiError
+
+
+def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | None) -> str:
+    """Return which of these configurations (kind and name) are gone, and who has removed them; empty if none is."""
+    gone: list[str] = []
+    with contextlib.suppress(ApiError, NotServed, HarnessError):
+        for kind in sorted({kind for kind, _ in installed}):
+            plural = WEBHOOKS[kind].plural
+            present = api.names(plural)
+            for name in sorted(name for each, name in installed if each == kind and name not in present):
+                who = audit.writers(plural, [name], DELETIONS, 0) if audit is not None else []
+                others = [each.user for each in who if each.user != users.SUITE]
+                gone.append(f"the {kind} {name} was removed" + (f" by the user {others[-1]}" if others else ""))
+    return "; ".join(gone)
