@@ -1,0 +1,78 @@
+"""Errors of the harness beside what was judged: they take no proven failure, and no verdict that was complete."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from faked import Faked, Ran
+from test_scenes import SCENE
+
+CLOSING = 'self.mark.write_text("")'
+PASSING = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.expect("AA-001", "x", 1, 1)
+"""
+FAILING = PASSING.replace("1, 1)", "1, 2)")
+
+
+def cases(ran: Ran) -> dict[str, list[str]]:
+    """The test cases of JUnit, with what they have."""
+    found = ET.parse(ran.folder / "junit.xml").iter("testcase")
+    return {str(case.get("name")): [part.tag for part in case if part.tag != "properties"] for case in found}
+
+
+def closing_badly(faked: Faked, tests: str) -> Ran:
+    faked.write(tests, ids=1)
+    conftest = faked.folder / "tests" / "conftest.py"
+    conftest.write_text(conftest.read_text().replace(CLOSING, 'raise HarnessError("process 7 does not end")'))
+    return faked.run(workers=1)
+
+
+def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(faked: Faked) -> None:
+    ran = closing_badly(faked, PASSING)
+    fault = "clearing up failed: process 7 does not end"
+    assert (ran.exit, ran.report["verdict"]["result"]) == (0, "conformant"), ran.err
+    assert ran.report["verdict"]["harnessErrors"] == [fault]
+    assert ran.out.count(f"harness error: {fault}") == 1
+    assert cases(ran) == {"test_one": [], "harness error": ["system-err"]}
+
+
+def test_clearing_up_that_fails_after_a_failure_does_not_hide_it(faked: Faked) -> None:
+    ran = closing_badly(faked, FAILING)
+    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
+    assert "is NOT conformant; there were harness errors besides" in ran.out
+    assert cases(ran) == {"test_one": ["failure"], "harness error": ["error"]}
+
+
+def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
+    error = """
+    from conformance.errors import HarnessError
+
+    @requirements("AA-002")
+    def test_two(case):
+        raise HarnessError("etcd died")
+    """
+    faked.write(FAILING + error)
+    ran = faked.run()
+    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed", "AA-002": "harness-error"})
+    assert ran.report["verdict"]["harnessErrors"] == ["etcd died"]
+    assert "etcd died" in ran.out
+    assert set(cases(ran)) == {"test_one", "test_two"}  # JUnit has the error at its test
+
+
+def test_a_failure_stays_when_the_worker_is_killed(faked: Faked) -> None:
+    faked.write(FAILING + "        os.kill(os.getpid(), signal.SIGKILL)\n", ids=1)
+    ran = faked.run(workers=1)
+    assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
+    assert "harness error: worker gw0 died during test_fake.py::test_one" in ran.out
+    assert cases(ran)["harness error"] == ["error"]
+
+
+def test_the_error_of_a_scene_is_told_once_for_all_its_tests(faked: Faked) -> None:
+    died = """(_ for _ in ()).throw(__import__("conformance.errors").errors.HarnessError("etcd died"))"""
+    faked.write(SCENE.replace("SECOND", died), ids=5)
+    ran = faked.run()
+    assert (ran.exit, set(ran.outcomes.values())) == (3, {"harness-error"})
+    assert ran.err.count("etcd died") == ran.out.count("etcd died") == 1
+    assert ran.report["verdict"]["harnessErrors"] == ["etcd died"]
