@@ -49,6 +49,8 @@ TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 
 RECOVERY = 30.0
 """Seconds after which an outage that has not ended means that the cluster is broken."""
+UNMADE = 3
+"""Number of namespaces that cannot be made before a worker gives up."""
 CLUSTERS = 2
 """Number of clusters that a worker starts before it gives up."""
 
@@ -93,6 +95,8 @@ class ClusterEnvironment:
         self._broken: Outage | None = None
         self._refusal: GivenUp | Blocked | None = None
         """Why no further test can be played."""
+        self._unmade = 0
+        """How many namespaces in a row could not be made."""
         self._reopen()
 
     def close(self) -> None:
@@ -368,13 +372,16 @@ class ClusterEnvironment:
     def _namespace(self, api: Api, name: str) -> None:
         try:
             api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        except ApiError as error:
-            what = f"the namespace {name} cannot be made: {words(error)}"
+        except (ApiError, HarnessError) as error:
+            what = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
+            self._unmade += 1
+            # No later test can be played, and each would wait as long for its own refusal.
             if by_admission(error):
-                # No later test can be played, and each would wait as long for its own refusal.
                 self._refusal = Blocked(what, "implementation")
-                raise self._refusal from error
-            raise HarnessError(what) from error
+            elif self._unmade >= UNMADE:
+                self._refusal = GivenUp(f"given up: {what}")
+            raise self._refusal or HarnessError(what) from error
+        self._unmade = 0
 
     def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
         lines = [f"# Runs {'this test' if len(tests) == 1 else 'these tests'} again:"]

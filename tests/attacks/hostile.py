@@ -109,12 +109,33 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
 def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, deny new namespaces with an admission policy."""
     when(lambda: failed(folder))
-    policy = {"matchConstraints": {"resourceRules": [NAMESPACES]}, "validations": [{"expression": "false"}]}
+    _deny(kubeconfig, NAMESPACES)
+
+
+def _deny(kubeconfig: Path, requests: dict[str, Any]) -> None:
+    policy = {"matchConstraints": {"resourceRules": [requests]}, "validations": [{"expression": "false"}]}
     for plural, spec in (
         ("validatingadmissionpolicies", policy),
         ("validatingadmissionpolicybindings", {"policyName": "hostile", "validationActions": ["Deny"]}),
     ):
         send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
+
+
+@mode
+def deny_deletions(kubeconfig: Path, folder: Path) -> None:
+    """Deny the deletion of namespaces with an admission policy."""
+    when(lambda: told(folder, '"phase":"ready"'))
+    _deny(kubeconfig, NAMESPACES | {"operations": ["DELETE"]})
+
+
+@mode
+def interrupt_run(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, interrupt the process that reports, as a user does with Ctrl-C."""
+    worker = supervisor().parent()
+    controller = worker.parent() if worker is not None else None
+    when(lambda: failed(folder))
+    if controller is not None:
+        controller.send_signal(signal.SIGINT)
 
 
 @mode

@@ -12,7 +12,7 @@ from conformance.cluster.audit import Writer
 from conformance.errors import HarnessError
 from conformance.suite import requirement
 from conformance.suite.checks import Blocked
-from conformance.suite.environment import folder_name, randomness, short_name
+from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
 from conformance.suite.removed_webhooks import removed
 from conformance.suite.session import ClusterEnvironment
 from conformance.suite.settings import RunSettings
@@ -67,7 +67,7 @@ HUNG = 'failed calling webhook "h.example": failed to call webhook: Post "https:
 )
 def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(message: str, blamed: bool) -> None:
     environment = object.__new__(ClusterEnvironment)
-    environment._refusal = None
+    environment._refusal, environment._unmade = None, 0
     with pytest.raises(Blocked if blamed else HarnessError, match="the namespace n cannot be made: ") as raised:
         environment._namespace(Refusing(500, "InternalError", message), "n")  # type: ignore[arg-type]
     if isinstance(raised.value, Blocked):
@@ -76,6 +76,17 @@ def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(me
             environment._revive()
     else:
         assert environment._refusal is None
+
+
+def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_test() -> None:
+    environment = object.__new__(ClusterEnvironment)
+    environment._refusal, environment._unmade = None, 0
+    silent: Any = Refusing(504, "Timeout", "Timeout: request did not complete within requested timeout")
+    for expected in (HarnessError, HarnessError, GivenUp):
+        with pytest.raises(expected):
+            environment._namespace(silent, "n")
+    with pytest.raises(GivenUp, match="given up: the namespace n cannot be made: the API server answered 504 Timeout"):
+        environment._revive()
 
 
 @pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])

@@ -6,6 +6,12 @@ import pytest
 import yaml
 from faked import Faked, Ran
 
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.suite.checks import Blocked, Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.scene import Invariant, Played, Scene, SceneBroken
+
 SCENE = """
     from conformance.suite.recorded import Recorded
     from conformance.suite.requirement import requirement
@@ -53,3 +59,15 @@ def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> Non
     ran = run(faked, "gang-scheduler", only=["test_fake.py::test_first"], ids=["AA-001"])
     assert "INV-001" not in ran.err
     assert ran.outcomes == {"AA-001": "passed"} and ran.exit == 0
+
+
+@pytest.mark.parametrize("holds", [True, None])
+def test_an_invariant_of_a_scene_with_a_refused_write_is_not_judged(holds: bool | None) -> None:
+    """What was refused, such as a patch of a node, is no object that the rule is about."""
+    broken = SceneBroken("a patch of nodes/n1 is accepted", "accepted", "403 Forbidden", 1.5)
+    scene, verdicts = Scene(), {"INV-001": Invariant("a rule", holds, "it holds", None)}
+    checks = Checks("test", ["INV-001"], lambda check: None)
+    run = Recorded(Played("scene", scene, History(Log(), "s"), {}, verdicts, ended=broken), scene, checks)
+    with pytest.raises(Blocked, match="a patch of nodes/n1 is accepted: 403 Forbidden") as blocked:
+        run.invariant()
+    assert (blocked.value.cause, checks.made) == ("implementation", [])
