@@ -256,8 +256,7 @@ def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
-    """Remove all webhook configurations, those of the operator among them."""
-    when(lambda: told(folder, '"phase":"ready"'))
+    """Remove all webhook configurations, which were installed before this program was started."""
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
             send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
