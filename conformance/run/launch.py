@@ -10,7 +10,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
@@ -96,8 +97,9 @@ def run(
     )
     if plan.selected:
         watch = _Watch(settings, book, plan)
-        with _stoppable(err), Progress(book, len(plan.selected), err, begin):
+        with _stoppable(err) as only_answer, Progress(book, len(plan.selected), err, begin):
             status = _pytest(settings, plan, watch)
+            only_answer()
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
             _sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
@@ -105,27 +107,34 @@ def run(
         err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
         book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
     book.close()
-    report = model.judge(
-        requirement.load(Path(settings.registry)),
-        book.events(),
-        datetime.now(UTC).date(),
-        checklist.load(Path(settings.checklist)),
-    )
     path = settings.folder / "report.yaml"
-    try:
-        document.write(path, report)
-        junit.add_faults(settings.folder / "junit.xml", report)
-        page = StringIO()
-        terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
-        document.save(settings.folder / terminal.TEXT, page.getvalue())
-    except HarnessError as error:
-        terminal.show(report, path, out, verbose=settings.verbose)  # there is nowhere else to read it
-        if report.exit is not Exit.NOT_CONFORMANT:
-            raise
-        err.print(f"grove-conformance: {error}", markup=False, highlight=False)
-        return report.exit
+    unwritten: HarnessError | None = None
+    with _undisturbed():
+        report = model.judge(
+            requirement.load(Path(settings.registry)),
+            book.events(),
+            datetime.now(UTC).date(),
+            checklist.load(Path(settings.checklist)),
+        )
+        try:
+            _write(path, report)
+        except HarnessError as error:
+            unwritten = error
     terminal.show(report, path, out, verbose=settings.verbose)
+    if unwritten is not None:
+        if report.exit is not Exit.NOT_CONFORMANT:
+            raise unwritten
+        err.print(f"grove-conformance: {unwritten}", markup=False, highlight=False)
     return report.exit
+
+
+def _write(path: Path, report: model.Report) -> None:
+    """Write the report, and the other files that say what was found. Raises HarnessError."""
+    document.write(path, report)
+    junit.add_faults(path.with_name("junit.xml"), report)
+    page = StringIO()
+    terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
+    document.save(path.with_name(terminal.TEXT), page.getvalue())
 
 
 def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
@@ -266,28 +275,43 @@ def _written_to(log: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _stoppable(err: Console) -> Iterator[None]:
+def _stoppable(err: Console) -> Iterator[Callable[[], None]]:
     """Let SIGINT, SIGTERM and, unless that is ignored, the end of the terminal stop the run once. While it cleans up,
-    further ones only get an answer."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    further ones only get an answer, and all do after a call of what is given."""
     stopping = False
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def only_answer() -> None:
         nonlocal stopping
+        stopping = True
+
+    def stop(number: int, frame: FrameType | None) -> None:
         if stopping:
             err.print("stopping: clusters are being taken down", markup=False, highlight=False)
             return
-        stopping = True
+        only_answer()
         raise KeyboardInterrupt
 
+    with _on_signals(stop):
+        yield only_answer
+
+
+def _undisturbed() -> AbstractContextManager[None]:
+    """Let no signal keep the report from being written: the run ends at once anyway."""
+    return _on_signals(lambda number, frame: None)
+
+
+@contextlib.contextmanager
+def _on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle what stops a run, in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -1,0 +1,45 @@
+"""What stops a run stops it once, and never its report."""
+
+from __future__ import annotations
+
+import os
+import signal
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from conformance.run import launch
+
+STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.fixture(autouse=True)
+def not_ignored() -> None:
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        pytest.skip("the end of the terminal is ignored")
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_a_run_is_stopped_once(number: signal.Signals) -> None:
+    err = StringIO()
+    with launch._stoppable(Console(file=err)):
+        with pytest.raises(KeyboardInterrupt):
+            send(number)
+        send(number)
+    assert err.getvalue() == "stopping: clusters are being taken down\n"
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_what_comes_after_the_last_test_stops_neither_clearing_up_nor_the_report(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with launch._stoppable(Console(file=StringIO())) as only_answer:
+        only_answer()
+        send(number)
+    with launch._undisturbed():
+        send(number)
+    assert signal.getsignal(number) is before
