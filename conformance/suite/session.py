@@ -296,7 +296,7 @@ class ClusterEnvironment:
             running.keep(running.checks.made, [running.test])
         if running.wrong and self._breaks():
             return  # no further test is played on this cluster
-        self.driver.operators.reset()
+        self._restore()
         try:
             api.delete("namespaces", None, [each.namespace for each in spaces])
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
@@ -304,6 +304,14 @@ class ClusterEnvironment:
             if not running.wrong:
                 what = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
                 self._book.write(HarnessFault(worker=self._worker, what=what, clearing=True))
+
+    def _restore(self) -> None:
+        """Undo what a test has done to the operators. Later tests would judge what cannot be undone."""
+        try:
+            self.driver.operators.reset()
+        except HarnessError as error:
+            self._refusal = GivenUp(f"given up: the operator cannot be restored: {error}")
+            raise self._refusal from error
 
     def _keep(
         self,

@@ -89,6 +89,20 @@ def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_tes
         environment._revive()
 
 
+def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> None:
+    """A failure stays proven beside a harness error, so none may come of the harness."""
+
+    def reset() -> None:
+        raise HarnessError("the API server failed while webhooks were installed")
+
+    environment = object.__new__(ClusterEnvironment)
+    environment._refusal = None
+    environment.driver = SimpleNamespace(operators=SimpleNamespace(reset=reset))  # type: ignore[assignment]
+    for step in (environment._restore, environment._revive):
+        with pytest.raises(GivenUp, match="given up: the operator cannot be restored: the API server failed"):
+            step()
+
+
 @pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])
 def test_removed_webhooks_are_named_with_who_has_removed_them(user: str, by: str) -> None:
     api: Any = SimpleNamespace(names=lambda plural: ["kept"] if plural == "validatingwebhookconfigurations" else [])
