@@ -130,7 +130,7 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
         except (OSError, ValueError):  # closed, or no descriptor
             return stream
         outputs.append(output)
-        how: dict[str, Any] = {"encoding": stream.encoding, "errors": "backslashreplace", "line_buffering": True}
+        how: dict[str, Any] = {"encoding": stream.encoding, "errors": "replace", "line_buffering": True}
         return io.TextIOWrapper(io.BufferedWriter(output), **how)
 
     before = sys.stdout, sys.stderr

@@ -34,10 +34,3 @@ def test_a_full_disk_is_told() -> None:
 def test_a_mistake_that_cannot_be_printed_is_still_a_mistake_of_the_user() -> None:
     done = subprocess.run([*LIST[:-1], "gangs"], stdout=unread(), stderr=unread())
     assert done.returncode == Exit.USAGE
-
-
-def test_characters_that_a_terminal_does_not_have_are_escaped() -> None:
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = subprocess.run([*LIST[:-3], "explain", "ZZ\u2026"], env=environment, capture_output=True)
-    assert done.returncode == Exit.USAGE
-    assert rb"ZZ\u2026" in done.stderr and b"Traceback" not in done.stderr
