@@ -153,9 +153,9 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
         # Any failure counts here, whatever requirement it is of; in whole profiles, so does what was not judged.
         bad = ("failed", "blocked") if trial.profiles else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
-    # A SHOULD decides no verdict: if nothing else was selected, the run ends as one that judged nothing.
+    # A SHOULD decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
     decides = any(entry["level"] == "MUST" for entry in requirements if entry["id"] in trial.ids)
-    codes = (1,) if decides else (1, 5)
+    codes = (1,) if decides else (1, 5, 6)
     if exitcode not in codes and not wrong:
         return {"exit code": f"{exitcode}, not {codes[-1]}"}
     return wrong

@@ -91,6 +91,12 @@ def test_a_variant_of_whole_profiles_may_fail_only_where_it_is_exempt() -> None:
     assert runs._wrong(replace(trial, profiles=()), entries, 1) == {"AA-004": "failed"}
 
 
+@pytest.mark.parametrize(("level", "code", "right"), [("MUST", 1, True), ("MUST", 6, False), ("SHOULD", 6, True)])
+def test_a_mutant_must_end_its_run_as_its_requirements_decide(level: str, code: int, right: bool) -> None:
+    entries = [{"id": "AA-001", "level": level, "outcome": "failed"}]
+    assert (runs._wrong(KILLED, entries, code) == {}) is right
+
+
 KILLED = Trial.of_mutant(mutant("AA-001"))
 
 
