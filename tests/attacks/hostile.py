@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -21,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import yaml
 
-from kube.client import Client
+from kube import config
+from kube.client import JSON, MERGE_PATCH, Client
+from kube.errors import ApiError
 
 Mode = Callable[[Path, Path], None]
 MODES: dict[str, Mode] = {}
@@ -37,14 +41,33 @@ def mode(function: Mode) -> Mode:
 # -- what modes use --------------------------------------------------------------------------------------------------
 
 
-def send(kubeconfig: Path, verb: str, path: str, body: Any = None) -> bytes:
-    """Send a request to the API server and return the answer. Raises `kube.errors.ApiError`."""
+def send(
+    kubeconfig: Path,
+    verb: str,
+    path: str,
+    body: Any = None,
+    *,
+    content_type: str = JSON,
+    agent: str = "hostile/1.0",
+    token: str = "",
+) -> bytes:
+    """Send a request to the API server and return the answer: as the user of the kubeconfig, or as that of a token.
+    Raises `kube.errors.ApiError`."""
+    connection = config.load(kubeconfig)
+    if token:
+        anonymous = ssl.create_default_context(cadata=_authority(kubeconfig))
+        connection = config.Connection(connection.server, anonymous, lambda: f"Bearer {token}")
 
     async def sent() -> bytes:
-        async with Client.from_kubeconfig(kubeconfig, user_agent="hostile/1.0") as client:
-            return await client.request(verb, path, body=body)
+        async with Client(connection, user_agent=agent) as client:
+            return await client.request(verb, path, body=body, content_type=content_type)
 
     return asyncio.run(sent())
+
+
+def _authority(kubeconfig: Path) -> str:
+    [cluster] = yaml.safe_load(kubeconfig.read_text())["clusters"]
+    return base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
 
 
 def when(condition: Callable[[], object], seconds: float = 240) -> None:
@@ -260,6 +283,70 @@ def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
             send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
+def label_as_ours(kubeconfig: Path, folder: Path) -> None:
+    """Put the label of what the suite makes by hand on all pods and gangs."""
+    rules = [
+        {"apiGroups": groups, "apiVersions": ["*"], "operations": ["CREATE"], "resources": resources}
+        for groups, resources in (([""], ["pods"]), (["scheduler.grove.io"], ["podgangs"]))
+    ]
+    label = 'Object{metadata: Object.metadata{labels: {"conformance.grove.io/scenario": "hostile"}}}'
+    policy = {
+        "matchConstraints": {"resourceRules": rules},
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": label}}],
+    }
+    for plural, spec in (
+        ("mutatingadmissionpolicies", policy),
+        ("mutatingadmissionpolicybindings", {"policyName": "hostile"}),
+    ):
+        send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
+
+
+NODES = "/api/v1/nodes"
+
+
+def nodes_of_tests(kubeconfig: Path) -> list[str]:
+    """Return the names of all nodes, once there are some."""
+    found: list[str] = []
+
+    def there() -> bool:
+        items = json.loads(send(kubeconfig, "GET", NODES))["items"]
+        found[:] = [item["metadata"]["name"] for item in items]
+        return bool(found)
+
+    when(there)
+    return found
+
+
+@mode
+def delete_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests under a user agent of the suite."""
+    while True:
+        for name in nodes_of_tests(kubeconfig):
+            with contextlib.suppress(ApiError):
+                send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="grove-conformance/suite")
+
+
+@mode
+def own_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Give nodes of tests an owner that does not exist, so that the garbage collector deletes them."""
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}
+    change = {"metadata": {"ownerReferences": [owner]}}
+    while True:
+        for name in nodes_of_tests(kubeconfig):
+            with contextlib.suppress(ApiError):
+                send(kubeconfig, "PATCH", f"{NODES}/{name}", change, content_type=MERGE_PATCH)
+
+
+@mode
+def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests with the token of a controller of Kubernetes."""
+    account = "/api/v1/namespaces/kube-system/serviceaccounts/generic-garbage-collector/token"
+    token = json.loads(send(kubeconfig, "POST", account, {"spec": {}}))["status"]["token"]
+    while True:
+        for name in nodes_of_tests(kubeconfig):
+            with contextlib.suppress(ApiError):
+                send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1", token=token)
 
 
 def main() -> None:
