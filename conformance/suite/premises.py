@@ -65,7 +65,7 @@ class Premises:
         if strangers := self._strangers(found):
             return f"{what} by {_shown(strangers[0])}"
         if found and deleted and (behind := self._behind(gone)):
-            return f"{what} by {_shown(found[0])}; behind it is {_shown(behind[0])}"
+            return f"{what}, and behind it is {_shown(behind[0])}; the request is that of {_shown(found[0])}"
         if gone:
             who = f"by {_shown(found[0])}" if found else "by an unknown client (the audit log does not have it)"
             raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")

@@ -17,7 +17,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def send(
     *,
     content_type: str = JSON,
     agent: str = "hostile/1.0",
+    headers: Mapping[str, str] | None = None,
     token: str = "",
 ) -> bytes:
     """Send a request to the API server and return the answer: as the user of the kubeconfig, or as that of a token.
@@ -60,7 +61,7 @@ def send(
 
     async def sent() -> bytes:
         async with Client(connection, user_agent=agent) as client:
-            return await client.request(verb, path, body=body, content_type=content_type)
+            return await client.request(verb, path, body=body, content_type=content_type, headers=headers)
 
     return asyncio.run(sent())
 
@@ -320,11 +321,12 @@ def nodes_of_tests(kubeconfig: Path) -> list[str]:
 
 @mode
 def delete_nodes(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests under a user agent of the suite."""
+    """Delete nodes of tests under a user agent of the suite, impersonating a component of the cluster."""
+    component = {"Impersonate-User": "kwok-admin", "Impersonate-Group": "system:masters"}
     while True:
         for name in nodes_of_tests(kubeconfig):
             with contextlib.suppress(ApiError):
-                send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="grove-conformance/suite")
+                send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="grove-conformance/suite", headers=component)
 
 
 @mode

@@ -99,7 +99,9 @@ def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: 
     case = play(story, audit=audit(tmp_path))
     (tmp_path / "audit.log").write_text(before + line(COLLECTOR, "delete", "nodes", "n1"))
     deletes(story, "n1")
-    with pytest.raises(Blocked, match=r"generic-garbage-collector .*; behind it is the user operator"):
+    with pytest.raises(
+        Blocked, match=r"behind it is the user operator .*; the request is that of .*generic-garbage-collector"
+    ):
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 
