@@ -284,6 +284,9 @@ def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
             send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
+
+
+@mode
 def label_as_ours(kubeconfig: Path, folder: Path) -> None:
     """Put the label of what the suite makes by hand on all pods and gangs."""
     rules = [
