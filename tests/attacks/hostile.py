@@ -26,6 +26,7 @@ import yaml
 
 from kube import config
 from kube.client import JSON, MERGE_PATCH, Client
+from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 
 Mode = Callable[[Path, Path], None]
@@ -96,6 +97,25 @@ def supervisor() -> psutil.Process:
 def log() -> Path:
     """Return the file that has the output of this process."""
     return Path("/proc/self/fd/1").readlink()
+
+
+def patch(kubeconfig: Path, path: str, body: Any) -> None:
+    """Apply a JSON merge patch; an object that has changed or gone is left alone."""
+
+    async def sent() -> None:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="hostile/1.0") as client:
+            await client.exchange("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    asyncio.run(sent())
+
+
+def each(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
+    """Look at all objects of a list again and again, until the suite ends this program."""
+    while True:
+        with contextlib.suppress(ApiError, OSError):
+            for found in json.loads(send(kubeconfig, "GET", path))["items"]:
+                action(found)
+        time.sleep(0.02)
 
 
 NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
@@ -352,6 +372,28 @@ def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
         for name in nodes_of_tests(kubeconfig):
             with contextlib.suppress(ApiError):
                 send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1", token=token)
+def grow_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Let each node of a test offer a hundred GPUs, so that what is placed on it always fits."""
+
+    def grown(node: Any) -> None:
+        amounts = {**node["status"]["allocatable"], "nvidia.com/gpu": "100"}
+        if amounts != node["status"]["allocatable"]:
+            body = {"status": {"allocatable": amounts, "capacity": amounts}}
+            patch(kubeconfig, f"/api/v1/nodes/{node['metadata']['name']}/status", body)
+
+    each(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", grown)
+
+
+@mode
+def forge_readiness(kubeconfig: Path, folder: Path) -> None:
+    """Call each new pod Ready, long before it starts: so none starts before the pods that it starts after."""
+
+    def forged(pod: Any) -> None:
+        if not pod["status"].get("conditions") and pod["metadata"]["namespace"] != "kube-system":
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
+            patch(kubeconfig, path, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+
+    each(kubeconfig, "/api/v1/pods", forged)
 
 
 def main() -> None:
