@@ -12,7 +12,7 @@ from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
 from conformance.history.origins import Origins
 from conformance.history.query import History
-from conformance.invariants import coherent
+from conformance.invariants import coherent, membership
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
 from conformance.invariants.clique_generations import OneGenerationBound
@@ -88,7 +88,7 @@ def judge(
     chosen = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
-    ordered = server_order(records)
+    ordered = server_order(membership.whole(records, others))
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
         return [RuleResult(rule.id, rule.what, None, reason) for rule in chosen]

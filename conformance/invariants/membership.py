@@ -1,0 +1,71 @@
+"""What an object of an operator belongs to, over its whole life.
+
+Rules find the objects of operators by their labels. An operator that leaves these out at first, or takes them away for a
+while, would show a rule nothing while it breaks it. So an object that was created without them has those that it gets
+later from the beginning, and an object that loses them keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import orjson
+
+from conformance.grove.fields import labels
+from conformance.grove.labels import GANG, MANAGED_BY, OPERATOR, OWN_PREFIX
+from conformance.history.record import ADDED, Record
+
+_KEYS = {"pods": GANG, "podcliques": MANAGED_BY, "podcliquescalinggroups": MANAGED_BY, "podgangs": MANAGED_BY}
+"""The label by which an operator's object of each resource is known."""
+_KUBERNETES = "app.kubernetes.io/"
+
+
+def whole(records: Sequence[Record], others: Iterable[tuple[int, int | None]] = ()) -> list[Record]:
+    """Return the records, where necessary with the labels that their objects have at another time. Objects that the
+    first list showed, or that were made in one of the spans in which another operator ran (`others`), are as they are:
+    they may have been adopted."""
+    spans, found = list(others), list(records)
+    known: dict[str, Mapping[str, str]] = {}
+    """The labels of each object, by uid, as they were when it last had the decisive one."""
+    lacking: dict[str, list[int]] = {}
+    """Where objects that were created without it are."""
+    for number, record in enumerate(records):
+        key = _KEYS.get(record.resource)
+        if key is None:
+            continue
+        own = labels(record.object)
+        if key == MANAGED_BY and own.get(key) != OPERATOR:
+            own = {}
+        if key in own:
+            for earlier in lacking.pop(record.uid, ()):
+                found[earlier] = _with(records[earlier], own)
+            known[record.uid] = own
+        elif record.uid in known:
+            found[number] = _with(record, known[record.uid])
+        elif record.uid in lacking or (record.kind == ADDED and not record.listed and not _within(record, spans)):
+            lacking.setdefault(record.uid, []).append(number)
+    return found
+
+
+def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
+    return any(since < record.seq and (until is None or record.seq <= until) for since, until in spans)
+
+
+def _with(record: Record, wanted: Mapping[str, str]) -> Record:
+    """Return a record whose object has these labels of Grove and Kubernetes, unless it has others."""
+    added = {key: value for key, value in wanted.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
+    metadata = record.object.get("metadata") or {}
+    filled = {**record.object, "metadata": {**metadata, "labels": {**added, **labels(record.object)}}}
+    return Record(
+        seq=record.seq,
+        at=record.at,
+        wall=record.wall,
+        kind=record.kind,
+        resource=record.resource,
+        namespace=record.namespace,
+        name=record.name,
+        uid=record.uid,
+        version=record.version,
+        raw=orjson.dumps(filled),
+        listed=record.listed,
+    )
