@@ -139,7 +139,7 @@ def _forged(history: History) -> Iterator[str]:
 
 
 def _lost(sent: object, stored: object, where: str) -> Iterator[tuple[str, object]]:
-    """Yield the fields that were stored otherwise than they were sent. An empty value may be left out."""
+    """Yield the fields that were stored otherwise than they were sent. For an empty value there may be a default."""
     if isinstance(sent, Mapping):
         inside = stored if isinstance(stored, Mapping) else {}
         for key, value in sent.items():
@@ -148,7 +148,7 @@ def _lost(sent: object, stored: object, where: str) -> Iterator[tuple[str, objec
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         for number, (value, other) in enumerate(zip(sent, stored, strict=True)):
             yield from _lost(value, other, f"{where}[{number}]")
-    elif sent != stored and (sent or stored):
+    elif sent != stored and (sent or (sent is False and stored)):
         yield where, stored
 
 

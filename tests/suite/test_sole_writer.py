@@ -47,6 +47,7 @@ def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: 
     story.tell("nodes", "n1", node())
     more = {**STORED, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
+    sole.patched("podcliquesets", "s", {"metadata": {"labels": {}}}, {"metadata": {"uid": "uid-1"}, "spec": more})
     story.tell("podcliquesets", "s", {"spec": {**more, "added": "by a default"}})
     sole.patched("nodes", "n1", {"spec": {"unschedulable": True}}, {})
     story.tell("nodes", "n1", node(unschedulable=True))
