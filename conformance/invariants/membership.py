@@ -1,7 +1,7 @@
 """What an object of an operator belongs to, over its whole life.
 
-Rules find the objects of operators by their labels. An operator that leaves these out at first, or takes them away for a
-while, would show a rule nothing while it breaks it. So an object that was created without them has those that it gets
+Rules find the objects of operators by their labels. An operator that leaves these out at first, or takes them away for
+a while, would show a rule nothing while it breaks it. So an object that was created without them has those that it gets
 later from the beginning, and an object that loses them keeps them.
 """
 

@@ -33,6 +33,24 @@ def _foreground_forgotten() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
+@mutant("pods-set-free", "operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
+def _pods_set_free() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            pods = await self._writer.pods(key[0], f"{labels.PART_OF}={key[1]}")
+            for found in pods:
+                pod = self._cache.pods.get(key[0], found["metadata"]["name"])
+                if pod is not None:
+                    free = {"labels": None, "ownerReferences": None}
+                    await self._writer.patch(self._cache.pods, pod, {"metadata": free})
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
 @mutant("countdown-first", "operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
 def _countdown_first() -> None:
     right = SetReconciler.reconcile

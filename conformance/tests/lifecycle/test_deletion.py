@@ -61,8 +61,9 @@ def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None
 def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
     """When a PodCliqueSet is deleted, everything that is part of it MUST be deleted."""
     run.given("all pods bound")
-    left = sorted(_parts(run.at("after the deletion"), run.scene.wanted))
-    run.expect("objects of the set in the end", [], left)
+    wanted = run.scene.wanted
+    left = _left(run.at("before the deletion"), run.at("after the deletion"), wanted)
+    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), wanted)))
 
 
 @requirement("LIFE-003")
@@ -112,15 +113,22 @@ def _gone(view: View) -> bool | Unmet:
 
 
 def _nothing_left(before: View, wanted: Expected) -> predicates.Predicate:
-    """No object is left that carries the set's label or one of its names. An object that was recreated under its old
-    name is left."""
+    """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
+    under its old name is left."""
     doomed = _parts(before, wanted)
 
     def seen(view: View) -> bool | Unmet:
-        left = sorted(doomed & _parts(view, wanted))
+        left = sorted(_left(before, view, wanted) | doomed & _parts(view, wanted))
         return not left or Unmet(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
 
     return seen
+
+
+def _left(before: View, after: View, wanted: Expected) -> set[str]:
+    """`resource/name` of what belonged to the set before and still exists, whatever it says now."""
+    uids = _uids(before)
+    doomed = {uids[key] for key in _parts(before, wanted)}
+    return {key for key, uid in _uids(after).items() if uid in doomed}
 
 
 def _parts(view: View, wanted: Expected) -> set[str]:
