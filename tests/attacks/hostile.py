@@ -386,7 +386,7 @@ def grow_nodes(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def forge_readiness(kubeconfig: Path, folder: Path) -> None:
-    """Call each new pod Ready, long before it starts: so none starts before the pods that it starts after."""
+    """Call each new pod Ready, long before it starts."""
 
     def forged(pod: Any) -> None:
         if not pod["status"].get("conditions") and pod["metadata"]["namespace"] != "kube-system":
