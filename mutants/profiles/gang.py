@@ -1,10 +1,16 @@
-"""Mutants that tear gangs apart, or place more pods on a node than fit."""
+"""Mutants that tear gangs apart, place more pods on a node than fit, or hide pods from their gang."""
 
 from __future__ import annotations
 
+import uuid
+from typing import Any
+
+from kube.resource import PODS
 from mutants.profiles import scheduler_placement
 from mutants.registry import mutant
 from mutants.replacement import replace
+from reference_impl.control.writer import Writer
+from reference_impl.plan import labels
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Plan
@@ -61,3 +67,19 @@ def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
 
 _on_a_cluster("equals-evicted", "preempts-equals", "INV-009")
 _on_a_cluster("node-overbooked", "capacity-overbooked", "INV-010")
+
+
+@mutant("labels-late", "operator", "creates all pods of a clique but the first without gate and labels", "GANG-005")
+def _labels_late() -> None:
+    right = Writer.create
+
+    async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
+        meta = manifest["metadata"]
+        if manifest["kind"] != "Pod" or meta["labels"].get(labels.POD_INDEX) == "0":
+            return await right(self, informer, manifest)
+        name = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
+        spec = {key: value for key, value in manifest["spec"].items() if key != "schedulingGates"}
+        await right(self, informer, {**manifest, "metadata": {**meta, "name": name, "labels": {}}, "spec": spec})
+        await self._client.patch(PODS, meta["namespace"], name, {"metadata": {"labels": meta["labels"]}})
+
+    replace(Writer, "create", create)
