@@ -13,11 +13,19 @@ from pathlib import Path
 from typing import IO
 
 _FLAGS = {"rb": os.O_RDONLY, "r+b": os.O_RDWR, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT}
+_FLAGS["wb"] = os.O_WRONLY | os.O_TRUNC | os.O_CREAT
 
 
 def opened(path: Path, mode: str = "rb") -> IO[bytes]:
     """Open a file without a buffer, as `Path.open` does. Raises OSError, also for whatever is no regular file."""
     return os.fdopen(_descriptor(path, mode), mode, buffering=0)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file. Raises OSError, as `opened`."""
+    with opened(path, "wb") as file:
+        while content:
+            content = content[file.write(content) :]
 
 
 class Held:

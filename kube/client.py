@@ -70,8 +70,8 @@ class Client:
         self._watches: aiohttp.ClientSession | None = None
 
     @classmethod
-    def from_kubeconfig(cls, path: Path | str, *, user_agent: str, in_flight: int = 64) -> Client:
-        """A client for the current context of a kubeconfig file."""
+    def from_kubeconfig(cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = 64) -> Client:
+        """A client for the current context of a kubeconfig file, or for one that was read before."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
     async def __aenter__(self) -> Client:

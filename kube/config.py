@@ -21,12 +21,17 @@ class Connection:
     token: Callable[[], str | None]
     tls_server_name: str | None = None
 
+    def __str__(self) -> str:
+        return self.server
 
-def load(kubeconfig: Path | str) -> Connection:
-    """Read a kubeconfig file (client certificates, tokens, exec plugins).
+
+def load(kubeconfig: Path | str | Connection) -> Connection:
+    """Read a kubeconfig file (client certificates, tokens, exec plugins), unless that was done before.
 
     Raises FileNotFoundError, or kubernetes.config.ConfigException with the path and the reason.
     """
+    if isinstance(kubeconfig, Connection):
+        return kubeconfig
     from kubernetes.config import ConfigException
 
     if not Path(kubeconfig).is_file():

@@ -146,6 +146,7 @@ class AuditLog:
 
     def __init__(self, path: Path) -> None:
         self._log = Growing(path)
+        self._log.end()  # what it has now cannot be changed any more
 
     def mark(self) -> int:
         """Return the present end of the log in bytes, for `since` and `until`."""

@@ -155,16 +155,13 @@ def _plain(words: str) -> str:
 
 
 def _save(path: Path, text: str) -> None:
-    path.write_text(credentials.text(text), encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    regular.write(path, credentials.text(text).encode("utf-8", "replace"))
 
 
 def _dump(path: Path, value: Any, *, many: bool = False) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        if many:
-            yaml.dump_all(value, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-        else:
-            yaml.dump(value, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    how: dict[str, Any] = {"Dumper": yaml.CSafeDumper, "sort_keys": False, "allow_unicode": True}
+    _save(path, yaml.dump_all(value, **how) if many else yaml.dump(value, **how))
 
 
 def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
@@ -181,6 +178,6 @@ def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
     except OSError as error:
         window = f"({log.name} cannot be read any more: {error.strerror})\n".encode()
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(window[-MOST_LOG:])
+    regular.write(to, window[-MOST_LOG:])
     if len(window) > MOST_LOG:
-        to.with_name(f"{to.name}.gz").write_bytes(gzip.compress(window, compresslevel=3, mtime=0))
+        regular.write(to.with_name(f"{to.name}.gz"), gzip.compress(window, compresslevel=3, mtime=0))

@@ -78,7 +78,7 @@ class Recorder(Log):
 
     def __init__(
         self,
-        kubeconfig: Path | str,
+        kubeconfig: Path | str | config.Connection,
         user_agent: str = "grove-conformance-recorder",
         watched: Sequence[Watched] = WATCHED,
     ) -> None:

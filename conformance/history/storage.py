@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from conformance import credentials
+from conformance import credentials, regular
 from conformance.errors import UsageError
 from conformance.history.origins import Origins
 from conformance.history.record import Record
@@ -53,7 +54,7 @@ _encoder = msgspec.json.Encoder()
 def save(path: Path, namespace: str, now: float, records: Iterable[Record], origins: Origins | None = None) -> None:
     """Write a history. `now` is the time of saving in seconds since the recorder started."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with io.BufferedWriter(regular.opened(path, "wb")) as file:
         file.write(_encoder.encode(_Header(FORMAT, namespace, now, origins or Origins())) + b"\n")
         file.writelines(_line(record) for record in records)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,10 +96,17 @@ def run(
             environment=dict(environment),
         )
     )
+    results = ""
     if plan.selected:
         watch = _Watch(settings, book, plan)
-        with _stoppable(err) as only_answer, Progress(book, len(plan.selected), err, begin):
-            status = _pytest(settings, plan, watch)
+        with (
+            _stoppable(err) as only_answer,
+            Progress(book, len(plan.selected), err, begin),
+            tempfile.TemporaryFile() as file,
+        ):
+            status = _pytest(settings, plan, watch, file.fileno())
+            file.seek(0)
+            results = file.read().decode()
             only_answer()
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
             _sweep(settings, book)
@@ -117,7 +125,7 @@ def run(
             checklist.load(Path(settings.checklist)),
         )
         try:
-            _write(path, report)
+            _write(path, results, report)
         except HarnessError as error:
             unwritten = error
     terminal.show(report, path, out, verbose=settings.verbose)
@@ -128,21 +136,23 @@ def run(
     return report.exit
 
 
-def _write(path: Path, report: model.Report) -> None:
-    """Write the report, and the other files that say what was found. Raises HarnessError."""
+def _write(path: Path, results: str, report: model.Report) -> None:
+    """Write the report, and the other files that say what was found; `results` are those of pytest. Raises
+    HarnessError."""
     document.write(path, report)
-    junit.add_faults(path.with_name("junit.xml"), report)
+    junit.write(path.with_name("junit.xml"), results, report)
     page = StringIO()
     terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
     document.save(path.with_name(terminal.TEXT), page.getvalue())
 
 
-def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
+def _pytest(settings: RunSettings, plan: Plan, watch: _Watch, junit_xml: int) -> int:
     """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
-    collected again, by each of the workers."""
+    collected again, by each of the workers. `junit_xml`: a descriptor to write to, which nobody can put a pipe in place
+    of."""
     files = sorted({test.partition("::")[0] for test in plan.selected})
     arguments = _arguments(settings, [str(Path(settings.tests, file)) for file in files])
-    arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
+    arguments += ["--junitxml", f"/dev/fd/{junit_xml}", "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
     try:

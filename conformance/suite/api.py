@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_f
 from conformance import credentials
 from conformance.errors import HarnessError
 from kube.client import MERGE_PATCH, Client
+from kube.config import Connection
 from kube.errors import ApiError
 from kube.resource import PODS, Resource
 
@@ -63,9 +64,15 @@ class Loop:
 
 
 class Api:
-    """A client with its own user agent. `server` is its kubeconfig."""
+    """A client with its own user agent. `kubeconfig` is a file, or what was read of one before."""
 
-    def __init__(self, loop: Loop, kubeconfig: Path, user_agent: str, served: Mapping[str, Resource] | None = None):
+    def __init__(
+        self,
+        loop: Loop,
+        kubeconfig: Path | Connection,
+        user_agent: str,
+        served: Mapping[str, Resource] | None = None,
+    ) -> None:
         self._loop, self._kubeconfig = loop, kubeconfig
         self._client = Client.from_kubeconfig(kubeconfig, user_agent=user_agent)
         self._run(self._client.__aenter__())

@@ -42,6 +42,7 @@ from conformance.suite.selection import not_claimed
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
+from kube import config
 from kube.errors import ApiError
 
 TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
@@ -122,10 +123,11 @@ class ClusterEnvironment:
         self.driver = Driver(judged, facts, supplied)
         self._stack.callback(self.driver.stop)
         self._implementation("install", self.driver.install)
-        self._kubeconfig = facts.kubeconfig
+        # Files are read before the implementation starts, which could change them.
+        self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         ours = cluster or existing.ours(facts.kubeconfig)
         self._audit = AuditLog(ours.audit_log) if ours else None
-        api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
+        api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
         self._phase("waiting for the garbage collector")
@@ -134,7 +136,7 @@ class ClusterEnvironment:
         self._phase(f"starting {judged.name}")
         self._implementation("start", self.driver.start)
         self._phase("recording")
-        self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched.resources(judged, api))
+        self._recorder = Recorder(self._server, "grove-conformance/recorder", watched.resources(judged, api))
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * max(1.0, self._settings.time_scale))
         self._phase("ready")
@@ -233,7 +235,7 @@ class ClusterEnvironment:
         sound = partial(self._sound, time.monotonic())
         running.checks.doubt = sound
         offsets = {name: _size(log) for name, log in self._logs().items()}
-        api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
+        api = Api(self._loop, self._server, f"grove-conformance/{name}", self._served)
         self._recorder.open(name)
         history = History(self._recorder, name)
         try:

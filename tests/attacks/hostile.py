@@ -26,7 +26,6 @@ import yaml
 
 from kube import config
 from kube.client import JSON, MERGE_PATCH, Client
-from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 
 Mode = Callable[[Path, Path], None]
@@ -372,6 +371,8 @@ def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
         for name in nodes_of_tests(kubeconfig):
             with contextlib.suppress(ApiError):
                 send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1", token=token)
+
+
 def grow_nodes(kubeconfig: Path, folder: Path) -> None:
     """Let each node of a test offer a hundred GPUs, so that what is placed on it always fits."""
 

@@ -132,3 +132,17 @@ def test_a_failure_that_quotes_a_log_is_cut_before_its_end() -> None:
     assert len(short) == 120 and short.startswith("mine: the operator exited with code 2; its log ends with: …")
     assert short.endswith("usage | the reason")
     assert brief("x" * 200, 120) == "x" * 119 + "…"
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_file_of_a_bundle_is_an_error(tmp_path: Path) -> None:
+    for write in (
+        lambda path: bundle._save(path, "text"),
+        lambda path: bundle._dump(path, {}),
+        lambda path: bundle.copy_log(Path(__file__), 0, path),
+        lambda path: Story().history.save(path),
+    ):
+        os.mkfifo(path := tmp_path / "it")
+        with pytest.raises(OSError):
+            write(path)
+        path.unlink()

@@ -80,11 +80,13 @@ def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
         (folder / "ledger" / "gw9.jsonl").write_text(forged)
         os.mkfifo(folder / "ledger" / "a.jsonl")
         (folder / "report.tmp").mkdir()
+        os.mkfifo(folder / "junit.xml")
         (folder / "run.json").write_text("junk")
     """
     ran = attacked(faked, attack, workers=1)
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
     assert ran.exit == 0
+    assert (ran.folder / "junit.xml").read_text().count("<testcase") == 2
 
 
 def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
