@@ -25,11 +25,10 @@ from typing import Any
 import psutil
 import yaml
 
+from conformance.cluster import users
 from kube import config
 from kube.client import JSON, MERGE_PATCH, Client
 from kube.errors import ApiError
-from conformance.cluster import users
-from kube.client import Client
 
 Mode = Callable[[Path, Path], None]
 MODES: dict[str, Mode] = {}
@@ -383,6 +382,7 @@ def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
                 send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1", token=token)
 
 
+@mode
 def grow_nodes(kubeconfig: Path, folder: Path) -> None:
     """Let each node of a test offer a hundred GPUs, so that what is placed on it always fits."""
 
