@@ -34,6 +34,11 @@ _REASONS = {
 }
 _TOLD = re.compile(rf"(?P<path>[A-Za-z_][\w.\-/\[\]]*): (?P<kind>{'|'.join(_KINDS)})(?=[:,\]]|$)")
 _INDEX = re.compile(r"\[[^\]]*\]")
+_ADMISSION = re.compile(
+    r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
+    r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
+)
+"""How the API server names what has denied a request, or has not answered."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,8 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         return
     for match in _TOLD.finditer(message):
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]])
+
+
+def by_webhook(answer: str) -> bool:
+    """Return whether an answer of the API server names a webhook or an admission policy as its cause."""
+    return _ADMISSION.search(answer) is not None

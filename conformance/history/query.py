@@ -75,6 +75,10 @@ class WaitTimeout(Exception):
         return "\n".join(lines)
 
 
+class Withheld(HarnessError):
+    """The API server has not let the recorder read what there is. The text has its answer, if there was one."""
+
+
 class History:
     """The history of one namespace, together with the cluster-scoped objects. For one thread at a time.
 
@@ -273,7 +277,7 @@ class History:
     def _arrive(self) -> None:
         """Wait for everything that has happened to arrive. Raises HarnessError if a stream stays behind."""
         if late := self.present().late:
-            raise HarnessError(f"the recorder has not received all changes of {late}", where=self.namespace)
+            raise Withheld(f"the recorder has not received all changes of {late}", where=self.namespace)
 
     def _is_whole(self, record: Record) -> bool:
         """Return whether everything that happened before a record is known, for all resources."""

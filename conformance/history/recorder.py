@@ -17,6 +17,7 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
+from conformance import credentials
 from conformance.errors import HarnessError
 from conformance.grove import labels
 from conformance.grove.kinds import GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
@@ -141,7 +142,7 @@ class Recorder(Log):
             for task in late:
                 task.cancel()
             revision = min((task.result() for task in passed), default=0)
-            return Present(revision, ", ".join(sorted(str(passing[task].resource) for task in late)))
+            return Present(revision, ", ".join(sorted(passing[task].late for task in late)))
 
         try:
             return asyncio.run_coroutine_threadsafe(catch_up(), loop).result()
@@ -237,6 +238,13 @@ class _Feed:
         self._known: dict[Key, tuple[str, str]] = {}
         """UID and version of each object that exists."""
         self._news = asyncio.Event()
+        self._answer = ""
+        """Why the API server does not let the resource be listed."""
+
+    @property
+    def late(self) -> str:
+        """Return what is late, and why if the API server has told."""
+        return f"{self.resource} ({self._answer})" if self._answer else str(self.resource)
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
         """Read the metadata of the resource's list, without contents."""
@@ -254,7 +262,9 @@ class _Feed:
             except UNANSWERED as error:
                 if isinstance(error, ApiError) and error.status == 404:
                     return MANY  # A resource that is not served (any more) has no objects that could be late.
+                self._answer = credentials.text(str(error)) if isinstance(error, ApiError) else ""
                 await asyncio.sleep(TICK)
+        self._answer = ""
         versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
         while self.reflector is not None and self.reflector.version < now.revision:
             known = self._known.items()

@@ -6,7 +6,6 @@ A rejection by the API server raises `kube.errors.ApiError`; no answer at all ra
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_f
 
 from conformance import credentials
 from conformance.errors import HarnessError
+from conformance.grove import refusals
 from kube.client import MERGE_PATCH, Client
 from kube.config import Connection
 from kube.errors import ApiError
@@ -26,11 +26,6 @@ from kube.resource import PODS, Resource
 T = TypeVar("T")
 Object = dict[str, Any]
 
-_ADMISSION = re.compile(
-    r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
-    r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
-)
-"""How the API server names what has denied a request, or has not answered."""
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -229,7 +224,7 @@ def _without_account(error: BaseException) -> bool:
 def by_admission(error: BaseException) -> bool:
     """Return whether a webhook or an admission policy has caused the answer, or has kept the API server from giving
     one. The suite has none of its own, so that is the doing of whoever has."""
-    return isinstance(error, ApiError) and _ADMISSION.search(error.message) is not None
+    return isinstance(error, ApiError) and refusals.by_webhook(error.message)
 
 
 def words(error: ApiError | NotServed) -> str:

@@ -21,6 +21,8 @@ import pytest
 
 from conformance import disk, invariants, regular
 from conformance.errors import HarnessError
+from conformance.grove import refusals
+from conformance.history.query import Withheld
 from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings, sole_writer
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
@@ -373,6 +375,8 @@ def _judged(
             return "blocked", str(error), "circumstances"
         case KeyboardInterrupt() | SystemExit() | pytest.exit.Exception():
             return "interrupted", "interrupted", ""
+        case Withheld() if refusals.by_webhook(str(error)):
+            return "blocked", str(error), "implementation"
         case HarnessError():
             return "harness-error", str(error), ""
         case OSError() if error.errno in disk.USERS:

@@ -367,3 +367,21 @@ def test_an_unbroken_environment_is_not_needed(faked: Faked, monkeypatch: pytest
     Path(faked.folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     faked.write(PASSING)
     assert faked.run().exit == 0
+
+
+def test_who_keeps_the_recorder_from_reading_by_a_webhook_is_to_blame(faked: Faked) -> None:
+    faked.write(
+        """
+        from conformance.history.query import Withheld
+
+        @requirements("AA-001")
+        def test_unread(case):
+            raise Withheld("the recorder has not received all changes of x (500: conversion webhook for x/v1 failed)")
+
+        @requirements("AA-002")
+        def test_late(case):
+            raise Withheld("the recorder has not received all changes of x")
+        """
+    )
+    ran = faked.run()
+    assert ran.outcomes == {"AA-001": "blocked", "AA-002": "harness-error"} and ran.exit == 1

@@ -1,0 +1,31 @@
+"""A resource that the API server does not let anybody list, for example because a webhook has to convert it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from conformance.history.recorder import Recorder, Watched
+from kube.errors import ApiError
+from kube.resource import SERVICES
+
+ANSWER = "conversion webhook for example/v1, Kind=Service failed"
+
+
+class Refusing:
+    """Refuses each list."""
+
+    async def request(self, *given: object, **how: object) -> bytes:
+        raise ApiError(500, "InternalError", ANSWER, {}, None)
+
+
+def test_what_is_late_is_named_with_the_answer_of_the_api_server() -> None:
+    [feed] = Recorder("kubeconfig", watched=[Watched(SERVICES)])._feeds
+
+    async def ask() -> None:
+        asking = asyncio.create_task(feed.pass_list(Refusing(), "space"))  # type: ignore[arg-type]
+        await asyncio.wait([asking], timeout=0.1)
+        asking.cancel()
+
+    assert feed.late == "services"
+    asyncio.run(ask())
+    assert feed.late == f"services (500 InternalError: {ANSWER})"
