@@ -134,7 +134,7 @@ def _forged(history: History) -> Iterator[str]:
         before[record.uid] = now
         user = history.origins.statuses.get(record.version)
         changed = [part for part in now if (now[part] or known.get(part)) and now[part] != known.get(part)]
-        if user and changed:
+        if user and changed and not record.listed:  # a list may hide whose change was which
             yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
 
 

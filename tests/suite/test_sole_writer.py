@@ -124,6 +124,10 @@ def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWrite
     assert foreign(story, sole) == ""
     story.history.origins.statuses = {versions[2]: "operator"}
     assert "Ready of pod a was written by the user operator" in foreign(story, sole)
+    story.tell("pods", "b", waits)
+    hidden = story.tell("pods", "b", ready, listed=True).version
+    story.history.origins.statuses = {hidden: "gang-scheduler"}
+    assert foreign(story, sole) == ""
 
 
 def test_a_test_whose_premises_are_falsified_passes_nothing() -> None:
