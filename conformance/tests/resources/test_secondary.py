@@ -137,7 +137,6 @@ class EarlierTokenSecrets(Scene):
         env.create(_legacy("loose", self.loose, []))
         for found in ("used", "loose"):
             env.patch("podcliquesets", found, trigger("1"))
-        env.wait_for("earlier Secrets exist", observed.there("secrets", [self.used, self.loose]))
         env.quiet(1)
         env.mark("nothing moves while pods mount the Secret")
 
@@ -193,7 +192,7 @@ def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithou
 @requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
     """The old token Secret MUST be deleted once no pod mounts it, unless the set does not control it."""
-    run.given("all pods exist", "current Secrets exist", "earlier Secrets exist")
+    run.given("all pods exist", "current Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")
     run.expect("the earlier Secret exists while a pod mounts it", True, mounted.get("secrets", used) is not None)
