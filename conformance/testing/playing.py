@@ -16,7 +16,7 @@ from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Instance, Node, Outcome
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.origins import ByHand
@@ -32,8 +32,13 @@ HELD = "conformance.grove.io/held"
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
 """Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
-AT_WORK, AT_REST = "scheduler binds pods of any gang", "scenarios at rest"
-"""Steps of the scene: a pod is bound, and nothing moves any more; then some scenarios change."""
+AT_WORK, AT_REST = "scheduler binds a gang that is alone", "scenarios at rest"
+"""Steps of the scene: a gang of one pod is bound before all scenarios, and nothing moves any more; then some scenarios
+change."""
+ALONE = Instance(
+    (Node("n1", {"gpus": 1}, {HOST: "n1"}),), (Gang("alone", (Group("w", 1, 1, {"gpus": 1}),)),), name="alone"
+)
+"""Shows that the scheduler works at all, whatever the scenarios are that are judged."""
 CHANGED = "scenarios at rest after their changes"
 """Where the scene ends if the scheduler dies after the changes."""
 CYCLES = 6
@@ -85,12 +90,13 @@ class Play:
 
     def run(self) -> list[PlayedScenario]:
         """Play all scenarios, then the changes of those that have one."""
+        self._await_work()
         self.at_once = self.env.roles.pause("gang-scheduler")
         try:
             self._set_up()
             self._begin()
             # In real time: its start is not judged.
-            self.env.wait_for(AT_WORK, self._any_bound, WITHIN, resources=("pods",), real=True)
+            self.env.settled("the scheduler is back", self._any_bound, WITHIN, real=True)
             self._come_to_rest(self.parts, AT_REST)
             self.env.mark(AT_REST)
             played = [self._played(part) for part in self.parts]
@@ -105,6 +111,18 @@ class Play:
             self._leave()
 
     # -- making --------------------------------------------------------------------------------------------------
+
+    def _await_work(self) -> None:
+        where = self.env.testbed(ALONE.name)
+        self.env.fleet(manifests.nodes(ALONE, where))
+        self._make([(ALONE, where)])
+        [pod] = manifests.pods(ALONE, where)
+
+        def bound(view: View) -> bool | Unmet:
+            found = text(view.get("pods", name(pod)), "spec", "nodeName")
+            return bool(found) or Unmet(f"{name(pod)} is not bound to a node")
+
+        self.env.wait_for(AT_WORK, bound, WITHIN, resources=("pods",), real=True)
 
     def _set_up(self) -> None:
         instances = [part.instance for part in self.parts]
@@ -187,6 +205,7 @@ class Play:
 
     def _any_bound(self, view: View) -> bool | Unmet:
         old = {part.testbed.name(pod.name) for part in self.parts for pod in part.instance.running}
+        old |= {name(pod) for pod in manifests.pods(ALONE, self.env.testbed(ALONE.name))}
         return any(text(pod, "spec", "nodeName") and name(pod) not in old for pod in view.list("pods")) or Unmet(
             "no pod was bound to a node"
         )

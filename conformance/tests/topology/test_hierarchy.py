@@ -57,7 +57,7 @@ def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThree
         run.expect(f"hosts of the prefill pods of worker {worker}", 1, len(_domains(view, "host", prefill)))
 
 
-@requirement("TOPO-051")
+@requirement("TOPO-051", reaches=("workers of the first set bound", "replicas of the second set bound"))
 def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
     """The domains of PodCliqueSet replicas and scaled gangs MUST be chosen independently of each other.
 
