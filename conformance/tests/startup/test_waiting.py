@@ -150,14 +150,14 @@ def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
     run.always("no pod of the other scaled gang is Ready", other, until="the other scaled gang waits")
 
 
-@requirement("START-012")
+@requirement("START-012", reaches="both replicas ready")
 def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
     """A replica of a PodCliqueSet MUST NOT wait for Pods of another one, and these MUST NOT release it.
 
     That both start in the end shows that the second one has waited for the first, if it has.
     """
     run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
-    run.given("all pods bound", "both replicas ready")
+    run.given("all pods bound")
     started = ready(run.at("first replica waits"), run.scene.second)
     run.expect("Ready pods of the second replica before the first starts", predicates.sizes(run.scene.second), started)
 
