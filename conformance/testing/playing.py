@@ -90,9 +90,9 @@ class Play:
 
     def run(self) -> list[PlayedScenario]:
         """Play all scenarios, then the changes of those that have one."""
-        self._await_work()
-        self.at_once = self.env.roles.pause("gang-scheduler")
         try:
+            self._await_work()
+            self.at_once = self.env.roles.pause("gang-scheduler")
             self._set_up()
             self._begin()
             # In real time: its start is not judged.
@@ -114,6 +114,7 @@ class Play:
 
     def _await_work(self) -> None:
         where = self.env.testbed(ALONE.name)
+        self._create_classes([ALONE])
         self.env.fleet(manifests.nodes(ALONE, where))
         self._make([(ALONE, where)])
         [pod] = manifests.pods(ALONE, where)
@@ -125,9 +126,7 @@ class Play:
         self.env.wait_for(AT_WORK, bound, WITHIN, resources=("pods",), real=True)
 
     def _set_up(self) -> None:
-        instances = [part.instance for part in self.parts]
-        for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
-            self._create_if_served("priorityclasses", entry)
+        self._create_classes([part.instance for part in self.parts])
         for part in self.parts:
             if (binding := manifests.topology_binding(part.instance, part.testbed)) is not None:
                 self._create_if_served("clustertopologybindings", binding)
@@ -136,6 +135,10 @@ class Play:
             fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
         self.env.fleet(fleet)
         self._make([(part.instance, part.testbed) for part in self.parts])
+
+    def _create_classes(self, instances: Sequence[Instance]) -> None:
+        for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
+            self._create_if_served("priorityclasses", entry)
 
     def _create_if_served(self, resource: str, obj: Object) -> None:
         """Create a cluster-scoped object, unless one of its name exists already or the cluster knows no such kind."""
