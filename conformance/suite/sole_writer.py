@@ -85,7 +85,9 @@ class SoleWriter:
     def _note(self, sent: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         asked = self._asked.setdefault(uid(answer), [])
         spec = answer.get("spec") or {}
-        asked.append({**asked[-1], **spec} if answer.get("kind") == "Scale" and asked else spec)
+        if answer.get("kind") == "Scale":  # which leaves a size of 0 out
+            spec = {**(asked[-1] if asked else {}), "replicas": spec.get("replicas", 0)}
+        asked.append(spec)
         for path, value in _lost(sent.get("spec"), spec, "spec"):
             self._wrong.append(f"PodCliqueSet {name(answer)}: {path} was stored as {value!r}")
 

@@ -56,6 +56,14 @@ def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: 
     assert foreign(story, sole) == ""
 
 
+def test_a_scale_to_zero_is_the_suites(story: Story, sole: SoleWriter) -> None:
+    made(story, sole)
+    answer = {"kind": "Scale", "metadata": {"name": "s", "uid": "uid-1"}, "spec": {}}
+    sole.patched("podcliquesets", "s", {"spec": {"replicas": 0}}, answer)
+    story.tell("podcliquesets", "s", {"spec": {**STORED, "replicas": 0}})
+    assert foreign(story, sole) == ""
+
+
 @pytest.mark.parametrize("stored", [{**STORED, "replicas": 1}, {**STORED, "template": {"cliques": []}}])
 def test_a_set_that_is_stored_otherwise_than_it_was_sent(
     story: Story, sole: SoleWriter, stored: dict[str, Any]
