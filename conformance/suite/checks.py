@@ -12,7 +12,6 @@ from conformance.evidence.values import brief, plain
 from conformance.history import redaction
 from conformance.history.record import Record
 from conformance.suite import ledger
-from conformance.suite.selection import INVARIANT
 
 Ids = str | Sequence[str]
 
@@ -131,11 +130,11 @@ class Checks:
         return Blocked(f"{what}: {brief(redaction.value(plain(seen)))}", "implementation", what)
 
     def spoil(self, what: str, seen: object) -> None:
-        """Record that the implementation has falsified what the test rests on: nothing of it counts as passed. A rule
-        that holds at every moment then does not hold; of anything else nobody knows."""
+        """Record that the implementation has falsified what the test rests on: nothing of it counts as passed, and
+        nothing as failed that was not seen to fail."""
         for id in self.declared:
             if not any(check.id == id and check.outcome == "failed" for check in self.made):
-                self.holds(id, what, False if id.startswith(INVARIANT) else None, seen)
+                self.holds(id, what, None, seen)
 
     def open(self) -> tuple[str, ...]:
         """Return the declared ids without an outcome so far."""
