@@ -400,9 +400,10 @@ def forge_readiness(kubeconfig: Path, folder: Path) -> None:
     """Call each new pod Ready, long before it starts."""
 
     def forged(pod: Any) -> None:
-        if not pod["status"].get("conditions") and pod["metadata"]["namespace"] != "kube-system":
+        known = pod["status"].get("conditions", [])
+        if all(condition["type"] != "Ready" for condition in known) and pod["metadata"]["namespace"] != "kube-system":
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
-            patch(kubeconfig, path, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+            patch(kubeconfig, path, {"status": {"conditions": [*known, {"type": "Ready", "status": "True"}]}})
 
     each(kubeconfig, "/api/v1/pods", forged)
 
