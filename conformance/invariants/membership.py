@@ -16,7 +16,7 @@ from conformance.grove.labels import GANG, MANAGED_BY, OPERATOR, OWN_PREFIX
 from conformance.history.record import ADDED, Record
 
 _KEYS = {"pods": GANG, "podcliques": MANAGED_BY, "podcliquescalinggroups": MANAGED_BY, "podgangs": MANAGED_BY}
-"""The label by which an operator's object of each resource is known."""
+"""Resource → the label that every object of it has which an operator made."""
 _KUBERNETES = "app.kubernetes.io/"
 
 

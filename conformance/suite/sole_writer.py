@@ -127,7 +127,7 @@ class SoleWriter:
 
 
 def _forged(history: History) -> Iterator[str]:
-    """Yield what of the statuses of pods was written by somebody who is no kubelet."""
+    """Yield each part of a pod's status that only a kubelet may write and that another user has written."""
     before: dict[str, dict[str, object]] = {}
     for record in history.records("pods") if history.origins.statuses else ():
         now: dict[str, object] = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
@@ -163,7 +163,7 @@ def _merged(value: Any, patch: Any) -> Any:
 
 
 def _differing(wanted: Object, node: Mapping[str, Any]) -> str:
-    """Return what of a node is not as the suite wants it."""
+    """Return which part of a node differs from the suite's manifest of it; empty if none does."""
     has = labels(node)
     if any(has.get(key) != value for key, value in labels(wanted).items()):
         return "labels"

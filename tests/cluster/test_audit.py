@@ -13,6 +13,7 @@ import pytest
 from conformance.cluster import growing
 from conformance.cluster.audit import AuditKey, AuditLog, AuditTail
 from conformance.errors import HarnessError
+from tests import irregular
 
 
 def event(verb: str = "create", resource: str = "pods", **more: Any) -> bytes:
@@ -157,16 +158,10 @@ def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: An
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
+@pytest.mark.parametrize("kind", irregular.KINDS)
 def test_only_a_regular_file_is_an_audit_log(tmp_path: Path, kind: str) -> None:
     log = tmp_path / "audit.log"
-    match kind:
-        case "fifo":
-            os.mkfifo(log)
-        case "device":
-            log.symlink_to("/dev/zero")
-        case _:
-            log.mkdir()
+    irregular.put(kind, log)
     with pytest.raises(HarnessError, match="cannot be read: "):
         AuditLog(log).count()
 

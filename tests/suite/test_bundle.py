@@ -14,6 +14,7 @@ import yaml
 from conformance.evidence import bundle
 from conformance.evidence.values import brief
 from conformance.suite.ledger import Check
+from tests import irregular
 from tests.history.story import Story
 
 TEST = "gang/test_services_torn_apart.py::test_one"
@@ -112,16 +113,10 @@ def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
+@pytest.mark.parametrize("kind", irregular.KINDS)
 def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> None:
     log, copy = tmp_path / "it.log", tmp_path / "copy.log"
-    match kind:
-        case "fifo":
-            os.mkfifo(log)
-        case "device":
-            log.symlink_to("/dev/zero")
-        case _:
-            log.mkdir()
+    irregular.put(kind, log)
     bundle.copy_log(log, 10, copy)
     assert copy.read_text().startswith("(it.log cannot be read any more: ")
 

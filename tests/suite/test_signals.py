@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
@@ -19,9 +20,11 @@ def send(number: signal.Signals) -> None:
 
 
 @pytest.fixture(autouse=True)
-def not_ignored() -> None:
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        pytest.skip("the end of the terminal is ignored")
+def not_ignored() -> Iterator[None]:
+    """Whoever started the tests may ignore the end of the terminal, as `nohup` does; then runs do, too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", STOPPING)

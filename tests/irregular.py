@@ -1,0 +1,19 @@
+"""What an attacker can put in place of a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+KINDS = ("fifo", "device", "folder")
+
+
+def put(kind: str, path: Path) -> None:
+    """Make something at a path that is no regular file."""
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
