@@ -36,9 +36,9 @@ WORKER_MEMORY = 3 * 2**30
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: three for two cores, since tests with a control plane wait a lot."""
+    """Return how many workers `-n auto` starts: five for two cores, since tests wait for half of their time."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
-    return max(1, min(cores + cores // 2, memory // WORKER_MEMORY))
+    return max(1, min(2 * cores + cores // 2, memory // WORKER_MEMORY))
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")

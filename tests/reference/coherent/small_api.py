@@ -4,12 +4,13 @@ and watch. Pods whose gates are gone run at once. It validates nothing."""
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
 import uuid
+from bisect import bisect
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ class SmallApi:
         self._uncollected: list[str] = []
         self._versions = itertools.count(1)
         self._version = 0
-        self._events: dict[str, list[tuple[int, bytes]]] = {}
+        self._events: dict[str, list[tuple[int, bytes, Object]]] = {}
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watches: dict[object, tuple[str, int]] = {}
@@ -59,7 +60,7 @@ class SmallApi:
     # -- writes
 
     async def create(self, plural: str, namespace: str, body: Object) -> Object:
-        item = copy.deepcopy(body)
+        item = _copy(body)
         meta = item["metadata"]
         if not meta.get("name"):
             meta["name"] = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
@@ -80,7 +81,7 @@ class SmallApi:
         old = self.objects.get(address)
         if old is None:
             raise refused(404, "NotFound")
-        new = copy.deepcopy(old)
+        new = _copy(old)
         if isinstance(body, list):
             _json_patch(new, body)
         else:
@@ -114,7 +115,7 @@ class SmallApi:
         if "deletionTimestamp" in item["metadata"]:
             return
         if item["metadata"].get("finalizers") or address[0] == "pods":
-            item = self.objects[address] = copy.deepcopy(item)
+            item = self.objects[address] = _copy(item)
             item["metadata"]["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             await self._publish("MODIFIED", address)
             if address[0] == "pods":
@@ -166,9 +167,10 @@ class SmallApi:
         item, self._version = self.objects[address], next(self._versions)
         item["metadata"]["resourceVersion"] = str(self._version)
         line = orjson.dumps({"type": kind, "object": item}) + b"\n"
-        self._events.setdefault(address[0], []).append((self._version, line))
+        stored = orjson.loads(line)["object"]
+        self._events.setdefault(address[0], []).append((self._version, line, stored))
         self.writes.append((kind, address))
-        self.history.append((address[0], kind, copy.deepcopy(item)))
+        self.history.append((address[0], kind, stored))
         async with self._news:
             self._news.notify_all()
 
@@ -179,17 +181,18 @@ class SmallApi:
         return {"items": found, "metadata": {"resourceVersion": str(self._version)}}
 
     async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
-        seen, own = since, object()
+        events, seen, own = self._events.setdefault(plural, []), since, object()
+        following = bisect(events, since, key=itemgetter(0))
         try:
             while True:
                 self._watches[own] = plural, seen
-                for version, line in list(self._events.get(plural, ())):
-                    if version > seen:
-                        seen = version
-                        if _selected(orjson.loads(line)["object"], selector):
-                            yield line
+                while following < len(events):
+                    seen, line, item = events[following]
+                    following += 1
+                    if _selected(item, selector):
+                        yield line
                 async with self._news:
-                    if not any(version > seen for version, _ in self._events.get(plural, ())):
+                    if following == len(events):
                         self._watches[own] = plural, seen
                         await self._news.wait()
         finally:
@@ -197,7 +200,7 @@ class SmallApi:
 
     def all_seen(self) -> bool:
         """Whether the readers of all watches have taken in everything that happened."""
-        newest = {plural: events[-1][0] for plural, events in self._events.items()}
+        newest = {plural: events[-1][0] for plural, events in self._events.items() if events}
         return all(newest.get(plural, 0) <= seen for plural, seen in self._watches.values())
 
     # -- a scheduler and kubelets
@@ -327,6 +330,12 @@ def _json_patch(item: Object, operations: list[Object]) -> None:
                 del place[key]
             case "add":
                 place[key] = operation["value"]
+
+
+def _copy(item: Object) -> Object:
+    """A copy of a JSON object; many times as fast as `copy.deepcopy`."""
+    copied: Object = orjson.loads(orjson.dumps(item))
+    return copied
 
 
 def _prune(value: Any) -> None:
