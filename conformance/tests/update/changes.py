@@ -12,9 +12,11 @@ from typing import Any
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, number, text, uid
 from conformance.history.query import Unmet
+from conformance.history.record import ADDED
 from conformance.history.view import View
 from conformance.suite.api import Object
-from conformance.testing import predicates
+from conformance.suite.recorded import Span
+from conformance.testing import predicates, replay
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.scene import SceneEnvironment
 
@@ -127,6 +129,12 @@ def images(view: View, clique: str) -> list[str]:
 def where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
     """The uids of the pods of a clique for which a condition holds."""
     return {uid(pod) for pod in predicates.pods_of(view, clique) if condition(pod)}
+
+
+def made_of_another(span: Span, clique: str, wanted: str) -> list[str]:
+    """The pods of a clique that were created during a part of a history with another tag than the wanted one."""
+    made = [record for record in span.records("pods") if record.kind == ADDED and replay.owner(record) == clique]
+    return [record.name for record in made if tag(record.object) != wanted]
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

@@ -216,6 +216,8 @@ def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDi
 @requirement("UPD-020")
 def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates]) -> None:
     """Pods that are added to a PodClique during an update MUST have the new template, and MUST NOT be replaced."""
+    old = changes.made_of_another(run.between("change", "end"), clique("grows"), "2")
+    run.expect("pods that were created with another template", [], old)
     _replaced_at_first(run, "grows")
     run.given("grows: added pods exist", "grows: added pods Ready")
     _updated(run, "grows")
@@ -247,10 +249,9 @@ def test_two_changes_replace_ready_pods_one_at_a_time(run: Recorded[CliquesInDif
     _replaced_at_first(run, "twice")
 
 
-@requirement("UPD-023", reaches="twice: update ended")
+@requirement("UPD-023", reaches=("twice: next pod replaced", "twice: update ended"))
 def test_the_last_of_two_changes_applies(run: Recorded[CliquesInDifferentStates]) -> None:
     """When two changes follow each other immediately, the last one MUST apply to every Pod."""
-    run.given("twice: next pod replaced")
     _updated(run, "twice")
 
 

@@ -118,7 +118,9 @@ def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
     """A replica that is added to a PodCliqueSet during an update MUST be created from the new template, once."""
     run.given("first pods replaced")
-    created = replay.created(run.between("change", "end")).get("out-2-web", 0)
+    since = run.between("change", "end")
+    run.expect("pods created with another template", [], changes.made_of_another(since, "out-2-web", "2"))
+    created = replay.created(since).get("out-2-web", 0)
     run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
     run.given("out: update ended")
     run.expect("pods created for the added replica", 2, created)
