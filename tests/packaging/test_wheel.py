@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from conformance.data import PROJECT
 
@@ -26,9 +27,10 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("installed")
     call([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
     (wheel,) = folder.glob("*.whl")
-    call([sys.executable, "-m", "venv", "environment"], folder)
+    call([sys.executable, "-m", "venv", "--without-pip", "environment"], folder)
     programs = folder / "environment" / "bin"
-    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-compile"]
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "--disable-pip-version-check"]
+    pip += ["install", "-q", "--no-compile"]
     if request.param == "linked":
         call([*pip, "--no-deps", wheel, "fixtures==4.3.2"], folder)
         (packages,) = folder.glob("environment/lib/python*/site-packages")
@@ -72,7 +74,7 @@ def needed(name: str, extra: str = "") -> set[str]:
         of, extra = todo.pop()
         wanted = [Requirement(text) for text in metadata.requires(of) or ()]
         wanted = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})]
-        new = {(one.name, extra) for one in wanted for extra in ("", *one.extras)} - found
+        new = {(canonicalize_name(one.name), extra) for one in wanted for extra in ("", *one.extras)} - found
         found |= new
         todo |= new
     return {name for name, _ in found}
