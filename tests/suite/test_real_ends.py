@@ -20,7 +20,7 @@ AFTERWARDS = """
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.thorough), 1])
 def test_control_c(real: Real, workers: int) -> None:
     real.start(workers=workers)
     assert real.process is not None
