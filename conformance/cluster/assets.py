@@ -60,28 +60,37 @@ class Receipt:
     pinned: str = ""
 
 
-def resolve_all(report: Report = silent) -> Assets:
-    """Return the paths of all programs. Missing ones are downloaded or built, which can take minutes.
+def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
+    """Return the paths of all programs of a cluster with this version of Kubernetes, by default the default one.
+    Missing ones are downloaded or built, which can take minutes.
 
     Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
     store = Store(cache_root())
-    found = {program.name.replace("-", "_"): store.resolve(program, report) for program in programs()}
+    found = {program.name.replace("-", "_"): store.resolve(program, report) for program in programs(kubernetes)}
     return Assets(**found)
 
 
-def sources() -> dict[str, str]:
-    """Return where each program came from, for people."""
+def sources(kubernetes: str = "") -> dict[str, str]:
+    """Return where each program came from, for people; "" for those that are not in the cache yet."""
     store = Store(cache_root())
-    return {
-        program.name: receipt.source if (receipt := store.receipt(program)) and not _given(program) else "path given"
-        for program in programs()
-    }
+    found = {}
+    for program in programs(kubernetes):
+        receipt = store.receipt(program)
+        found[program.name] = "path given" if _given(program) else receipt.source if receipt else ""
+    return found
 
 
-def programs() -> tuple[Program, ...]:
-    """Return every pinned program for this platform."""
-    return pins.load(pins.platform_name())
+def programs(kubernetes: str = "") -> tuple[Program, ...]:
+    """Return the programs of a cluster with this version of Kubernetes for this platform: see `pins.load`."""
+    return pins.load(pins.platform_name(), kubernetes)
+
+
+def versions(kubernetes: str = "") -> dict[str, str]:
+    """Return product → version of the programs of a cluster: `kubernetes`, `kwok` and `etcd`. Raises UsageError if
+    this version of Kubernetes is not pinned."""
+    found = {program.group.product: program.group.version for program in programs(kubernetes)}
+    return found | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
 
 
 def cache_root() -> Path:
@@ -152,8 +161,8 @@ class Store:
         it has to be built."""
         try:
             if program.digest:
-                self._sites.probe({one.site for one in programs() if one.digest})
-            wanted = [program, *(one for one in programs() if self._comes_with(one, program))]
+                self._sites.probe({one.site for one in _every() if one.digest})
+            wanted = [program, *(one for one in _every() if self._comes_with(one, program))]
             fetch(wanted, folder, self._sites, report)
         except Unavailable as reason:
             report(program.name, f"no official release is available ({reason})")
@@ -206,6 +215,10 @@ class Store:
         folder = self._root / "locks"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{program.group.name}.lock"
+
+
+def _every() -> tuple[Program, ...]:
+    return pins.every(pins.platform_name())
 
 
 def _given(program: Program) -> Path | None:

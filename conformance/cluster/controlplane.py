@@ -15,7 +15,7 @@ import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from conformance.cluster import kubeconfigs, owner_watch, processes
-from conformance.cluster.assets import Assets, programs, resolve_all
+from conformance.cluster.assets import Assets, resolve_all, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
 from conformance.cluster.health import COMPONENTS

@@ -20,6 +20,8 @@ from conformance.errors import UsageError
 
 PINS = Path(__file__).with_name("pins")
 OWN = "GROVE_CONFORMANCE_PINS"
+KUBERNETES = "kubernetes"
+"""The group of the default version of Kubernetes. Those of others are named after their minor: `kubernetes-1.37`."""
 NOT_DOWNLOADED = "none"
 """The value of GROVE_CONFORMANCE_RELEASES_<SITE> with which nothing is downloaded from a site."""
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
@@ -75,6 +77,16 @@ class Group:
     ldflags: str
 
     @property
+    def product(self) -> str:
+        """What it is a release of: `kubernetes`, `kwok` or `etcd`."""
+        return self.name.partition("-")[0]
+
+    @property
+    def minor(self) -> str:
+        """MAJOR.MINOR of the version."""
+        return self.version.rpartition(".")[0]
+
+    @property
     def module(self) -> Path:
         """The folder with go.mod and go.sum."""
         return PINS / self.name
@@ -97,8 +109,37 @@ def source() -> Path:
     return Path(os.environ.get(OWN) or PINS / "assets.yaml").expanduser()
 
 
-def load(platform_: str) -> tuple[Program, ...]:
-    """Return every pinned program for `platform_`, in the order in which builds share most of the compile cache.
+def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
+    """Return the programs of a cluster for `platform_`, in the order in which builds share most of the compile cache.
+
+    `kubernetes` is as for `release`. What its group lacks (kubectl works with a neighboring minor) is that of the
+    default version. Raises UsageError for an unknown version, a wrong file or a wrong site in the environment.
+    """
+    programs = every(platform_)
+    chosen = _matching(programs, kubernetes)
+    own = {program.name for program in programs if program.group == chosen}
+    return tuple(
+        program
+        for program in programs
+        if program.group.product != KUBERNETES
+        or program.group == chosen
+        or (program.group.name == KUBERNETES and program.name not in own)
+    )
+
+
+def releases(platform_: str) -> tuple[Group, ...]:
+    """Return the pinned versions of Kubernetes, the default first. Raises UsageError as `every`."""
+    return _releases(every(platform_))
+
+
+def release(platform_: str, kubernetes: str = "") -> Group:
+    """Return the pinned version that `kubernetes` names: `1.37`, `1.37.2`, `v1.37.2`, or the default if it is empty.
+    Raises UsageError if there is none."""
+    return _matching(every(platform_), kubernetes)
+
+
+def every(platform_: str) -> tuple[Program, ...]:
+    """Return every pinned program for `platform_`, those of all versions of Kubernetes.
 
     Raises UsageError for a wrong file or a wrong site in the environment.
     """
@@ -129,7 +170,28 @@ def load(platform_: str) -> tuple[Program, ...]:
                     image="image" in fields,
                 )
             )
+        if group.name not in (group.product, f"{group.product}-{group.minor}"):
+            raise UsageError(
+                f"{group.version} is not a version of {group.name}",
+                where=document.where("groups", group_name, "version"),
+                hint=f"name the group {group.product}-{group.minor}",
+            )
     return tuple(programs)
+
+
+def _releases(programs: tuple[Program, ...]) -> tuple[Group, ...]:
+    found = dict.fromkeys(program.group for program in programs if program.group.product == KUBERNETES)
+    return tuple(sorted(found, key=lambda group: group.name != KUBERNETES))
+
+
+def _matching(programs: tuple[Program, ...], kubernetes: str) -> Group:
+    groups = _releases(programs)
+    wanted = kubernetes.removeprefix("v")
+    for group in groups:
+        if wanted in ("", group.version, group.minor):
+            return group
+    pinned = ", ".join(group.version + " (default)" * (group.name == KUBERNETES) for group in groups)
+    raise UsageError(f"Kubernetes {kubernetes!r} is not pinned", where="--kubernetes", hint=f"pinned: {pinned}")
 
 
 def _site(name: str, base: str) -> Site:

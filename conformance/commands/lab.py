@@ -12,7 +12,7 @@ import typer
 
 from conformance import disk
 from conformance.cluster import progress
-from conformance.cluster.assets import programs
+from conformance.cluster.assets import versions
 from conformance.commands import output
 from conformance.errors import Exit
 from conformance.lab import curves, playing, results

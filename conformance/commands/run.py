@@ -21,7 +21,7 @@ from rich.console import Console
 
 from conformance import data, disk
 from conformance.cluster import progress
-from conformance.cluster.assets import programs, resolve_all
+from conformance.cluster.assets import resolve_all, versions
 from conformance.cluster.state import State
 from conformance.documents import suggestion
 from conformance.errors import UsageError

@@ -13,8 +13,8 @@ from conformance.errors import UsageError
 PLATFORMS = ("linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64")
 
 
-def program(name: str, platform: str = "linux-arm64") -> Program:
-    return next(program for program in pins.load(platform) if program.name == name)
+def program(name: str, platform: str = "linux-arm64", kubernetes: str = "") -> Program:
+    return next(program for program in pins.load(platform, kubernetes) if program.name == name)
 
 
 def test_kubernetes_comes_as_images_and_a_file_and_etcd_in_an_archive() -> None:
@@ -26,6 +26,40 @@ def test_kubernetes_comes_as_images_and_a_file_and_etcd_in_an_archive() -> None:
 
 def test_on_macos_kubernetes_is_built() -> None:
     assert not program("kube-apiserver", "darwin-arm64").digest and program("kwok", "darwin-arm64").digest
+
+
+@pytest.mark.parametrize("wanted", ["1.37", "1.37.2", "v1.37.2"])
+def test_a_cluster_of_another_version_has_its_control_plane_and_our_kubectl(wanted: str) -> None:
+    names = {each.name for each in pins.load("linux-amd64")}
+    found = pins.load("linux-amd64", wanted)
+    assert {each.name for each in found} == names and len(found) == len(names)
+    assert program("kube-apiserver", kubernetes=wanted).group.version == "1.37.2"
+    assert program("kubectl", kubernetes=wanted).group.version == program("kubectl").group.version == "1.36.3"
+
+
+@pytest.mark.parametrize("wanted", ["", "1.36", "1.36.3", "v1.36"])
+def test_the_default_version_has_digests_for_all_programs(wanted: str) -> None:
+    assert pins.load("linux-amd64", wanted) == pins.load("linux-amd64")
+    assert pins.release("linux-amd64", wanted).version == "1.36.3"
+    assert all(each.digest for each in pins.load("linux-amd64", wanted))
+
+
+def test_each_version_of_kubernetes_is_built_from_sources_of_its_own() -> None:
+    releases = pins.releases("linux-amd64")
+    assert [group.version for group in releases] == ["1.36.3", "1.37.2"]
+    for group in releases:
+        assert f"k8s.io/kubernetes v{group.version}" in (group.module / "go.mod").read_text()
+        assert f"k8s.io/kubernetes v{group.version} h1:" in (group.module / "go.sum").read_text()
+        assert f"gitVersion=v{group.version}" in group.ldflags
+        assert f"gitMinor={group.minor.partition('.')[2]} " in group.ldflags
+
+
+@pytest.mark.parametrize("wanted", ["1.35", "1.36.2", "1.37.2-rc.0", "latest", "1.3", "1"])
+def test_a_version_that_is_not_pinned_is_told_with_those_that_are(wanted: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        pins.load("linux-amd64", wanted)
+    told = f"--kubernetes: Kubernetes '{wanted}' is not pinned — pinned: 1.36.3 (default), 1.37.2"
+    assert str(caught.value) == told
 
 
 def test_a_mirror_of_images_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +101,8 @@ def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest
         ),
         ("        site: registry\n", "        site: registri\n", "its site is not one of"),
         ("  registry: https:", "  registry: ftp:", r"own.yaml:\d+: sites.registry: .* an http:// or https:// URL"),
+        ("    version: 1.37.2", "    version: 1.36.4", r"1\.36\.4 is not a version of kubernetes-1\.37"),
+        ("  kubernetes-1.37:", "  kubernetes-next:", "kubernetes-next"),
         ("  etcd:\n    version: 3.6.14", "  etcd:\n    version: v3.6.14", "MAJOR.MINOR.PATCH"),
     ],
 )
