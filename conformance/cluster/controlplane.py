@@ -69,7 +69,7 @@ class Cluster(Facts):
             owner=me if owner else None,
             scheduler=settings.scheduler,
             apiserver_port=settings.apiserver_port,
-            versions={program.group.name: program.group.version for program in programs()},
+            versions=versions(settings.kubernetes),
         )
         if settings.apiserver_port and not is_free(settings.apiserver_port):
             raise UsageError(
@@ -78,7 +78,7 @@ class Cluster(Facts):
                 hint="choose another, or leave it out",
             )
         state.require()
-        assets = resolve_all(report)  # it may take minutes, so it comes after what may be wrong
+        assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
         state.add(record, report)
         cluster = cls(state, record)
         try:
@@ -108,10 +108,11 @@ class Cluster(Facts):
         processes.end_one(psutil.Process(pid))
 
     def start(self, report: Report = silent) -> None:
-        """Start the dead components and wait until all are healthy. Data are kept (FC-025)."""
+        """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
         alive = self.monitor.pids()
+        assets = resolve_all(report, self.record.versions["kubernetes"])
         self._components.forget_dead()
-        self._components.kwokctl(resolve_all(report), self.kubectl, "start", "cluster")
+        self._components.kwokctl(assets, self.kubectl, "start", "cluster")
         if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)
         self._wait_until_healthy(report)

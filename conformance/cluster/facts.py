@@ -38,7 +38,7 @@ class Facts:
 
     @property
     def kubectl(self) -> Path:
-        """A kubectl of the cluster's version."""
+        """A kubectl of the cluster's version, or of a neighboring minor."""
         return self.directory / "tools" / "kubectl"
 
     @property

@@ -30,7 +30,8 @@ class ClusterSettings:
     `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that ask for none; if
     it is empty, they are Ready at once. audit: whether writes are logged; reads: whether reads are, too, so that
     requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
-    apiserver_port: a port of the user's choice; 0 takes one of the cluster's block.
+    apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
+    as 1.37 or 1.37.2; the default version if it is empty.
     """
 
     scheduler: bool = True
@@ -41,6 +42,7 @@ class ClusterSettings:
     reads: bool = False
     bodies: bool = False
     apiserver_port: int = 0
+    kubernetes: str = ""
 
 
 def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from rich.table import Table
 
 from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, nodes, pod_behaviors, progress
+from conformance.cluster import fleets, nodes, pins, pod_behaviors, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.commands import output
+from conformance.commands.kubernetes import Kubernetes
 from conformance.errors import UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
@@ -68,6 +69,7 @@ def up(
     owner: Annotated[
         int, typer.Option(min=0, help="Stop the cluster when the process with this pid ends; 0 keeps it.")
     ] = 0,
+    kubernetes: Kubernetes = "",
 ) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
@@ -80,7 +82,11 @@ def up(
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(
-        scheduler=scheduler, scheduler_name=scheduler_name, pods=pods, apiserver_port=apiserver_port
+        scheduler=scheduler,
+        scheduler_name=scheduler_name,
+        pods=pods,
+        apiserver_port=apiserver_port,
+        kubernetes=kubernetes,
     )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.
@@ -137,13 +143,15 @@ def list_(
         ]
         typer.echo(json.dumps(records, indent=2))
         return
-    table = Table("name", "state", "server", "implementation", "owner", "created", *(["folder"] if everywhere else []))
+    columns = ["name", "state", "kubernetes", "server", "implementation", "owner", "created"]
+    table = Table(*columns, *(["folder"] if everywhere else []))
     for cluster in clusters:
         record = cluster.record
         owner = f"process {record.owner.pid}" if record.owner else "-"
         folder = [str(cluster.directory)] if everywhere else []
         playing = record.implementation or "-"
-        table.add_row(cluster.name, _state(cluster), cluster.server, playing, owner, record.created, *folder)
+        version = record.versions.get("kubernetes", "-")
+        table.add_row(cluster.name, _state(cluster), version, cluster.server, playing, owner, record.created, *folder)
     output.console().print(table)
 
 
@@ -156,6 +164,29 @@ def _state(cluster: Cluster) -> str:
 def _dead_role(cluster: Cluster) -> str:
     dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
+
+
+@app.command()
+def versions() -> None:
+    """List the pinned versions of Kubernetes: where each comes from, and whether its programs are in the cache."""
+    table = Table("kubernetes", "", "source", "in the cache")
+    for group in pins.releases(pins.platform_name()):
+        own = [program for program in programs.programs(group.version) if program.group == group]
+        cached = programs.sources(group.version)
+        lacking = [program.name for program in own if not cached[program.name]]
+        found = ", ".join(sorted({_kind(cached[program.name]) for program in own if cached[program.name]}))
+        table.add_row(
+            group.version,
+            "default" if group.name == pins.KUBERNETES else "",
+            "official release" if all(program.digest for program in own) else "built from Go modules",
+            (found or "no") + (f", without {', '.join(lacking)}" if found and lacking else ""),
+        )
+    output.console().print(table)
+
+
+def _kind(source: str) -> str:
+    """Return in a word how a program came into the cache."""
+    return "downloaded" if "://" in source else "built" if source.startswith("built") else source
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -212,12 +243,12 @@ def _states(everywhere: bool) -> list[State]:
     return [own, *others]
 
 
-def assets() -> None:
+def assets(kubernetes: Kubernetes = "") -> None:
     """Download or build the control-plane programs and print their paths."""
     with progress.terminal("assets") as report:
-        found = programs.resolve_all(report)
-    sources = programs.sources()
-    for program in programs.programs():
+        found = programs.resolve_all(report, kubernetes)
+    sources = programs.sources(kubernetes)
+    for program in programs.programs(kubernetes):
         path = getattr(found, program.name.replace("-", "_"))
         typer.echo(f"{program.name:24} {program.group.version:8} {path} ({sources[program.name]})")
 

@@ -14,7 +14,8 @@ from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.commands import output
-from conformance.errors import Exit
+from conformance.commands.kubernetes import Kubernetes
+from conformance.errors import Exit, UsageError
 from conformance.lab import curves, playing, results
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
 
@@ -36,6 +37,7 @@ def coherent(
         Path | None, typer.Option(help="Result of an earlier run that was interrupted: play only what it lacks.")
     ] = None,
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
+    kubernetes: Kubernetes = "",
 ) -> int:
     """Compare the gang layouts of coherent updates: the same workloads, quiet, under a preemption and a node failure.
 
@@ -43,21 +45,28 @@ def coherent(
     a Markdown page and a picture.
     """
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
-    found = results.load(resume) if resume is not None else results.document(_versions())
+    used = versions(kubernetes)
+    found = results.load(resume) if resume is not None else results.document(used)
+    if (began := found["environment"]["versions"]["kubernetes"]) != used["kubernetes"]:
+        raise UsageError(
+            f"it was begun on Kubernetes {began}, not {used['kubernetes']}",
+            where=f"--resume {resume}",
+            hint=f"add --kubernetes {began}",
+        )
     files = Files(report_dir, found)
     trials = [
         each for each in planned(layout or (), workload or (), course or (), runs) if not results.has(found, each)
     ]
     try:
         with progress.terminal("lab") as report:
-            for outcome in playing.play(trials, report):
+            for outcome in playing.play(trials, report, used["kubernetes"]):
                 results.add(found, outcome)
                 files.keep(found)
     except playing.TrialFailed as failure:
         typer.echo(f"not updated: {failure}", err=True)
         return Exit.NOT_CONFORMANT
     results.show(found, output.console())
-    for path in files.write(found, _command(layout, workload, course, runs)):
+    for path in files.write(found, _command(layout, workload, course, runs, kubernetes)):
         typer.echo(f"result: {path}")
     return Exit.CONFORMANT
 
@@ -93,14 +102,14 @@ class Files:
         return [self.document, self.page, self.picture]
 
 
-def _versions() -> dict[str, str]:
-    return {program.group.name: program.group.version for program in programs()}
-
-
 def _command(
-    layout: Sequence[str] | None, workload: Sequence[str] | None, course: Sequence[str] | None, runs: int
+    layout: Sequence[str] | None,
+    workload: Sequence[str] | None,
+    course: Sequence[str] | None,
+    runs: int,
+    kubernetes: str,
 ) -> str:
     words = ["grove-conformance lab coherent"]
     for option, values in (("--layout", layout), ("--workload", workload), ("--course", course)):
         words += [f"{option} '{value}'" if " " in value else f"{option} {value}" for value in values or ()]
-    return " ".join([*words, f"--runs {runs}"])
+    return " ".join([*words, f"--runs {runs}", *([f"--kubernetes {kubernetes}"] if kubernetes else [])])

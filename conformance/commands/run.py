@@ -23,6 +23,7 @@ from conformance import data, disk
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
 from conformance.cluster.state import State
+from conformance.commands.kubernetes import Kubernetes
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import installer, parameters
@@ -92,6 +93,7 @@ def run(
         str, typer.Option(help="`own` starts a fake cluster per worker; `existing` uses --kubeconfig.")
     ] = "own",
     kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the existing cluster.")] = None,
+    kubernetes: Kubernetes = "",
 ) -> int:
     """Judge an implementation and write a report to reports/<run>/report.yaml.
 
@@ -107,6 +109,8 @@ def run(
     disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if not where:
         State().require()
+    elif kubernetes:
+        raise UsageError("an existing cluster has its own version", where="--kubernetes", hint="leave it out")
     settings = RunSettings(
         run=_run_id(),
         directory="",
@@ -124,6 +128,7 @@ def run(
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,
+        kubernetes="" if where else versions(kubernetes)["kubernetes"],
     )
     judged, supplied = session.load_implementation(settings)
     for each in filter(None, (judged, judged.predecessor, supplied)):
@@ -138,7 +143,7 @@ def run(
     settings = _with(settings, ids=_of_tests(settings, plan, chosen))
     if plan.selected and not where:
         with progress.terminal("programs") as report:  # here, where the user can watch minutes of building
-            resolve_all(report)
+            resolve_all(report, settings.kubernetes)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     settings = _with(
@@ -152,7 +157,7 @@ def run(
         plan,
         _facts(judged, supplied),
         suite=(metadata.version("grove-conformance"), suite_digest()),
-        environment=_environment(),
+        environment=_environment(settings),
         out=Console(file=sys.stdout, highlight=False),
         err=err,
     )
@@ -266,6 +271,7 @@ def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable
         for value in values:
             words += [option, value]
     words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
+    words += ["--kubernetes", settings.kubernetes] if settings.kubernetes not in ("", versions()["kubernetes"]) else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
         words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]
@@ -297,10 +303,9 @@ def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementa
     )
 
 
-def _environment() -> dict[str, str]:
-    versions = {program.group.name: program.group.version for program in programs()}
+def _environment(settings: RunSettings) -> dict[str, str]:
     return {
-        **{name: str(version) for name, version in versions.items()},
+        **versions(settings.kubernetes),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
         "cpus": str(os.cpu_count() or 0),

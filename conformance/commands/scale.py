@@ -9,7 +9,9 @@ import typer
 
 from conformance import disk
 from conformance.cluster import progress
+from conformance.cluster.assets import versions
 from conformance.commands import output
+from conformance.commands.kubernetes import Kubernetes
 from conformance.commands.scale_compare import Binder, compare
 from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
@@ -55,6 +57,7 @@ def scale(
         Path | None, typer.Option(help="Also write the result in the form of Grove's own scale tests to this file.")
     ] = None,
     result: Annotated[Path | None, typer.Option(help="Write the result to this file instead.")] = None,
+    kubernetes: Kubernetes = "",
 ) -> int | None:
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     if context.invoked_subcommand is not None:
@@ -66,7 +69,7 @@ def scale(
     for given in (result, upstream_result):
         if given is not None:
             disk.make(given.parent, where=str(given), hint="give another file")
-    plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)
+    plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value, versions(kubernetes)["kubernetes"])
 
     def keep(document: results.Result) -> None:
         path = result or report_dir / results.file_name(document)

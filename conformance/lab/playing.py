@@ -46,11 +46,15 @@ class Outcome:
     orphans: list[str] | None
 
 
-def play(trials: Sequence[Trial], report: Report) -> Iterator[Outcome]:
-    """Play all trials. Raises TrialFailed, or HarnessError where the suite is at fault."""
+def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Iterator[Outcome]:
+    """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError where the suite
+    is at fault."""
     number = 0
     for key, found in groupby(sorted(trials, key=_parameters), _parameters):
-        with tempfile.TemporaryDirectory(prefix="grove-lab-") as folder, _cluster(folder, dict(key)) as cluster:
+        with (
+            tempfile.TemporaryDirectory(prefix="grove-lab-") as folder,
+            _cluster(folder, dict(key), kubernetes) as cluster,
+        ):
             for trial in found:
                 number += 1
                 report(f"{number} of {len(trials)}", trial.key)
@@ -61,9 +65,11 @@ def _parameters(trial: Trial) -> tuple[tuple[str, str], ...]:
     return tuple(trial.layout.parameters.items())
 
 
-def _cluster(folder: str, parameters: Mapping[str, str]) -> closing[ClusterEnvironment]:
+def _cluster(folder: str, parameters: Mapping[str, str], kubernetes: str) -> closing[ClusterEnvironment]:
     run = f"lab-{os.getpid()}-{len(parameters)}"
-    settings = RunSettings(run=run, directory=folder, implementation=IMPLEMENTATION, parameters=dict(parameters))
+    settings = RunSettings(
+        run=run, directory=folder, implementation=IMPLEMENTATION, parameters=dict(parameters), kubernetes=kubernetes
+    )
     try:
         return closing(open_environment(settings, "main", Ledger(lambda line: None)))
     except Blocked as error:

@@ -36,12 +36,13 @@ NODES_WITHIN = 300.0
 @dataclass(frozen=True)
 class Plan:
     """The settings of a run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the gang scheduler of the
-    implementation, or the supplied one)."""
+    implementation, or the supplied one); `kubernetes` as in ClusterSettings."""
 
     scenario: Scenario
     implementation: Descriptor
     supplied: Descriptor | None
     scheduler: str
+    kubernetes: str = ""
 
     @property
     def kube_scheduler(self) -> str:
@@ -101,7 +102,7 @@ def _on_a_cluster(
     plan: Plan, report: Report, settings: ClusterSettings, work: Callable[[Environment], Coroutine[Any, Any, T]]
 ) -> T:
     """Do something on a new cluster on which the implementation runs."""
-    settings = replace(settings, scheduler_name=plan.kube_scheduler, stages=STAGES)
+    settings = replace(settings, scheduler_name=plan.kube_scheduler, stages=STAGES, kubernetes=plan.kubernetes)
     cluster = Cluster.up(f"scale-{os.getpid()}", settings=settings, owner=True, report=report)
     try:
         facts = deployment.facts_of(cluster)

@@ -151,7 +151,7 @@ class ClusterEnvironment:
         name = f"{self._settings.run}-{self._worker}"
         cluster = Cluster.up(
             name,
-            settings=ClusterSettings(scheduler_name=scheduler_name, reads=True),
+            settings=ClusterSettings(scheduler_name=scheduler_name, reads=True, kubernetes=self._settings.kubernetes),
             owner=True,
             report=lambda subject, step: self._phase("bringing the cluster up", f"{subject}: {step}"),
         )

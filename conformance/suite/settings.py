@@ -38,6 +38,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""
+    kubernetes: str = ""
+    """The version of Kubernetes of the run's own clusters; empty on an existing one."""
     reproduce: str = ""
     tests: str = str(TESTS)
     registry: str = str(requirement.FOLDER)
