@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from conformance import documents
-from conformance.cluster import fleets, nodes, pod_behaviors, stages
+from conformance.cluster import features, fleets, nodes, pod_behaviors, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
@@ -39,6 +39,7 @@ VALIDATORS: list[Validator] = [
     ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", loading.validate),
+    ("fixtures", "features/*.yaml", features.read),
     ("fixtures", "workloads/*.yaml", _workload),
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),

@@ -6,6 +6,8 @@ cluster has. (kwokctl trusts pid files, which are wrong after a reused pid or a 
 
 from __future__ import annotations
 
+import asyncio
+import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -14,10 +16,11 @@ import psutil
 import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from conformance.cluster import kubeconfigs, owner_watch, processes
+from conformance.cluster import features, kubeconfigs, owner_watch, preflight, processes
 from conformance.cluster.assets import Assets, resolve_all, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
+from conformance.cluster.features import Features
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.monitor import Monitor
@@ -26,9 +29,11 @@ from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import HarnessError, UsageError
+from kube.client import Client
 
 __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
+_CANNOT_LIST = re.compile(r'failed to list [^"]+')
 LEAST = 64 << 20
 """Bytes that etcd allocates at once: with less free space, the disk is what makes a start fail."""
 
@@ -70,6 +75,7 @@ class Cluster(Facts):
             scheduler=settings.scheduler,
             apiserver_port=settings.apiserver_port,
             versions=versions(settings.kubernetes),
+            features=settings.features.options(),
         )
         if settings.apiserver_port and not is_free(settings.apiserver_port):
             raise UsageError(
@@ -79,6 +85,7 @@ class Cluster(Facts):
             )
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
+        enabled = _features(settings, record, assets)
         state.add(record, report)
         cluster = cls(state, record)
         try:
@@ -86,7 +93,9 @@ class Cluster(Facts):
                 retry=retry_if_exception_type(_PortClash), stop=stop_after_attempt(3), reraise=True
             ):
                 with attempt, state.errors():
-                    cluster._start(settings, assets, report)
+                    cluster._start(settings, enabled, assets, report)
+            if settings.preflight:
+                cluster._prove(settings, enabled, report)
         except BaseException as error:  # Ctrl-C included
             try:
                 if isinstance(error, HarnessError):
@@ -146,13 +155,13 @@ class Cluster(Facts):
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _start(self, settings: ClusterSettings, assets: Assets, report: Report) -> None:
+    def _start(self, settings: ClusterSettings, enabled: Features, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "starting the control plane")
         self._components.spawn(
             owner_watch.command(self._state.root, self.name, self.uid), self.directory / "owner-watch.log"
         )
         self.record = self._state.update(self.record, ports=Ports(report=report).claim(self.directory))
-        self._write_configuration(settings, assets)
+        self._write_configuration(settings, enabled, assets)
         try:
             self._components.kwokctl(
                 assets,
@@ -172,6 +181,8 @@ class Cluster(Facts):
                     self._components.home, ignore_errors=True
                 )  # FC-027: else its old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
+            if settings.features and (mistake := self._mistake()) is not None:
+                raise mistake from error
             raise
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
@@ -180,15 +191,51 @@ class Cluster(Facts):
         report(f"cluster {self.name}", "waiting until every component is healthy")
         self.monitor.wait_until_healthy()
 
-    def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
+    def _prove(self, settings: ClusterSettings, enabled: Features, report: Report) -> None:
+        """Raise UsageError unless the cluster has its features."""
+        minor = self.record.versions["kubernetes"].rpartition(".")[0]
+        expected = preflight.Expected.of(enabled, minor, settings.scheduler)
+        if not expected.version:
+            return
+        report(f"cluster {self.name}", "proving that it has the Workload API")
+
+        async def prove() -> None:
+            async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
+                await preflight.check(client, expected, scheduler=settings.scheduler_name, last=self._last_error)
+
+        asyncio.run(prove())
+
+    def _mistake(self) -> UsageError | None:
+        """Return the mistake about features for which a component has ended."""
+        for component in features.COMPONENTS:
+            if self.monitor.process(component) is None and (log := self.monitor.log(component)).exists():
+                found = features.explanation(component, log.read_text(errors="replace"))
+                if found is not None:
+                    return found
+        return None
+
+    def _last_error(self, component: str) -> str:
+        """Return the last complaint of a component about an API that it cannot list; empty if there is none."""
+        found = _CANNOT_LIST.findall(self.monitor.log(component).read_text(errors="replace"))
+        return str(found[-1]) if found else ""
+
+    def _write_configuration(self, settings: ClusterSettings, enabled: Features, assets: Assets) -> None:
         memory = psutil.virtual_memory().total >> 30
-        documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory, memory)
+        documents = kwokctl_configuration(
+            settings, enabled, assets, self.ports, self.record.versions, self.directory, memory
+        )
         (self.directory / "kwokctl.yaml").write_text(yaml.safe_dump_all(documents))
         for file_name, document in extra_files(settings).items():
             (self.directory / file_name).write_text(yaml.safe_dump(document))
         self.kubectl.parent.mkdir(mode=0o700, exist_ok=True)
         self.kubectl.unlink(missing_ok=True)
         self.kubectl.symlink_to(assets.kubectl)
+
+
+def _features(settings: ClusterSettings, record: Record, assets: Assets) -> Features:
+    programs = {component: getattr(assets, component.replace("-", "_")) for component in features.COMPONENTS}
+    minor = record.versions["kubernetes"].rpartition(".")[0]
+    return features.resolve(settings.features, minor, lambda component: features.known_gates(programs[component]))
 
 
 class _PortClash(HarnessError):

@@ -12,6 +12,7 @@ from typing import Any
 
 from conformance.cluster import stages, users
 from conformance.cluster.assets import Assets
+from conformance.cluster.features import NOTHING, Features, Requested
 from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
 
@@ -31,7 +32,8 @@ class ClusterSettings:
     it is empty, they are Ready at once. audit: whether writes are logged; reads: whether reads are, too, so that
     requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
-    as 1.37 or 1.37.2; the default version if it is empty.
+    as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
+    whether a cluster is proved to have them before it is used.
     """
 
     scheduler: bool = True
@@ -43,6 +45,8 @@ class ClusterSettings:
     bodies: bool = False
     apiserver_port: int = 0
     kubernetes: str = ""
+    features: Requested = NOTHING
+    preflight: bool = True
 
 
 def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
@@ -93,6 +97,7 @@ def scheduler_configuration(name: str) -> dict[str, Any]:
 
 def kwokctl_configuration(
     settings: ClusterSettings,
+    features: Features,
     assets: Assets,
     ports: Mapping[Port, int],
     versions: Mapping[str, str],
@@ -133,7 +138,7 @@ def kwokctl_configuration(
             "apiVersion": _GROUP,
             "kind": "KwokctlConfiguration",
             "options": options,
-            "componentsPatches": _component_flags(ports, memory),
+            "componentsPatches": _component_flags(features, ports, memory),
         },
         # FC-031: this document is not defaulted field by field, so it sets every field.
         {
@@ -160,7 +165,7 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     return files
 
 
-def _component_flags(ports: Mapping[Port, int], memory: int) -> Sequence[Mapping[str, Any]]:
+def _component_flags(features: Features, ports: Mapping[Port, int], memory: int) -> Sequence[Mapping[str, Any]]:
     flags = {
         "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
         "kube-apiserver": {
@@ -194,6 +199,8 @@ def _component_flags(ports: Mapping[Port, int], memory: int) -> Sequence[Mapping
         "kwok-controller": {"node-lease-duration-seconds": "200"},
         "kube-controller-manager": {"node-monitor-grace-period": "1h"},
     }
+    for component, wanted in features.flags().items():
+        flags[component] |= wanted
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
     # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above.

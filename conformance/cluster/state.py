@@ -79,6 +79,8 @@ class Record:
     apiserver_port: int = 0
     scheduler: bool = True
     versions: dict[str, str] = field(default_factory=dict)
+    features: list[str] = field(default_factory=list)
+    """What is enabled beside the defaults, as options of `cluster up`."""
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
     roles: dict[str, Owner] = field(default_factory=dict)

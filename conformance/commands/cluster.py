@@ -19,7 +19,7 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.commands import output
-from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.errors import UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
@@ -70,6 +70,10 @@ def up(
         int, typer.Option(min=0, help="Stop the cluster when the process with this pid ends; 0 keeps it.")
     ] = 0,
     kubernetes: Kubernetes = "",
+    features: Presets = None,
+    feature_gates: Gates = None,
+    runtime_config: RuntimeConfig = None,
+    preflight: Annotated[bool, typer.Option(help="Prove that the cluster has the features.")] = True,
 ) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
@@ -87,6 +91,8 @@ def up(
         pods=pods,
         apiserver_port=apiserver_port,
         kubernetes=kubernetes,
+        features=requested(features, feature_gates, runtime_config),
+        preflight=preflight,
     )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.

@@ -6,9 +6,39 @@ from typing import Annotated
 
 import typer
 
+from conformance.cluster import features
+from conformance.cluster.features import Requested
+
 Kubernetes = Annotated[
     str,
     typer.Option(
         "--kubernetes", metavar="VERSION", help="Version of Kubernetes, for example 1.37: see `cluster versions`."
     ),
 ]
+Presets = Annotated[
+    list[str] | None,
+    typer.Option(
+        features.PRESET, metavar="NAME", help="Enable these features of Kubernetes, for example workload-api."
+    ),
+]
+Gates = Annotated[
+    list[str] | None,
+    typer.Option(
+        features.GATES,
+        metavar="[COMPONENT:]GATE=BOOL",
+        help="Switch feature gates, of all components that know them or of one (repeatable).",
+    ),
+]
+RuntimeConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        features.RUNTIME_CONFIG,
+        metavar="GROUP/VERSION=BOOL",
+        help="Switch API versions of the API server (repeatable).",
+    ),
+]
+
+
+def requested(presets: list[str] | None, gates: list[str] | None, runtime_config: list[str] | None) -> Requested:
+    """Return the features that the options ask for."""
+    return Requested(tuple(presets or ()), tuple(gates or ()), tuple(runtime_config or ()))

@@ -20,7 +20,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     left = [SPACE]
     nothing = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, left[0]))
-    monkeypatch.setattr(controlplane, "resolve_all", lambda report: Assets(*[nothing] * 7))
+    monkeypatch.setattr(controlplane, "resolve_all", lambda *_: Assets(*[nothing] * 7))
     return left
 
 

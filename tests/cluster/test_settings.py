@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.cluster.assets import Assets
+from conformance.cluster.features import Features
 from conformance.cluster.ports import Port
 from conformance.cluster.settings import (
     ClusterSettings,
@@ -24,7 +25,7 @@ DIRECTORY = Path("/state/dev")
 
 def documents(memory: int = 8, **choices: Any) -> list[dict[str, Any]]:
     versions = {"kubernetes": "1.2.3", "etcd": "4.5.6", "kwok": "0.8.0"}
-    return kwokctl_configuration(ClusterSettings(**choices), ASSETS, PORTS, versions, DIRECTORY, memory)
+    return kwokctl_configuration(ClusterSettings(**choices), Features(), ASSETS, PORTS, versions, DIRECTORY, memory)
 
 
 def test_nothing_listens_beyond_loopback_and_no_port_is_left_to_chance() -> None:

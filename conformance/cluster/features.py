@@ -1,0 +1,171 @@
+"""Features of Kubernetes that are off by default: named sets of them (`fixtures/features/`), feature gates, and API
+versions.
+
+Pure, except that it reads the sets, and that `known_gates` asks a program which gates it knows.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import HarnessError, UsageError
+
+APISERVER, CONTROLLER_MANAGER, SCHEDULER = "kube-apiserver", "kube-controller-manager", "kube-scheduler"
+COMPONENTS = (APISERVER, CONTROLLER_MANAGER, SCHEDULER)
+"""The components that have feature gates."""
+PRESET, GATES, RUNTIME_CONFIG = "--features", "--feature-gates", "--runtime-config"
+_SWITCH = re.compile(r"(?:(?P<component>[a-z][a-z-]*):)?(?P<name>[A-Za-z0-9][\w./-]*)=(?P<value>true|false)")
+_KNOWN = re.compile(r"\b(?:kube:)?([A-Z]\w+)=true\|false")
+
+Known = Callable[[str], frozenset[str]]
+"""Returns the feature gates that a component knows."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """The features that a user asks for, as on the command line: names of sets, gates such as `Gate=true` or
+    `kube-scheduler:Gate=true`, and API versions such as `scheduling.k8s.io/v1beta1=true`."""
+
+    presets: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+    runtime_config: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.presets or self.gates or self.runtime_config)
+
+    def options(self) -> list[str]:
+        """Return the options of a command that ask for the same."""
+        asked = ((PRESET, self.presets), (GATES, self.gates), (RUNTIME_CONFIG, self.runtime_config))
+        return [word for option, values in asked for value in values for word in (option, value)]
+
+
+NOTHING = Requested()
+"""No features beside those that are on by default."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a cluster: gates by component and name, and API versions by name, each on or off."""
+
+    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    runtime_config: Mapping[str, bool] = field(default_factory=dict)
+
+    def flags(self) -> dict[str, dict[str, str]]:
+        """Return component → flag → value."""
+        flags = {component: {"feature-gates": _joined(gates)} for component, gates in self.gates.items() if gates}
+        if self.runtime_config:
+            flags.setdefault(APISERVER, {})["runtime-config"] = _joined(self.runtime_config)
+        return flags
+
+    def on(self, gate: str) -> bool:
+        """Return whether any component has the gate on: then it is meant to work."""
+        return any(gates.get(gate, False) for gates in self.gates.values())
+
+
+def resolve(requested: Requested, minor: str, known: Known) -> Features:
+    """Return the requested features for a minor version of Kubernetes. What is named later, or by itself, wins.
+
+    A gate without a component is for each component that knows it. Raises UsageError.
+    """
+    gates: dict[str, dict[str, bool]] = {}
+    runtime_config: dict[str, bool] = {}
+    for name in requested.presets:
+        found = preset(name, minor)
+        for component, switches in found.gates.items():
+            gates.setdefault(component, {}).update(switches)
+        runtime_config.update(found.runtime_config)
+    for text, component, name, on in _switches(requested.gates, GATES):
+        for each in [component] if component else _knowing(text, name, minor, known):
+            gates.setdefault(each, {})[name] = on
+    for text, component, name, on in _switches(requested.runtime_config, RUNTIME_CONFIG):
+        if component:
+            raise UsageError(
+                f"only {APISERVER} has it", where=f"{RUNTIME_CONFIG} {text}", hint=f"give {name}={str(on).lower()}"
+            )
+        runtime_config[name] = on
+    return Features(gates, runtime_config)
+
+
+def preset(name: str, minor: str) -> Features:
+    """Return a named set of features for a minor version. Raises UsageError."""
+    files = {path.stem: path for path in (folder("fixtures") / "features").glob("*.yaml")}
+    if name not in files:
+        raise UsageError(f"unknown features {name!r}", where=PRESET, hint=documents.suggestion(name, files))
+    minors = read(files[name])
+    if minor not in minors:
+        raise UsageError(
+            f"Kubernetes {minor} does not have them", where=f"{PRESET} {name}", hint=f"it is for {', '.join(minors)}"
+        )
+    return minors[minor]
+
+
+def read(path: Path) -> dict[str, Features]:
+    """Return the features in a file by minor version. Raises UsageError."""
+    document = documents.read(path, folder("fixtures") / "features" / "features.schema.json")
+    entries: Mapping[str, Any] = document.value["kubernetes"]
+    return {
+        minor: Features(entry.get("featureGates", {}), entry.get("runtimeConfig", {}))
+        for minor, entry in entries.items()
+    }
+
+
+def known_gates(program: Path) -> frozenset[str]:
+    """Return the feature gates in the help of a component: those that are neither settled nor deprecated."""
+    try:
+        done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HarnessError(f"has no help that lists its feature gates: {error}", where=str(program)) from error
+    return frozenset(_KNOWN.findall(done.stdout + done.stderr))
+
+
+def explanation(component: str, log: str) -> UsageError | None:
+    """Return the mistake for which a component ended, if its log has one about features (WL37-E06)."""
+    if found := re.search(r"unrecognized feature gate: (\w+)", log):
+        what = f"{component} does not know the feature gate {found[1]}"
+        return UsageError(what, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
+    if found := re.search(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]", log):
+        needed = ",".join(f"{component}:{name}=true" for name in found[2].split())
+        what = f"the feature gate {found[1]} of {component} depends on {' and '.join(found[2].split())}"
+        return UsageError(what, where=GATES, hint=f"add {GATES} {needed}")
+    if found := re.search(r"cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)", log):
+        return UsageError(f"{component} has {found[1]} locked to {found[3]}", where=GATES, hint="leave it out")
+    if found := re.search(r"unknown api (?:groups?|versions?) ?\[?([\w./ -]+)\]?", log):
+        what = f"{component} does not know the API {found[1].strip()}"
+        return UsageError(what, where=RUNTIME_CONFIG, hint="give one that this version of Kubernetes has")
+    return None
+
+
+def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield text, component (may be empty), name and value of each switch."""
+    for text in (part.strip() for given in texts for part in given.split(",")):
+        found = _SWITCH.fullmatch(text)
+        if found is None:
+            form = "NAME=true, or COMPONENT:NAME=true" if option == GATES else "GROUP/VERSION=true"
+            raise UsageError(f"{text!r} is not a switch", where=option, hint=f"give {form}, or =false")
+        component = found["component"] or ""
+        if component and component not in COMPONENTS:
+            hint = documents.suggestion(component, COMPONENTS)
+            raise UsageError(f"unknown component {component!r}", where=f"{option} {text}", hint=hint)
+        yield text, component, found["name"], found["value"] == "true"
+
+
+def _knowing(text: str, name: str, minor: str, known: Known) -> list[str]:
+    gates = {component: known(component) for component in COMPONENTS}
+    if found := [component for component in COMPONENTS if name in gates[component]]:
+        return found
+    raise UsageError(
+        f"no component of Kubernetes {minor} lists the feature gate {name}",
+        where=f"{GATES} {text}",
+        hint=documents.suggestion(name, frozenset().union(*gates.values())) + "; name the component to set it anyway",
+    )
+
+
+def _joined(switches: Mapping[str, bool]) -> str:
+    return ",".join(f"{name}={str(on).lower()}" for name, on in switches.items())

@@ -1,0 +1,317 @@
+"""Prove that a cluster has the Workload API: that the API server keeps its fields and serves its kinds, that
+kube-scheduler treats groups as gangs, and that the controller manager lets go of them.
+
+Discovery proves the API server only (WL37-E17). So groups of pods that fit on no node are made: a scheduler with the
+gates does not look at an incomplete one, and says of each pod of a complete one that it is unschedulable. No pod is
+ever bound. It works on any cluster whose kube-scheduler has the profile `scheduler`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_delay, wait_fixed
+
+from conformance.cluster.features import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Features
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NAMESPACES, PODS, Resource
+
+GROUP = "scheduling.k8s.io"
+FLAT, TREE = ("v1beta1", "v1alpha2"), "v1alpha3"
+"""Versions with PodGroups, the newest first, and the version with CompositePodGroups (WL37-E01)."""
+WITHIN = 30.0
+"""Seconds within which each component must have acted. It takes less than one; a scheduler that has waited for its API
+needs 15 (WL37-E22)."""
+GENERIC, GANG, TOPOLOGY, COMPOSITE, PREEMPTION = (
+    "GenericWorkload",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+    "CompositePodGroup",
+    "WorkloadAwarePreemption",
+)
+NOWHERE = {"conformance.grove.io/preflight": "nowhere"}
+"""A label that no node has."""
+Manifest = dict[str, Any]
+Last = Callable[[str], str]
+"""Returns the last error in the log of a component; empty if its log cannot be read."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a cluster should have. `version` is that of PodGroups: empty if nothing of the Workload API is expected."""
+
+    version: str
+    topology: bool = False
+    tree: bool = False
+    preemption: bool = False
+    scheduler: bool = True
+
+    @classmethod
+    def of(cls, features: Features, minor: str, scheduler: bool = True) -> Expected:
+        """Return what is expected of features: a gate that one component has on is meant to work."""
+        wanted = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
+        newest = tuple(map(int, minor.split("."))) >= (1, 37)
+        return cls(
+            version=FLAT[0 if newest else 1] if wanted else "",
+            topology=features.on(TOPOLOGY),
+            tree=features.on(COMPOSITE),
+            preemption=features.on(PREEMPTION),
+            scheduler=scheduler,
+        )
+
+    @property
+    def pod_groups(self) -> Resource:
+        """Return the kind of leaves."""
+        return Resource(GROUP, self.version, "podgroups", "PodGroup")
+
+    @property
+    def composites(self) -> Resource:
+        """Return the kind of inner groups."""
+        return Resource(GROUP, TREE, "compositepodgroups", "CompositePodGroup")
+
+
+async def check(
+    client: Client, expected: Expected, *, scheduler: str, within: float = WITHIN, last: Last = lambda component: ""
+) -> None:
+    """Raise UsageError with the first component that lacks something, and how to start it. Everything is removed.
+
+    `scheduler` is the scheduler name of kube-scheduler.
+    """
+    if expected.version:
+        namespace = f"preflight-{secrets.token_hex(3)}"
+        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        preflight = _Preflight(client, expected, namespace, scheduler, within, last)
+        try:
+            await preflight.check()
+        except UsageError:
+            await preflight.release()
+            raise
+        finally:
+            await client.delete(NAMESPACES, None, namespace)
+
+
+class _Preflight:
+    def __init__(
+        self, client: Client, expected: Expected, namespace: str, scheduler: str, within: float, last: Last
+    ) -> None:
+        self._client, self._expected, self._namespace = client, expected, namespace
+        self._scheduler, self._within, self._last = scheduler, within, last
+
+    async def check(self) -> None:
+        await self._service_account()
+        await self._kept_by_pods()
+        await self._served()
+        await self._kept_by_groups()
+        if self._expected.scheduler:
+            await self._scheduled()
+        await self._let_go()
+
+    # -- the API server: what it serves and keeps, by requests that change nothing ---------------------------------
+
+    async def _service_account(self) -> None:
+        path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/default"
+
+        async def made() -> bool:
+            return (await self._client.exchange("GET", path)).status == 200
+
+        if not await self._within_time(made):
+            what = f"makes no service account within {self._within:g} s"
+            raise UsageError(what, where=CONTROLLER_MANAGER, hint="see its log")
+
+    async def _kept_by_pods(self) -> None:
+        """With the gate off, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
+        stored = await self._dry(PODS, self._pod("kept", "absent"))
+        if "schedulingGroup" not in stored["spec"]:
+            raise _off(APISERVER, GENERIC, "drops schedulingGroup of pods without an error: gangs would be plain pods")
+
+    async def _served(self) -> None:
+        expected = self._expected
+        for resource, gate in ((expected.pod_groups, GENERIC), (expected.composites, COMPOSITE)):
+            if resource == expected.composites and not expected.tree:
+                continue
+            answer = await self._client.exchange("GET", f"/apis/{resource.group}/{resource.version}")
+            if answer.status == 404:
+                version = f"{resource.group}/{resource.version}"
+                what = (
+                    f"{version} is not served: a kube-scheduler with the gate binds no pod at all, plain ones included"
+                )
+                raise UsageError(what, where=APISERVER, hint=f"start it with --runtime-config={version}=true")
+            if answer.status >= 400:
+                raise answer.error()
+            if resource.plural not in {entry["name"] for entry in orjson.loads(answer.content)["resources"]}:
+                raise _off(APISERVER, gate, f"{resource} are not served")
+
+    async def _kept_by_groups(self) -> None:
+        """Fields of gates that are off are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
+        expected = self._expected
+        wanted = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
+        if expected.preemption:
+            wanted["spec"]["disruptionMode"] = "PodGroup"
+        stored = await self._dry(expected.pod_groups, wanted)
+        gates = {
+            "schedulingConstraints": TOPOLOGY,
+            "parentCompositePodGroupName": COMPOSITE,
+            "disruptionMode": PREEMPTION,
+        }
+        for name, gate in gates.items():
+            if name in wanted["spec"] and stored["spec"].get(name) != wanted["spec"][name]:
+                raise _off(APISERVER, gate, f"drops {name} of groups without an error")
+
+    async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
+        path = resource.path(self._namespace)
+        answer = await self._client.request("POST", path, params={"dryRun": "All"}, body=body)
+        stored: Manifest = orjson.loads(answer)
+        return stored
+
+    # -- kube-scheduler: what it says of pods that fit nowhere -----------------------------------------------------
+
+    async def _scheduled(self) -> None:
+        gate = GENERIC if self._expected.version == FLAT[0] else f"{GENERIC} or {GANG}"
+        await self._create(self._expected.pod_groups, self._group("flat", 2, topology=self._expected.topology))
+        probes = [_Probe(("flat-0",), ("flat-1",), gate, "the pods of a PodGroup are bound one by one")]
+        if self._expected.tree:
+            await self._create(self._expected.composites, self._composite("root", 2))
+            for leaf in ("leaf-0", "leaf-1"):
+                await self._create(self._expected.pod_groups, self._group(leaf, 1, parent="root"))
+            probes.append(
+                _Probe(("leaf-0-0",), ("leaf-1-0",), COMPOSITE, "a part of a CompositePodGroup is bound alone")
+            )
+        for probe in probes:
+            for name in probe.first:
+                await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
+        # Each was queued before the next is made, and the scheduler has written what it says of the last but one.
+        for name in ("plain-0", "plain-1"):
+            await self._create(PODS, self._pod(name))
+            if not await self._judged([name]):
+                raise self._dead()
+        for probe in probes:
+            if any([_condition(await self._read(name)) for name in probe.first]):
+                raise _off(SCHEDULER, probe.gate, probe.told)
+        for probe in probes:
+            for name in probe.rest:
+                await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
+        for probe in probes:
+            if not await self._judged([*probe.first, *probe.rest]):
+                what = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
+                raise UsageError(what, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
+        if self._expected.topology:
+            said = _condition(await self._read("flat-0"))
+            if "placement" not in str(said.get("message")):
+                raise _off(SCHEDULER, TOPOLOGY, "ignores the topology of groups")
+
+    def _dead(self) -> UsageError:
+        cause = self._cause(SCHEDULER) or ": one of its APIs may not be served"
+        return UsageError(
+            f"says nothing of a plain pod within {self._within:g} s{cause}",
+            where=SCHEDULER,
+            hint=f"have the API server serve what the gates of {SCHEDULER} need, or turn these off",
+        )
+
+    def _cause(self, component: str) -> str:
+        return f": {found}" if (found := self._last(component)) else ""
+
+    async def _judged(self, names: Sequence[str]) -> bool:
+        async def said() -> bool:
+            return all([_condition(await self._read(name)) for name in names])
+
+        return await self._within_time(said)
+
+    async def _read(self, name: str) -> Manifest:
+        found: Manifest = orjson.loads(await self._client.get(PODS, self._namespace, name))
+        return found
+
+    # -- the controller manager ------------------------------------------------------------------------------------
+
+    async def _let_go(self) -> None:
+        """Without its controller, a deleted PodGroup stays for ever (WL37-E21)."""
+        resource = self._expected.pod_groups
+        await self._create(resource, self._group("empty", 1))
+        await self._client.delete(resource, self._namespace, "empty")
+
+        async def gone() -> bool:
+            return await self._client.get_or_none(resource, self._namespace, "empty") is None
+
+        if not await self._within_time(gone):
+            raise _off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
+
+    async def release(self) -> None:
+        """Take the finalizer off all groups: where nobody else does, the namespace would stay for ever."""
+        resource = self._expected.pod_groups
+        with suppress(ApiError):  # it is not served, or a group has gone
+            for group in await self._client.list(resource, self._namespace):
+                body = {"metadata": {"finalizers": None}}
+                await self._client.patch(resource, self._namespace, group["metadata"]["name"], body)
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    async def _create(self, resource: Resource, body: Manifest) -> None:
+        await self._client.create(resource, body, namespace=self._namespace)
+
+    def _pod(self, name: str, group: str = "") -> Manifest:
+        spec: Manifest = {
+            "schedulerName": self._scheduler,
+            "nodeSelector": NOWHERE,
+            "containers": [{"name": "none", "image": "registry.k8s.io/pause"}],
+        }
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    def _group(self, name: str, count: int, *, parent: str = "", topology: bool = False) -> Manifest:
+        spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": count}}}
+        if topology:
+            spec["schedulingConstraints"] = {"topology": [{"key": next(iter(NOWHERE))}]}
+        if parent:
+            spec |= {"parentCompositePodGroupName": parent, "workloadRef": _template(name)}
+        resource = self._expected.pod_groups
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+
+    def _composite(self, name: str, count: int) -> Manifest:
+        resource = self._expected.composites
+        spec = {"schedulingPolicy": {"gang": {"minGroupCount": count}}, "workloadRef": _template(name)}
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+
+    async def _within_time(self, done: Callable[[], Awaitable[bool]]) -> bool:
+        retrying = AsyncRetrying(
+            retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(self._within)
+        )
+        try:
+            await retrying(done)
+        except RetryError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A group whose `first` pods are not looked at before the `rest` exists. `gate` is the one that a scheduler lacks
+    that looks at them, and `told` what follows."""
+
+    first: tuple[str, ...]
+    rest: tuple[str, ...]
+    gate: str
+    told: str
+
+
+def _template(name: str) -> dict[str, str]:
+    return {"workloadName": "preflight", "templateName": name}
+
+
+def _condition(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the scheduler has said of a pod; empty if nothing."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == "PodScheduled"), {})
+
+
+def _off(component: str, gate: str, what: str) -> UsageError:
+    gates = ",".join(f"{name}=true" for name in gate.split(" or "))
+    return UsageError(
+        f"the feature gate {gate} is off: {what}", where=component, hint=f"start it with --feature-gates={gates}"
+    )

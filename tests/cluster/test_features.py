@@ -1,0 +1,135 @@
+"""Which features a cluster gets: named sets, gates and API versions, and the mistakes in asking for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import features
+from conformance.cluster.features import COMPONENTS, Features, Requested
+from conformance.errors import UsageError
+
+GATES = {
+    "kube-apiserver": frozenset({"GenericWorkload", "CompositePodGroup", "APIServerTracing"}),
+    "kube-controller-manager": frozenset({"GenericWorkload", "CompositePodGroup"}),
+    "kube-scheduler": frozenset({"GenericWorkload", "CompositePodGroup"}),
+}
+
+
+def resolved(*gates: str, presets: tuple[str, ...] = (), apis: tuple[str, ...] = (), minor: str = "1.37") -> Features:
+    return features.resolve(Requested(presets, gates, apis), minor, GATES.__getitem__)
+
+
+def test_nothing_is_added_that_nobody_asks_for() -> None:
+    assert resolved().flags() == {} and not Requested()
+
+
+def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> None:
+    flat, tree = (resolved(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
+    assert flat.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
+    assert flat.on("GangScheduling") and not flat.on("CompositePodGroup")
+    served = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
+    assert tree.flags()["kube-apiserver"]["runtime-config"] == served
+    assert not tree.on("GangScheduling")  # WL37-E06: 1.37 ends with it
+    for component in ("kube-apiserver", "kube-scheduler"):
+        assert tree.gates[component].keys() == {
+            "GenericWorkload",
+            "TopologyAwareWorkloadScheduling",
+            "CompositePodGroup",
+        }
+    for each in (flat, tree):
+        assert each.flags()["kube-controller-manager"] == {"feature-gates": "GenericWorkload=true"}
+
+
+def test_a_gate_without_a_component_is_for_those_that_know_it() -> None:
+    assert resolved("GenericWorkload=true").gates == {name: {"GenericWorkload": True} for name in COMPONENTS}
+    assert resolved("APIServerTracing=false").gates == {"kube-apiserver": {"APIServerTracing": False}}
+
+
+def test_a_component_may_be_named_and_what_comes_later_wins() -> None:
+    found = resolved("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
+    assert found.gates["kube-scheduler"]["CompositePodGroup"] is False
+    assert found.gates["kube-apiserver"]["CompositePodGroup"] is True and found.on("CompositePodGroup")
+    found = resolved(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
+    assert found.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
+
+
+def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
+    assert resolved("kube-scheduler:Settled=true").gates == {"kube-scheduler": {"Settled": True}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            Requested(("workload-apis",)),
+            "--features: unknown features 'workload-apis' — did you mean \"workload-api\"?",
+        ),
+        (
+            Requested(gates=("GenericWorkload",)),
+            "--feature-gates: 'GenericWorkload' is not a switch — give NAME=true, ",
+        ),
+        (Requested(gates=("A=1",)), "--feature-gates: 'A=1' is not a switch — give NAME=true, or COMPONENT:NAME=true"),
+        (
+            Requested(gates=("kube-schedule:A=true",)),
+            "unknown component 'kube-schedule' — did you mean \"kube-scheduler",
+        ),
+        (
+            Requested(gates=("CompositPodGroup=true",)),
+            'lists the feature gate CompositPodGroup — did you mean "Composite',
+        ),
+        (
+            Requested(runtime_config=("v1beta1",)),
+            "--runtime-config: 'v1beta1' is not a switch — give GROUP/VERSION=true",
+        ),
+        (Requested(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
+    ],
+)
+def test_a_mistake_is_one_line(asked: Requested, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        features.resolve(asked, "1.37", GATES.__getitem__)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_features_of_another_version_are_told_with_those_that_have_them() -> None:
+    with pytest.raises(
+        UsageError, match=r"--features workload-api: Kubernetes 1.35 does not have them — it is for 1.36"
+    ):
+        resolved(presets=("workload-api",), minor="1.35")
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (
+            "E1124 run.go:72] unrecognized feature gate: GangScheduling\n",
+            "--feature-gates: kube-scheduler does not know the feature gate GangScheduling — leave it out",
+        ),
+        (
+            'E1 "err"="CompositePodGroup is enabled, but depends on features that are disabled: [GenericWorkload '
+            'TopologyAwareWorkloadScheduling]"',
+            "--feature-gates kube-scheduler:GenericWorkload=true,kube-scheduler:TopologyAwareWorkloadScheduling=true",
+        ),
+    ],
+)
+def test_why_a_component_ended_is_one_line(log: str, told: str) -> None:
+    found = features.explanation("kube-scheduler", log)
+    assert found is not None and told in str(found) and "\n" not in str(found)
+    assert features.explanation("kube-scheduler", "panic: something else") is None
+
+
+def test_what_a_program_knows_is_in_its_help(tmp_path: Path) -> None:
+    program = tmp_path / "kube-scheduler"
+    program.write_text(
+        "#!/bin/sh\necho '--feature-gates  kube:GenericWorkload=true|false (BETA - default=false)'\n"
+        "echo '   APIServerTracing=true|false (BETA - default=true)'\n"
+    )
+    program.chmod(0o755)
+    assert features.known_gates(program) == {"GenericWorkload", "APIServerTracing"}
+
+
+def test_what_is_asked_for_can_be_asked_for_again() -> None:
+    asked = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
+    words = ["--features", "workload-api", "--feature-gates", "kube-scheduler:A=true", "--runtime-config", "a/v1=true"]
+    assert asked.options() == words
