@@ -48,6 +48,11 @@ class Assets:
     kwok: Path
     kwokctl: Path
 
+    def program(self, component: str) -> Path:
+        """Return the program of a component, such as `kube-scheduler`."""
+        path: Path = getattr(self, component.replace("-", "_"))
+        return path
+
 
 @dataclass(frozen=True)
 class Receipt:

@@ -85,7 +85,8 @@ class Cluster(Facts):
             )
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
-        enabled = _features(settings, record, assets)
+        minor = record.versions["kubernetes"].rpartition(".")[0]
+        enabled = features.of_programs(settings.features, minor, assets.program)
         state.add(record, report)
         cluster = cls(state, record)
         try:
@@ -230,12 +231,6 @@ class Cluster(Facts):
         self.kubectl.parent.mkdir(mode=0o700, exist_ok=True)
         self.kubectl.unlink(missing_ok=True)
         self.kubectl.symlink_to(assets.kubectl)
-
-
-def _features(settings: ClusterSettings, record: Record, assets: Assets) -> Features:
-    programs = {component: getattr(assets, component.replace("-", "_")) for component in features.COMPONENTS}
-    minor = record.versions["kubernetes"].rpartition(".")[0]
-    return features.resolve(settings.features, minor, lambda component: features.known_gates(programs[component]))
 
 
 class _PortClash(HarnessError):

@@ -69,10 +69,10 @@ class Features:
         return any(gates.get(gate, False) for gates in self.gates.values())
 
 
-def resolve(requested: Requested, minor: str, known: Known) -> Features:
+def resolve(requested: Requested, minor: str, known: Known | None = None) -> Features:
     """Return the requested features for a minor version of Kubernetes. What is named later, or by itself, wins.
 
-    A gate without a component is for each component that knows it. Raises UsageError.
+    A gate without a component is for each component that knows it, or for all if that is unknown. Raises UsageError.
     """
     gates: dict[str, dict[str, bool]] = {}
     runtime_config: dict[str, bool] = {}
@@ -91,6 +91,11 @@ def resolve(requested: Requested, minor: str, known: Known) -> Features:
             )
         runtime_config[name] = on
     return Features(gates, runtime_config)
+
+
+def of_programs(requested: Requested, minor: str, program: Callable[[str], Path]) -> Features:
+    """Return the requested features for programs, given by component. Raises UsageError."""
+    return resolve(requested, minor, lambda component: known_gates(program(component)))
 
 
 def preset(name: str, minor: str) -> Features:
@@ -156,7 +161,9 @@ def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str
         yield text, component, found["name"], found["value"] == "true"
 
 
-def _knowing(text: str, name: str, minor: str, known: Known) -> list[str]:
+def _knowing(text: str, name: str, minor: str, known: Known | None) -> Iterable[str]:
+    if known is None:
+        return COMPONENTS
     gates = {component: known(component) for component in COMPONENTS}
     if found := [component for component in COMPONENTS if name in gates[component]]:
         return found

@@ -22,8 +22,9 @@ from rich.console import Console
 from conformance import data, disk
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
+from conformance.cluster.features import of_programs
 from conformance.cluster.state import State
-from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import installer, parameters
@@ -94,6 +95,9 @@ def run(
     ] = "own",
     kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the existing cluster.")] = None,
     kubernetes: Kubernetes = "",
+    features: Presets = None,
+    feature_gates: Gates = None,
+    runtime_config: RuntimeConfig = None,
 ) -> int:
     """Judge an implementation and write a report to reports/<run>/report.yaml.
 
@@ -103,6 +107,9 @@ def run(
     """
     scale, count = _time_scale(time_scale), _workers(workers)
     where = _cluster(cluster, kubeconfig, count, scale)
+    wanted = requested(features, feature_gates, runtime_config)
+    if where:
+        existing.prove(Path(where), wanted)
     registry = requirement.load()
     if earlier_setting and not earlier:
         raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
@@ -129,21 +136,23 @@ def run(
         cluster="existing" if where else "own",
         kubeconfig=where,
         kubernetes="" if where else versions(kubernetes)["kubernetes"],
+        cluster_features=wanted,
     )
     judged, supplied = session.load_implementation(settings)
     for each in filter(None, (judged, judged.predecessor, supplied)):
         installer.check(each)
     _expectations(judged, registry)
     _features(judged, registry)
-    roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
-    chosen = scope(registry, settings.profiles, settings.ids, roles, features)
-    settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=features)
+    roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
+    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed)
+    settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=claimed)
     settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
     plan = launch.collect(settings)
     settings = _with(settings, ids=_of_tests(settings, plan, chosen))
     if plan.selected and not where:
         with progress.terminal("programs") as report:  # here, where the user can watch minutes of building
-            resolve_all(report, settings.kubernetes)
+            assets = resolve_all(report, settings.kubernetes)
+        of_programs(settings.cluster_features, settings.kubernetes.rpartition(".")[0], assets.program)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     settings = _with(
@@ -271,6 +280,7 @@ def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable
         for value in values:
             words += [option, value]
     words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
+    words += settings.cluster_features.options()
     words += ["--kubernetes", settings.kubernetes] if settings.kubernetes not in ("", versions()["kubernetes"]) else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
@@ -304,8 +314,13 @@ def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementa
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:
+    used = versions(settings.kubernetes)
+    if settings.cluster == "existing":
+        used = existing.versions(Path(settings.kubeconfig))
+    if settings.cluster_features:
+        used["features"] = shlex.join(settings.cluster_features.options())
     return {
-        **versions(settings.kubernetes),
+        **used,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
         "cpus": str(os.cpu_count() or 0),

@@ -6,6 +6,8 @@ What the suite installs stays, except webhook configurations: they would reject 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,16 +15,19 @@ from pathlib import Path
 
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
-from conformance.cluster import nodes, outages
+from conformance.cluster import features, nodes, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
+from conformance.cluster.features import Requested
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.outages import Component, Watcher
 from conformance.cluster.ports import DriverPorts, Port, Ports
+from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.errors import UsageError
 from conformance.implementation import deployment
 from conformance.implementation.installation import WEBHOOKS
 from conformance.implementation.values import ClusterFacts
 from conformance.suite.api import Api, Loop
+from kube.client import Client
 from kube.resource import NAMESPACES, NODES
 
 DISPOSABLE = "conformance.grove.io/disposable"
@@ -78,6 +83,35 @@ def guard(kubeconfig: Path, time_scale: float = 1.0) -> None:
             api.close()
     finally:
         loop.close()
+
+
+def version(kubeconfig: Path) -> str:
+    """Return the version of the API server, such as `1.37.2`, with whatever its distributor adds."""
+
+    async def ask() -> bytes:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance") as client:
+            return await client.request("GET", "/version")
+
+    return str(json.loads(asyncio.run(ask()))["gitVersion"]).removeprefix("v")
+
+
+def versions(kubeconfig: Path) -> dict[str, str]:
+    """Return product → version of what a cluster consists of, as far as that is known."""
+    cluster = ours(kubeconfig)
+    return dict(cluster.record.versions) if cluster is not None else {"kubernetes": version(kubeconfig)}
+
+
+def prove(kubeconfig: Path, requested: Requested, scheduler: str = DEFAULT_SCHEDULER) -> None:
+    """Raise UsageError unless the components of a cluster have these features. kube-scheduler has this name there."""
+    minor = ".".join(version(kubeconfig).split(".")[:2])
+    expected = preflight.Expected.of(features.resolve(requested, minor), minor)
+
+    async def check() -> None:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance") as client:
+            await preflight.check(client, expected, scheduler=scheduler)
+
+    if expected.version:
+        asyncio.run(check())
 
 
 def _preflight(kubeconfig: Path, api: Api, within: float) -> None:

@@ -149,12 +149,17 @@ class ClusterEnvironment:
 
         self._phase("bringing the cluster up")
         name = f"{self._settings.run}-{self._worker}"
-        cluster = Cluster.up(
-            name,
-            settings=ClusterSettings(scheduler_name=scheduler_name, reads=True, kubernetes=self._settings.kubernetes),
-            owner=True,
-            report=lambda subject, step: self._phase("bringing the cluster up", f"{subject}: {step}"),
+        settings = ClusterSettings(
+            scheduler_name=scheduler_name,
+            reads=True,
+            kubernetes=self._settings.kubernetes,
+            features=self._settings.cluster_features,
         )
+        phase = partial(self._phase, "bringing the cluster up")
+        try:
+            cluster = Cluster.up(name, settings=settings, owner=True, report=lambda *step: phase(": ".join(step)))
+        except UsageError as error:  # a component lacks a feature, or ends with it
+            raise HarnessError(error.what, where=error.where, hint=error.hint) from error
         self._stack.callback(down)
         self._look(outages.watch(cluster, self._settings.time_scale))
         return cluster

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from conformance.cluster.features import NOTHING, Requested
 from conformance.suite import checklist, requirement
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
@@ -40,6 +41,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     kubernetes: str = ""
     """The version of Kubernetes of the run's own clusters; empty on an existing one."""
+    cluster_features: Requested = NOTHING
+    """What clusters have beside the defaults; of an existing one, what it is proved to have."""
     reproduce: str = ""
     tests: str = str(TESTS)
     registry: str = str(requirement.FOLDER)
