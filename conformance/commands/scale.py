@@ -11,7 +11,7 @@ from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.commands import output
-from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.scale_compare import Binder, compare
 from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
@@ -58,6 +58,9 @@ def scale(
     ] = None,
     result: Annotated[Path | None, typer.Option(help="Write the result to this file instead.")] = None,
     kubernetes: Kubernetes = "",
+    features: Presets = None,
+    feature_gates: Gates = None,
+    runtime_config: RuntimeConfig = None,
 ) -> int | None:
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     if context.invoked_subcommand is not None:
@@ -69,7 +72,14 @@ def scale(
     for given in (result, upstream_result):
         if given is not None:
             disk.make(given.parent, where=str(given), hint="give another file")
-    plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value, versions(kubernetes)["kubernetes"])
+    plan = runs.Plan(
+        scenarios.load(scenario),
+        judged,
+        supplied,
+        scheduler.value,
+        kubernetes=versions(kubernetes)["kubernetes"],
+        features=requested(features, feature_gates, runtime_config),
+    )
 
     def keep(document: results.Result) -> None:
         path = result or report_dir / results.file_name(document)

@@ -14,6 +14,7 @@ import psutil
 
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.features import NOTHING, Requested
 from conformance.cluster.progress import Report
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.data import PROJECT
@@ -36,13 +37,15 @@ NODES_WITHIN = 300.0
 @dataclass(frozen=True)
 class Plan:
     """The settings of a run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the gang scheduler of the
-    implementation, or the supplied one); `kubernetes` as in ClusterSettings."""
+    implementation, or the supplied one); `kubernetes` and `features` are as
+    in ClusterSettings."""
 
     scenario: Scenario
     implementation: Descriptor
     supplied: Descriptor | None
     scheduler: str
     kubernetes: str = ""
+    features: Requested = NOTHING
 
     @property
     def kube_scheduler(self) -> str:
@@ -102,7 +105,9 @@ def _on_a_cluster(
     plan: Plan, report: Report, settings: ClusterSettings, work: Callable[[Environment], Coroutine[Any, Any, T]]
 ) -> T:
     """Do something on a new cluster on which the implementation runs."""
-    settings = replace(settings, scheduler_name=plan.kube_scheduler, stages=STAGES, kubernetes=plan.kubernetes)
+    settings = replace(
+        settings, scheduler_name=plan.kube_scheduler, stages=STAGES, kubernetes=plan.kubernetes, features=plan.features
+    )
     cluster = Cluster.up(f"scale-{os.getpid()}", settings=settings, owner=True, report=report)
     try:
         facts = deployment.facts_of(cluster)
@@ -187,6 +192,7 @@ def _document(env: Environment, plan: Plan, load: list[float], written: dict[str
         "environment": {
             **machine.description(),
             "versions": dict(env.cluster.record.versions),
+            **({"features": env.cluster.record.features} if env.cluster.record.features else {}),
             "suite": identity.commit_of(PROJECT),
             "loadBefore": load,
         },

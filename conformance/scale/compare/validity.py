@@ -55,6 +55,7 @@ def differences(results: Sequence[Result]) -> list[str]:
             "scenario": result["scenario"]["digest"],
             "binder": result["binder"],
             **{name: result["environment"][name] for name in MACHINE},
+            "features": " ".join(result["environment"].get("features", ())),
             **{f"version of {name}": value for name, value in result["environment"]["versions"].items()},
         }
         for result in results
