@@ -1,0 +1,131 @@
+"""A cluster in memory, as far as the preflight of the Workload API asks it: an API server, a scheduler and a controller
+manager, each with feature gates of its own (WL37-E10 to E21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kube.client import Answer
+from kube.errors import ApiError
+from kube.resource import NAMESPACES, PODS, Resource
+
+GENERIC, TOPOLOGY, COMPOSITE = "GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"
+ALL = frozenset({GENERIC, TOPOLOGY, COMPOSITE})
+BOTH = frozenset({"v1beta1", "v1alpha3"})
+
+
+@dataclass
+class SimulatedCluster:
+    """Plays `kube.client.Client`. `late` is how many reads the scheduler takes to notice what it waits for."""
+
+    apiserver: frozenset[str] = ALL
+    served: frozenset[str] = BOTH
+    scheduler: frozenset[str] = ALL
+    controller_manager: frozenset[str] = ALL
+    late: int = 0
+    objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    reads: int = 0
+
+    async def create(self, resource: Resource, body: Mapping[str, Any], *, namespace: str | None = None) -> bytes:
+        stored = self._stored(resource, body)
+        self.objects[resource.plural, stored["metadata"]["name"]] = stored
+        return orjson.dumps(stored)
+
+    async def request(
+        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Any = None
+    ) -> bytes:
+        assert method == "POST" and params == {"dryRun": "All"}
+        plural = path.rpartition("/")[2]
+        resource = PODS if plural == "pods" else Resource("scheduling.k8s.io", path.split("/")[3], plural, "")
+        return orjson.dumps(self._stored(resource, body))
+
+    async def exchange(self, method: str, path: str) -> Answer:
+        if "serviceaccounts" in path:
+            return Answer(200, b"{}")
+        version = path.rpartition("/")[2]
+        names = [plural for plural in ("podgroups", "compositepodgroups") if self._has(version, plural)]
+        return Answer(200 if names else 404, orjson.dumps({"resources": [{"name": name} for name in names]}))
+
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> bytes:
+        self.reads += 1
+        pod = self.objects[resource.plural, name]
+        if message := self._said(pod):
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+            pod = {**pod, "status": {"conditions": [condition]}}
+        return orjson.dumps(pod)
+
+    async def get_or_none(self, resource: Resource, namespace: str | None, name: str) -> bytes | None:
+        found = self.objects.get((resource.plural, name))
+        return orjson.dumps(found) if found is not None else None
+
+    async def list(self, resource: Resource, namespace: str | None = None) -> list[dict[str, Any]]:
+        if not self._has(resource.version, resource.plural):
+            raise ApiError(404, "NotFound", "", {}, None)
+        return [each for (plural, _), each in self.objects.items() if plural == resource.plural]
+
+    async def patch(self, resource: Resource, namespace: str | None, name: str, body: Any) -> bytes:
+        assert body == {"metadata": {"finalizers": None}}
+        del self.objects[resource.plural, name]
+        return b"{}"
+
+    async def delete(self, resource: Resource, namespace: str | None, name: str) -> None:
+        if resource == NAMESPACES:
+            stuck = ("podgroups",) if GENERIC not in self.controller_manager else ()
+            self.objects = {key: each for key, each in self.objects.items() if key[0] in stuck}
+        elif resource.plural != "podgroups" or GENERIC in self.controller_manager:
+            del self.objects[resource.plural, name]
+
+    def _has(self, version: str, plural: str) -> bool:
+        gates = {GENERIC, COMPOSITE} if plural == "compositepodgroups" else {GENERIC}
+        right = version == "v1alpha3" if plural == "compositepodgroups" else version in BOTH
+        return right and version in self.served and gates <= self.apiserver
+
+    def _stored(self, resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]:
+        spec = dict(body.get("spec", {}))
+        dropped = {
+            "schedulingGroup": GENERIC,
+            "schedulingConstraints": TOPOLOGY,
+            "parentCompositePodGroupName": COMPOSITE,
+        }
+        for name, gate in dropped.items():
+            if gate not in self.apiserver:
+                spec.pop(name, None)
+        return {**body, "spec": spec}
+
+    def _said(self, pod: Mapping[str, Any]) -> str:
+        """What the scheduler says of a pod; empty if it does not look at it."""
+        needed = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
+        if self.reads < self.late or any(g in self.scheduler and not self._has(*api) for g, api in needed.items()):
+            return ""
+        group = self.objects.get(("podgroups", pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")))
+        if group is None or GENERIC not in self.scheduler:
+            return "0/1 nodes are available"
+        if not self._whole(group):
+            return ""
+        parent = group["spec"].get("parentCompositePodGroupName", "")
+        if COMPOSITE in self.scheduler and parent:
+            root = self.objects.get(("compositepodgroups", parent))
+            leaves = [
+                each
+                for (plural, _), each in self.objects.items()
+                if plural == "podgroups" and each["spec"].get("parentCompositePodGroupName") == parent
+            ]
+            if (
+                root is None
+                or sum(map(self._whole, leaves)) < root["spec"]["schedulingPolicy"]["gang"]["minGroupCount"]
+            ):
+                return ""
+        return "0/1 placements are available" if TOPOLOGY in self.scheduler else "0/1 nodes are available"
+
+    def _whole(self, group: Mapping[str, Any]) -> bool:
+        name = group["metadata"]["name"]
+        members = [
+            each
+            for (plural, _), each in self.objects.items()
+            if plural == "pods" and each["spec"].get("schedulingGroup", {}).get("podGroupName") == name
+        ]
+        return len(members) >= group["spec"]["schedulingPolicy"]["gang"]["minCount"]

@@ -1,0 +1,135 @@
+"""What a cluster lacks of the Workload API is said in one line: which component, what follows, how to start it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from conformance.cluster import features, preflight
+from conformance.cluster.features import Features, Requested
+from conformance.cluster.preflight import Expected
+from conformance.errors import UsageError
+from kube.client import Client
+from tests.cluster.simulated_cluster import ALL, BOTH, COMPOSITE, GENERIC, TOPOLOGY, SimulatedCluster
+
+TREE = Expected("v1beta1", topology=True, tree=True)
+FLAT = Expected("v1beta1")
+FLAT_AND_TOPOLOGY = Expected("v1beta1", topology=True)
+NONE: frozenset[str] = frozenset()
+ONLY = frozenset({GENERIC})
+V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
+
+
+def check(cluster: SimulatedCluster, expected: Expected = TREE, **more: Any) -> None:
+    client = cast(Client, cluster)
+    asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", within=0.1, **more))
+
+
+@pytest.mark.parametrize(
+    ("expected", "gates", "served"),
+    [(TREE, ALL, BOTH), (FLAT_AND_TOPOLOGY, ALL - {COMPOSITE}, V1BETA1), (FLAT, ONLY, V1BETA1)],
+)
+def test_a_cluster_that_has_it_passes_and_keeps_nothing(
+    expected: Expected, gates: frozenset[str], served: frozenset[str]
+) -> None:
+    cluster = SimulatedCluster(gates, served, gates, ONLY)
+    check(cluster, expected)
+    assert not cluster.objects and cluster.reads
+
+
+OFF = "the feature gate {} is off"
+
+
+@pytest.mark.parametrize(
+    ("row", "expected", "cluster", "told"),
+    [
+        ("WL37-E10", TREE, SimulatedCluster(NONE, BOTH, NONE), ("kube-apiserver: " + OFF.format(GENERIC), "drops sch")),
+        ("WL37-E11", FLAT, SimulatedCluster(ONLY, NONE, ONLY), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
+        (
+            "WL37-E12",
+            FLAT,
+            SimulatedCluster(ONLY, V1ALPHA3, ONLY),
+            ("kube-apiserver: scheduling.k8s.io/v1beta1 is not",),
+        ),
+        ("WL37-E13", FLAT, SimulatedCluster(NONE, NONE, ONLY), ("kube-apiserver: " + OFF.format(GENERIC),)),
+        ("WL37-E14", TREE, SimulatedCluster(ALL, V1BETA1, ALL), ("--runtime-config=scheduling.k8s.io/v1alpha3=true",)),
+        ("WL37-E15", TREE, SimulatedCluster(ALL, V1ALPHA3, ALL), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
+        (
+            "WL37-E16",
+            TREE,
+            SimulatedCluster(scheduler=ALL - {COMPOSITE}),
+            ("kube-scheduler: " + OFF.format(COMPOSITE),),
+        ),
+        ("WL37-E17", TREE, SimulatedCluster(scheduler=NONE), ("kube-scheduler: " + OFF.format(GENERIC), "one by one")),
+        ("WL37-E17", FLAT, SimulatedCluster(ONLY, V1BETA1, NONE), ("--feature-gates=GenericWorkload=true",)),
+        (
+            "WL37-E18",
+            TREE,
+            SimulatedCluster(ALL - {COMPOSITE}, BOTH, ALL),
+            ("kube-apiserver: " + OFF.format(COMPOSITE),),
+        ),
+        ("WL37-E19", FLAT_AND_TOPOLOGY, SimulatedCluster(scheduler=ONLY), ("kube-scheduler: " + OFF.format(TOPOLOGY),)),
+        (
+            "WL37-E20",
+            FLAT_AND_TOPOLOGY,
+            SimulatedCluster(ONLY, V1BETA1, ONLY),
+            ("drops schedulingConstraints of groups",),
+        ),
+        (
+            "WL37-E21",
+            TREE,
+            SimulatedCluster(controller_manager=NONE),
+            ("kube-controller-manager: " + OFF.format(GENERIC),),
+        ),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(
+    row: str, expected: Expected, cluster: SimulatedCluster, told: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(cluster, expected)
+    said = str(caught.value)
+    assert all(part in said for part in told) and "start it with --" in said and "\n" not in said, row
+    assert not cluster.objects, "the namespace could not go"
+
+
+def test_a_scheduler_that_says_nothing_of_a_plain_pod_is_told_with_its_last_error() -> None:
+    def last(component: str) -> str:
+        return f"{component} failed to list *v1alpha3.CompositePodGroup"
+
+    with pytest.raises(
+        UsageError, match=r"kube-scheduler: says nothing of a plain pod within 0.1 s: .* failed to list"
+    ):
+        check(SimulatedCluster(ONLY, V1BETA1, ALL), FLAT, last=last)
+
+
+def test_a_scheduler_whose_api_came_late_is_waited_for() -> None:
+    check(SimulatedCluster(late=2))
+    with pytest.raises(UsageError, match="says nothing of a plain pod"):
+        check(SimulatedCluster(late=10**9))
+
+
+def test_without_kube_scheduler_the_other_components_are_proved() -> None:
+    flat = Expected("v1beta1", scheduler=False)
+    check(SimulatedCluster(scheduler=NONE), flat)
+    with pytest.raises(UsageError, match="kube-controller-manager"):
+        check(SimulatedCluster(controller_manager=NONE), flat)
+
+
+def test_nothing_is_asked_of_a_cluster_without_features_of_the_workload_api() -> None:
+    cluster = SimulatedCluster(NONE, NONE, NONE, NONE)
+    check(cluster, Expected.of(Features({"kube-apiserver": {"APIServerTracing": True}}), "1.37"))
+    assert not cluster.reads
+
+
+def test_what_one_component_has_is_expected_of_all() -> None:
+    def expected(minor: str, **requested: tuple[str, ...]) -> Expected:
+        return Expected.of(features.resolve(Requested(**requested), minor), minor)
+
+    assert expected("1.37", presets=("workload-api",)) == TREE
+    assert expected("1.36", presets=("workload-api",)) == Expected("v1alpha2", topology=True, preemption=True)
+    assert expected("1.37", gates=("kube-scheduler:CompositePodGroup=true,kube-scheduler:GenericWorkload=true",)).tree
+    assert expected("1.37", runtime_config=("scheduling.k8s.io/v1beta1=true",)) == FLAT
+    assert not expected("1.37").version
