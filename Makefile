@@ -64,8 +64,8 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 	@$(BIN)/python tests/bench/gang_placement.py
 	@$(BIN)/python tests/bench/hashing.py
 
-assets: $(READY)  ## download or build the control-plane programs and print their paths
-	@$(RUN) assets
+assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")
+	@$(RUN) assets $(ARGS)
 
 docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of findings
 	@$(BIN)/python -m tests.coverage.page

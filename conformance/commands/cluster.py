@@ -156,7 +156,7 @@ def list_(
         owner = f"process {record.owner.pid}" if record.owner else "-"
         folder = [str(cluster.directory)] if everywhere else []
         playing = record.implementation or "-"
-        version = record.versions.get("kubernetes", "-")
+        version = " ".join([record.versions.get("kubernetes", "-"), *record.features])
         table.add_row(cluster.name, _state(cluster), version, cluster.server, playing, owner, record.created, *folder)
     output.console().print(table)
 

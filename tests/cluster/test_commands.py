@@ -83,6 +83,10 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
             ["cluster", "up", "x", "--implementation", "reference", "--scheduler-name", "grove-gang-scheduler"],
             "--scheduler-name",
         ),
+        (["cluster", "up", "x", "--kubernetes", "1.35"], "'1.35' is not pinned — pinned: 1.36.3 (default), 1.37.2"),
+        (["assets", "--kubernetes", "1.35"], "'1.35' is not pinned"),
+        (["scale", "--kubernetes", "1.35"], "'1.35' is not pinned"),
+        (["lab", "coherent", "--kubernetes", "1.35"], "'1.35' is not pinned"),
         (["cluster", "kubectl", "x", "--", "get", "pods"], "unknown cluster 'x'"),
         (["cluster", "down", "x"], "unknown cluster 'x'"),
         (["cluster", "down", "x/../y"], "unknown cluster 'x/../y'"),
@@ -140,6 +144,29 @@ def test_a_list_of_clusters_has_whole_lines_in_a_pipe(state: State) -> None:
     (line,) = (line for line in lines if long["name"] in line)
     whole = ("starting", long["implementation"], f"process {me.pid}", str(state.directory(long["name"])))
     assert all(text in line for text in whole)
+
+
+def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
+    me = Owner.this_process()
+    features = ["--features", "workload-api"]
+    state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
+    assert "1.37.2 --features workload-api" in grove_conformance("cluster", "list").stdout
+
+
+def test_the_versions_of_kubernetes_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    head, default, other = (
+        line for line in grove_conformance("cluster", "versions").stdout.splitlines() if line.strip(" ─━┏┓┡┩└┘┳╇┴")
+    )
+    assert "in the cache" in head
+    assert all(text in default for text in ("1.36.3", "default", " no "))
+    assert all(text in other for text in ("1.37.2", "built from Go modules", " no ")) and "default" not in other
+    given = tmp_path / "kube-scheduler"
+    given.touch(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", str(given))
+    assert "path given, without kube-apiserver, kube-controller-manager" in (
+        grove_conformance("cluster", "versions").stdout
+    )
 
 
 def test_the_data_files_are_valid() -> None:

@@ -1,0 +1,97 @@
+"""Clusters with the Workload API: they have it, and a component that lacks it ends in one line.
+
+1.36 is the default version. What needs 1.37 is thorough: a fresh machine would have to build it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.features import Requested
+from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.state import State
+from conformance.errors import UsageError
+from conformance.suite import existing
+from kube.client import Client
+
+pytestmark = [pytest.mark.cluster]
+WORKLOAD_API = Requested(("workload-api",))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    yield State(tmp_path / "root")
+
+
+def up(state: State, version: str, *gates: str, apis: tuple[str, ...] = ()) -> Cluster:
+    requested = Requested(("workload-api",), gates, apis)
+    settings = ClusterSettings(audit=False, kubernetes=version, features=requested)
+    return Cluster.up("gated", settings=settings, state=state)
+
+
+def serves(cluster: Cluster, path: str) -> list[str]:
+    async def ask() -> bytes:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="tests") as client:
+            return await client.request("GET", path)
+
+    return [entry["name"] for entry in json.loads(asyncio.run(ask()))["resources"]]
+
+
+def test_the_default_version_schedules_flat_groups(state: State) -> None:
+    cluster = up(state, "")
+    try:
+        assert cluster.record.features == ["--features", "workload-api"]
+        assert "podgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha2")
+        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+    finally:
+        cluster.down()
+
+
+def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: State) -> None:
+    off = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
+    with pytest.raises(UsageError, match="kube-scheduler: the feature gate GenericWorkload or GangScheduling is off"):
+        up(state, "", off)
+    assert not state.names()
+
+
+@pytest.mark.thorough
+def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) -> None:
+    cluster = up(state, "1.37")
+    try:
+        assert cluster.record.versions["kubernetes"] == existing.version(cluster.kubeconfig) == "1.37.2"
+        assert "compositepodgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha3")
+        cluster.restart()
+        assert existing.version(cluster.kubeconfig) == "1.37.2"
+        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+    finally:
+        cluster.down()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("gates", "apis", "told"),
+    [
+        (("kube-scheduler:CompositePodGroup=false",), (), "kube-scheduler: the feature gate CompositePodGroup is off"),
+        (("kube-controller-manager:GenericWorkload=false",), (), "kube-controller-manager: the feature gate GenericW"),
+        ((), ("scheduling.k8s.io/v1alpha3=false",), "kube-apiserver: scheduling.k8s.io/v1alpha3 is not served"),
+        (
+            ("kube-scheduler:GenericWorkload=false",),
+            (),
+            "--feature-gates: the feature gate CompositePodGroup of kube-s",
+        ),
+        (("kube-scheduler:GangScheduling=true",), (), "kube-scheduler does not know the feature gate GangScheduling"),
+    ],
+)
+def test_what_one_component_of_the_next_version_lacks_is_told(
+    state: State, gates: tuple[str, ...], apis: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        up(state, "1.37", *gates, apis=apis)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert not state.names()
