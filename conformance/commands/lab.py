@@ -47,7 +47,7 @@ def coherent(
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     used = versions(kubernetes)
     found = results.load(resume) if resume is not None else results.document(used)
-    if (began := found["environment"]["versions"]["kubernetes"]) != used["kubernetes"]:
+    if (began := found["environment"]["versions"].get("kubernetes", "")) != used["kubernetes"]:
         raise UsageError(
             f"it was begun on Kubernetes {began}, not {used['kubernetes']}",
             where=f"--resume {resume}",

@@ -29,9 +29,9 @@ def state(tmp_path: Path) -> Iterator[State]:
     yield State(tmp_path / "root")
 
 
-def up(state: State, version: str, *gates: str, apis: tuple[str, ...] = ()) -> Cluster:
+def up(state: State, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
     requested = Requested(("workload-api",), gates, apis)
-    settings = ClusterSettings(audit=False, kubernetes=version, features=requested)
+    settings = ClusterSettings(audit=False, kubernetes=version, features=requested, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
 
 
@@ -79,6 +79,16 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) ->
     [
         (("kube-scheduler:CompositePodGroup=false",), (), "kube-scheduler: the feature gate CompositePodGroup is off"),
         (("kube-controller-manager:GenericWorkload=false",), (), "kube-controller-manager: the feature gate GenericW"),
+        (
+            ("CompositePodGroup=false", "kube-scheduler:TopologyAwareWorkloadScheduling=false"),
+            (),
+            "kube-scheduler: the feature gate TopologyAwareWorkloadScheduling is off",
+        ),
+        (
+            ("kube-apiserver:CompositePodGroup=false", "kube-apiserver:TopologyAwareWorkloadScheduling=false"),
+            (),
+            "kube-apiserver: the feature gate CompositePodGroup is off: compositepodgroups.scheduling.k8s.io are not",
+        ),
         ((), ("scheduling.k8s.io/v1alpha3=false",), "kube-apiserver: scheduling.k8s.io/v1alpha3 is not served"),
         (
             ("kube-scheduler:GenericWorkload=false",),
@@ -95,3 +105,26 @@ def test_what_one_component_of_the_next_version_lacks_is_told(
         up(state, "1.37", *gates, apis=apis)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert not state.names()
+
+
+@pytest.mark.thorough
+def test_an_api_that_is_served_late_is_enough(state: State) -> None:
+    """WL37-E22: kube-scheduler binds no pod at all until then, and needs no restart."""
+    both = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
+    cluster = up(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)
+    try:
+        with pytest.raises(UsageError, match=r"kube-apiserver: scheduling\.k8s\.io/v1beta1 is not served: "):
+            existing.prove(cluster.kubeconfig, WORKLOAD_API)
+        file = cluster.workspace / "kwok.yaml"
+        text = file.read_text()
+        for api in both:
+            assert f"{api}=false" in text
+            text = text.replace(f"{api}=false", f"{api}=true")
+        file.write_text(text)
+        scheduler = cluster.monitor.pids()["kube-scheduler"]
+        cluster.kill("kube-apiserver")
+        cluster.start()
+        existing.prove(cluster.kubeconfig, WORKLOAD_API)
+        assert cluster.monitor.pids()["kube-scheduler"] == scheduler
+    finally:
+        cluster.down()

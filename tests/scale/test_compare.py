@@ -149,6 +149,7 @@ def test_which_writes_have_changed() -> None:
         (lambda r: r["scenario"].update(digest=OTHER), "scenario: "),
         (lambda r: r["environment"].update(cpuModel="another"), "cpuModel: a model and another"),
         (lambda r: r["environment"]["versions"].update(kubernetes="1.35.0"), "version of kubernetes"),
+        (lambda r: r["environment"].update(features=["--features", "workload-api"]), "features: "),
         (lambda r: r["implementation"].update(identity=DIGEST), "head: the implementation changed"),
     ],
 )

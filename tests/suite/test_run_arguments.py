@@ -11,11 +11,12 @@ import msgspec
 import pytest
 
 from conformance import cli
+from conformance.cluster.features import Requested
 from conformance.commands import run as commands
 from conformance.run import launch
 from conformance.suite import requirement
 from conformance.suite.selection import scope
-from conformance.suite.settings import RunSettings
+from conformance.suite.settings import RunSettings, decoded
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -124,6 +125,34 @@ def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> No
     settings = RunSettings(run="r1", directory="", implementation="x", profiles=("core",), ids=("CORE-001",), repeat=3)
     assert "--profile core --id CORE-001 --repeat 3 " in commands._reproduce(settings, [], [])
     assert "--repeat" not in commands._reproduce(msgspec.structs.replace(settings, repeat=1), [], [])
+
+
+def test_the_command_that_reproduces_names_another_version_and_features() -> None:
+    asked = Requested(("workload-api",), ("kube-scheduler:A=true",))
+    settings = RunSettings(run="r", directory="", implementation="mine", kubernetes="1.37.2", cluster_features=asked)
+    command = commands._reproduce(settings, [], [])
+    assert "--features workload-api --feature-gates kube-scheduler:A=true --kubernetes 1.37.2 " in command
+    settings = msgspec.structs.replace(settings, kubernetes="1.36.3", cluster_features=Requested())
+    assert "--kubernetes" not in commands._reproduce(settings, [], []), "it is the default version"
+
+
+def test_settings_with_features_reach_the_workers(tmp_path: Path) -> None:
+    asked = Requested(("workload-api",), ("A=true",), ("a/v1=true",))
+    settings = RunSettings(run="r", directory=str(tmp_path), implementation="x", cluster_features=asked)
+    assert decoded(settings.save().read_bytes()) == settings
+
+
+def test_the_report_names_version_and_features() -> None:
+    settings = RunSettings(
+        run="r",
+        directory="",
+        implementation="x",
+        kubernetes="1.37.2",
+        cluster_features=Requested(("workload-api",)),
+    )
+    environment = commands._environment(settings)
+    assert environment["kubernetes"] == "1.37.2" and environment["features"] == "--features workload-api"
+    assert "features" not in commands._environment(msgspec.structs.replace(settings, cluster_features=Requested()))
 
 
 def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
