@@ -77,10 +77,10 @@ def resolve(requested: Requested, minor: str, known: Known | None = None) -> Fea
     gates: dict[str, dict[str, bool]] = {}
     runtime_config: dict[str, bool] = {}
     for name in requested.presets:
-        found = preset(name, minor)
-        for component, switches in found.gates.items():
+        switched = preset(name, minor)
+        for component, switches in switched.gates.items():
             gates.setdefault(component, {}).update(switches)
-        runtime_config.update(found.runtime_config)
+        runtime_config.update(switched.runtime_config)
     for text, component, name, on in _switches(requested.gates, GATES):
         for each in [component] if component else _knowing(text, name, minor, known):
             gates.setdefault(each, {})[name] = on
@@ -132,17 +132,17 @@ def known_gates(program: Path) -> frozenset[str]:
 
 def explanation(component: str, log: str) -> UsageError | None:
     """Return the mistake for which a component ended, if its log has one about features (WL37-E06)."""
-    if found := re.search(r"unrecognized feature gate: (\w+)", log):
-        what = f"{component} does not know the feature gate {found[1]}"
+    if match := re.search(r"unrecognized feature gate: (\w+)", log):
+        what = f"{component} does not know the feature gate {match[1]}"
         return UsageError(what, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
-    if found := re.search(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]", log):
-        needed = ",".join(f"{component}:{name}=true" for name in found[2].split())
-        what = f"the feature gate {found[1]} of {component} depends on {' and '.join(found[2].split())}"
+    if match := re.search(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]", log):
+        needed = ",".join(f"{component}:{name}=true" for name in match[2].split())
+        what = f"the feature gate {match[1]} of {component} depends on {' and '.join(match[2].split())}"
         return UsageError(what, where=GATES, hint=f"add {GATES} {needed}")
-    if found := re.search(r"cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)", log):
-        return UsageError(f"{component} has {found[1]} locked to {found[3]}", where=GATES, hint="leave it out")
-    if found := re.search(r"unknown api (?:groups?|versions?) ?\[?([\w./ -]+)\]?", log):
-        what = f"{component} does not know the API {found[1].strip()}"
+    if match := re.search(r"cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)", log):
+        return UsageError(f"{component} has {match[1]} locked to {match[3]}", where=GATES, hint="leave it out")
+    if match := re.search(r"unknown api (?:groups?|versions?) ?\[?([\w./ -]+)\]?", log):
+        what = f"{component} does not know the API {match[1].strip()}"
         return UsageError(what, where=RUNTIME_CONFIG, hint="give one that this version of Kubernetes has")
     return None
 
@@ -150,23 +150,23 @@ def explanation(component: str, log: str) -> UsageError | None:
 def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
     """Yield text, component (may be empty), name and value of each switch."""
     for text in (part.strip() for given in texts for part in given.split(",")):
-        found = _SWITCH.fullmatch(text)
-        if found is None:
+        match = _SWITCH.fullmatch(text)
+        if match is None:
             form = "NAME=true, or COMPONENT:NAME=true" if option == GATES else "GROUP/VERSION=true"
             raise UsageError(f"{text!r} is not a switch", where=option, hint=f"give {form}, or =false")
-        component = found["component"] or ""
+        component = match["component"] or ""
         if component and component not in COMPONENTS:
             hint = documents.suggestion(component, COMPONENTS)
             raise UsageError(f"unknown component {component!r}", where=f"{option} {text}", hint=hint)
-        yield text, component, found["name"], found["value"] == "true"
+        yield text, component, match["name"], match["value"] == "true"
 
 
 def _knowing(text: str, name: str, minor: str, known: Known | None) -> Iterable[str]:
     if known is None:
         return COMPONENTS
     gates = {component: known(component) for component in COMPONENTS}
-    if found := [component for component in COMPONENTS if name in gates[component]]:
-        return found
+    if knowing := [component for component in COMPONENTS if name in gates[component]]:
+        return knowing
     raise UsageError(
         f"no component of Kubernetes {minor} lists the feature gate {name}",
         where=f"{GATES} {text}",

@@ -193,7 +193,7 @@ class _Preflight:
                 raise self._dead()
         for probe in probes:
             if any([_condition(await self._read(name)) for name in probe.first]):
-                raise _off(SCHEDULER, probe.gate, probe.told)
+                raise _off(SCHEDULER, probe.gate, probe.consequence)
         for probe in probes:
             for name in probe.rest:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
@@ -215,7 +215,7 @@ class _Preflight:
         )
 
     def _cause(self, component: str) -> str:
-        return f": {found}" if (found := self._last(component)) else ""
+        return f": {error}" if (error := self._last(component)) else ""
 
     async def _judged(self, names: Sequence[str]) -> bool:
         async def said() -> bool:
@@ -224,8 +224,8 @@ class _Preflight:
         return await self._within_time(said)
 
     async def _read(self, name: str) -> Manifest:
-        found: Manifest = orjson.loads(await self._client.get(PODS, self._namespace, name))
-        return found
+        pod: Manifest = orjson.loads(await self._client.get(PODS, self._namespace, name))
+        return pod
 
     # -- the controller manager ------------------------------------------------------------------------------------
 
@@ -292,12 +292,12 @@ class _Preflight:
 @dataclass(frozen=True)
 class _Probe:
     """A group whose `first` pods are not looked at before the `rest` exists. `gate` is the one that a scheduler lacks
-    that looks at them, and `told` what follows."""
+    that looks at them."""
 
     first: tuple[str, ...]
     rest: tuple[str, ...]
     gate: str
-    told: str
+    consequence: str
 
 
 def _template(name: str) -> dict[str, str]:
