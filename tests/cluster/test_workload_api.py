@@ -53,6 +53,7 @@ def test_the_default_version_schedules_flat_groups(state: State) -> None:
         cluster.down()
 
 
+@pytest.mark.thorough
 def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: State) -> None:
     off = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
     with pytest.raises(UsageError, match="kube-scheduler: the feature gate GenericWorkload or GangScheduling is off"):
