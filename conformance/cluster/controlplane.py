@@ -73,6 +73,7 @@ class Cluster(Facts):
             creator=me,
             owner=me if owner else None,
             scheduler=settings.scheduler,
+            scheduler_name=settings.scheduler_name,
             apiserver_port=settings.apiserver_port,
             versions=versions(settings.kubernetes),
             features=settings.features.options(),

@@ -78,6 +78,8 @@ class Record:
     """First port of the cluster's block; 0 before one is claimed."""
     apiserver_port: int = 0
     scheduler: bool = True
+    scheduler_name: str = ""
+    """The scheduler name of kube-scheduler; empty for the usual one."""
     versions: dict[str, str] = field(default_factory=dict)
     features: list[str] = field(default_factory=list)
     """What is enabled beside the defaults, as options of `cluster up`."""

@@ -101,10 +101,13 @@ def versions(kubeconfig: Path) -> dict[str, str]:
     return dict(cluster.record.versions) if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
-def prove(kubeconfig: Path, requested: Requested, scheduler: str = DEFAULT_SCHEDULER) -> None:
-    """Raise UsageError unless the components of a cluster have these features. kube-scheduler has this name there."""
+def prove(kubeconfig: Path, requested: Requested) -> None:
+    """Raise UsageError unless the components of a cluster have these features. On a cluster that is not of the suite,
+    kube-scheduler has its usual name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
-    expected = preflight.Expected.of(features.resolve(requested, minor), minor)
+    record = cluster.record if (cluster := ours(kubeconfig)) is not None else None
+    expected = preflight.Expected.of(features.resolve(requested, minor), minor, record is None or record.scheduler)
+    scheduler = (record and record.scheduler_name) or DEFAULT_SCHEDULER
 
     async def check() -> None:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance") as client:
