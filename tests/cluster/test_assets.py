@@ -169,7 +169,7 @@ def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch
             for one in programs()
             if one.name in ("kubectl", "kube-scheduler", "kube-apiserver")
         )
-        monkeypatch.setattr("conformance.cluster.assets.programs", lambda: packs)
+        monkeypatch.setattr("conformance.cluster.assets._every", lambda: packs)
         monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
         found = [store(tmp_path).resolve(one, silent) for one in packs]
         assert site.asked.count("/server.tar.gz") == 1
