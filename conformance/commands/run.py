@@ -159,7 +159,8 @@ def run(
         settings, workers=1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
     )
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
-    say = f"run {settings.run}: {judged.name} {judged.version}{after}, {len(plan.selected)} tests, "
+    on = "".join(f", {words}" for words in (_not_default(settings), shlex.join(wanted.options())) if words)
+    say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
     return launch.run(
         settings,
@@ -281,11 +282,17 @@ def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable
             words += [option, value]
     words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
     words += settings.cluster_features.options()
-    words += ["--kubernetes", settings.kubernetes] if settings.kubernetes not in ("", versions()["kubernetes"]) else []
+    words += ["--kubernetes", settings.kubernetes] if _not_default(settings) else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
         words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]
     return shlex.join(words)
+
+
+def _not_default(settings: RunSettings) -> str:
+    """Return the version of Kubernetes with its name; empty for the default one and on an existing cluster."""
+    usual = settings.kubernetes in ("", versions()["kubernetes"])
+    return "" if usual else f"Kubernetes {settings.kubernetes}"
 
 
 def _program() -> str:
