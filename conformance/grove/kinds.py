@@ -29,6 +29,12 @@ COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "
 SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
 """Kinds of objects that an operator may create beside the kinds of Grove, pods and Services (OBJ-108 … OBJ-113)."""
 
+WORKLOADS, PODGROUPS, COMPOSITES = (
+    f"{each}.scheduling.k8s.io" for each in ("workloads", "podgroups", "compositepodgroups")
+)
+WORKLOAD_API = (WORKLOADS, PODGROUPS, COMPOSITES)
+"""The kinds of Kubernetes' Workload API, in whatever version they are served (WL-F01, WL37-E01)."""
+
 RECORDED_KINDS = (
     *(*GROVE, PODGANGMAPS, PODS, SERVICES, NODES, EVENTS, LEASES),
     *(*SECONDARY_RESOURCES, COMPUTE_DOMAINS),

@@ -23,6 +23,9 @@ from conformance.report.model import Failure, Outcome, Profile, Report, Result, 
 SCHEMA = Path(__file__).parent / "report.schema.json"
 API_VERSION = "conformance.grove.io/v1alpha1"
 
+SELDOM = frozenset({Outcome.KNOWN_LIMIT})
+"""Outcomes that are counted only where there are any."""
+
 Document = dict[str, Any]
 
 
@@ -109,7 +112,7 @@ def _profile_word(profile: Profile) -> str:
 
 
 def _counts(counts: Any) -> dict[str, int]:
-    return {str(outcome): counts[outcome] for outcome in Outcome}
+    return {str(outcome): counts[outcome] for outcome in Outcome if counts[outcome] or outcome not in SELDOM}
 
 
 def _requirement(result: Result) -> Document:

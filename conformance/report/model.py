@@ -44,6 +44,7 @@ class Outcome(StrEnum):
     STALE_EXPECTATION = "stale-expectation"
     NOT_RUN = "not-run"
     EXPECTED_FAILURE = "expected-failure"
+    KNOWN_LIMIT = "known-limit"
     PASSED = "passed"
     NOT_CLAIMED = "not-claimed"
 
@@ -54,7 +55,9 @@ NOT_SELECTED = "not selected"
 NO_CHECKLIST: Checklist = MappingProxyType({})
 """No known checks: what a test that ended early has judged in part counts as not judged."""
 
-EXECUTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.STALE_EXPECTATION})
+EXECUTED = frozenset(
+    {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
+)
 
 
 class RunVerdict(StrEnum):
@@ -350,7 +353,9 @@ def _first_failure(test: _Test) -> str:
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
-    """Apply an entry of the descriptor's expected failures."""
+    """Apply a limit that the specification accepts, or an entry of the descriptor's expected failures."""
+    if result.outcome is Outcome.FAILED and result.requirement.limit is not None:
+        return replace(result, outcome=Outcome.KNOWN_LIMIT, reason=str(result.requirement.limit))
     if expected is None or result.outcome not in (Outcome.FAILED, Outcome.PASSED):
         return result
     if result.outcome is Outcome.PASSED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Event as Signal
 from threading import Thread
 from types import TracebackType
@@ -29,13 +30,23 @@ from conformance.suite.ledger import (
 LOOK_EVERY = 0.1
 """Seconds between two looks into the book: the maximum age of the display."""
 
-_STYLE = {"passed": "green", "failed": "bold red", "blocked": "red", "harness-error": "bold magenta"}
+_STYLE = {
+    "passed": "green",
+    "failed": "bold red",
+    "known-limit": "yellow",
+    "blocked": "red",
+    "harness-error": "bold magenta",
+}
 
 
 class Progress:
-    """Shows a growing book from a separate thread: a live line on a terminal, plain lines elsewhere."""
+    """Shows a growing book from a separate thread: a live line on a terminal, plain lines elsewhere. `limited` are the
+    requirements whose failure is a known limit of the specification."""
 
-    def __init__(self, book: Book, total: int, console: Console, begin: float) -> None:
+    def __init__(
+        self, book: Book, total: int, console: Console, begin: float, limited: Collection[str] = frozenset()
+    ) -> None:
+        self._limited = limited
         self._book, self._total, self._console, self._begin = book, total, console, begin
         self._taken = self._done = 0
         self._workers: dict[str, str] = {}
@@ -124,6 +135,8 @@ class Progress:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
         What could not be determined is not a failure."""
         mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
+        if check.outcome == "failed" and check.id in self._limited:
+            mark, style = "≈", "yellow"
         alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
         expected, seen = reduced(check.expected, check.seen)
         self._say(check.wall, f"{mark} {check.id} {check.what} ({check.test})", style)

@@ -33,6 +33,7 @@ _MARK = {
     Outcome.BLOCKED: ("▪", "red"),
     Outcome.STALE_EXPECTATION: ("≠", "yellow"),
     Outcome.EXPECTED_FAILURE: ("~", "yellow"),
+    Outcome.KNOWN_LIMIT: ("≈", "yellow"),
     Outcome.NOT_RUN: ("·", "dim"),
     Outcome.NOT_CLAIMED: ("-", "dim"),
 }
@@ -74,6 +75,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
         if result.outcome is Outcome.STALE_EXPECTATION and not result.failures:
             _requirement(result, console)
     _causes(found, report, path.parent, console, verbose=verbose)
+    _limits(report, path.parent, console)
     for word in _summary(report):
         _print(console, _line(*word))
     _print(console, _line(f"report: {path}"))
@@ -208,6 +210,23 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(shown):
         _print(console, _line(f"and {len(reasons) - len(shown)} more reasons why something was not judged", "dim"))
+
+
+def _limits(report: Report, folder: Path, console: Console) -> None:
+    """Print what does not hold although nobody is at fault: each limit of the specification once, with the ids."""
+    limits: dict[str, list[Result]] = {}
+    for result in report.results:
+        if result.outcome is Outcome.KNOWN_LIMIT:
+            limits.setdefault(result.reason, []).append(result)
+    if limits:
+        console.print()
+        _print(console, _line("known limits, which the specification accepts (nobody's failure):"))
+    for reason, results in limits.items():
+        _print(console, _line(f"≈ {reason} ({_ids(results, verbose=True)})", "yellow"))
+        for failure in [failure for result in results for failure in result.failures][:1]:
+            _print(console, _block("seen", _value(failure.seen, FEW_LINES)))
+            if failure.bundle:
+                _print(console, _block("evidence", shlex.quote(str(folder / failure.bundle))))
 
 
 def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:

@@ -64,6 +64,12 @@ def collect(settings: RunSettings) -> Plan:
     return Plan(found.collected, found.selected, found.groups, found.alone)
 
 
+def _limited(settings: RunSettings) -> frozenset[str]:
+    """Return the requirements that a limit of the specification may keep from holding."""
+    known = requirement.load(Path(settings.registry)).requirements.values()
+    return frozenset(entry.id for entry in known if entry.limit is not None)
+
+
 def run(
     settings: RunSettings,
     plan: Plan,
@@ -101,7 +107,7 @@ def run(
         watch = _Watch(settings, book, plan)
         with (
             _stoppable(err) as only_answer,
-            Progress(book, len(plan.selected), err, begin),
+            Progress(book, len(plan.selected), err, begin, _limited(settings)),
             tempfile.TemporaryFile() as file,
         ):
             status = _pytest(settings, plan, watch, file.fileno())

@@ -129,7 +129,7 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
 
     __test__ = False
     test: str
-    outcome: Literal["passed", "failed", "blocked", "harness-error", "interrupted"]
+    outcome: Literal["passed", "failed", "known-limit", "blocked", "harness-error", "interrupted"]
     worker: str
     reason: str = ""
     cause: Cause = ""

@@ -11,7 +11,7 @@ from conformance.evidence import bundle
 from conformance.suite import markers
 from conformance.suite.checks import Blocked, CheckFailed
 from conformance.suite.environment import RunningTest
-from conformance.suite.requirement import Level, Requirement
+from conformance.suite.requirement import Level, Limit, Requirement
 
 TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
 """Files of a scene's bundle that each failing test has in Allure; the others are attached to the first of them."""
@@ -42,9 +42,12 @@ def redact(error: BaseException | None) -> None:
         error.reason = credentials.text(error.reason)
 
 
-def tell(report: pytest.TestReport, error: BaseException | None) -> None:
-    """Say what ended a test."""
-    if isinstance(error, CheckFailed):
+def tell(report: pytest.TestReport, error: BaseException | None, limit: Limit | None) -> None:
+    """Say what ended a test. What fails only for a limit of the specification is skipped, with the limit as reason."""
+    if limit is not None and error is not None:
+        report.outcome = "skipped"
+        report.longrepr = (report.nodeid, 0, f"Skipped: known limit {limit}; seen: {error}")
+    elif isinstance(error, CheckFailed):
         report.longrepr = str(error)
     elif isinstance(error, Blocked):
         if error.cause == "circumstances":

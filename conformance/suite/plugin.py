@@ -289,13 +289,15 @@ class Judge:
         running.seconds[call.when] = round(call.duration, 3)
         if error is not None and (running.problem is None or isinstance(running.problem, CheckFailed)):
             running.problem = error
-        outputs.tell(report, error)
+        outputs.tell(report, error, self._limit(running))
         return report
 
     def _finish(self, running: RunningTest) -> None:
         assert self._ledger is not None
         self._failed |= {check.id for check in running.checks.made if check.outcome == "failed"}
         outcome, reason, cause = _judged(running)
+        if self._limit(running) is not None:
+            outcome = "known-limit"
         if outcome == "harness-error":
             log = str(self.run.log)
             final = self._refusal is not None or isinstance(running.problem, GivenUp)
@@ -318,6 +320,12 @@ class Judge:
                 removed=running.removed,
             )
         )
+
+    def _limit(self, running: RunningTest) -> requirement.Limit | None:
+        """Return the limit of the specification that is all that a test has failed for."""
+        failed = {check.id for check in running.checks.made if check.outcome == "failed"}
+        limits = [self.registry.requirements[id].limit for id in sorted(failed) if id in self.registry.requirements]
+        return limits[0] if isinstance(running.problem, CheckFailed) and limits and all(limits) else None
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -361,7 +369,7 @@ class Judge:
 
 def _judged(
     running: RunningTest,
-) -> tuple[Literal["passed", "failed", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
+) -> tuple[Literal["passed", "failed", "known-limit", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
     """Return the outcome of a test, the reason, and for a blocked one the cause."""
     error = running.problem
     match error:

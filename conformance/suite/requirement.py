@@ -36,11 +36,23 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
+class Limit:
+    """A limit that the specification accepts: its row, and the reason for people."""
+
+    row: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.row}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Requirement:
     """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
     everybody; `unless` are features of implementations that it does not hold for; `seed` names the proposal that it
     rests on if upstream's contract does not contain it. `violation` says what is wrong where it does not hold, as a
-    title."""
+    title. `kubernetes` is the minor version that it holds from, if Kubernetes makes the promise. `limit`: the
+    specification accepts that it does not hold; that is shown, and nobody's failure."""
 
     id: str
     profile: str
@@ -54,6 +66,8 @@ class Requirement:
     reproduce: tuple[str, ...] = ()
     violation: str = ""
     seed: str = ""
+    kubernetes: str = ""
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)
@@ -67,11 +81,13 @@ class Retired:
 
 @dataclass(frozen=True)
 class Registry:
-    """All requirements by id, in the order of their ids, and profiles with their descriptions."""
+    """All requirements by id, in the order of their ids, and profiles with their descriptions. `optional` are the
+    profiles that are judged only if they are selected."""
 
     profiles: Mapping[str, str]
     requirements: Mapping[str, Requirement]
     retired: Mapping[str, Retired]
+    optional: frozenset[str] = frozenset()
 
     def get(self, id: str) -> Requirement:
         """Return the requirement of an id. Raises UsageError with a suggestion if there is none."""
@@ -99,6 +115,7 @@ def _load(folder: Path) -> Registry:
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
     used: dict[str, str] = {}
+    optional: set[str] = set()
     for path in sorted(folder.glob("*.yaml")):
         document = documents.read(path, SCHEMA)
         profile = document.value["profile"]
@@ -106,6 +123,7 @@ def _load(folder: Path) -> Registry:
             hint = "put the entries into the other one"
             raise UsageError(f"profile {profile} has two files", where=document.where("profile"), hint=hint)
         profiles[profile] = " ".join(document.value["text"].split())
+        optional |= {profile} if document.value.get("optional") else set()
         for part in ("requirements", "retired"):
             for number, entry in enumerate(document.value.get(part, ())):
                 where = document.where(part, number, "id")
@@ -120,7 +138,7 @@ def _load(folder: Path) -> Registry:
         }
     if not profiles:
         raise UsageError("has no requirements", where=documents.shown(folder), hint="name a folder of YAML files")
-    return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())))
+    return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())), frozenset(optional))
 
 
 def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
@@ -138,6 +156,8 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         reproduce=tuple(entry.get("reproduce", ())),
         violation=entry.get("violation", ""),
         seed=entry.get("seed", ""),
+        kubernetes=entry.get("kubernetes", ""),
+        limit=Limit(**entry["limit"]) if "limit" in entry else None,
     )
 
 

@@ -94,6 +94,11 @@ class SceneEnvironment:
         """Return the factor of every timeout."""
         return self._scale
 
+    def served(self, kind: str) -> str:
+        """Return the preferred apiVersion of a kind by `plural.group`; empty if the API server does not serve it."""
+        found = self._api.served.get(kind)
+        return found.api_version if found is not None else ""
+
     @cached_property
     def kubernetes(self) -> Any:
         """Return the official client (`kubernetes.client.ApiClient`), for use with dicts: its models reject odd

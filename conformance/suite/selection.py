@@ -47,8 +47,8 @@ class Scope:
 def scope(
     registry: Registry, profiles: Iterable[str], ids: Iterable[str], roles: Iterable[str], features: Iterable[str]
 ) -> Scope:
-    """Return the selection. Profiles default to those of the ids, else to all. Raises UsageError for an unknown profile
-    or id."""
+    """Return the selection. Profiles default to those of the ids, else to all that are not optional. Raises UsageError
+    for an unknown profile or id."""
     asked, wanted = sorted(set(profiles)), sorted(set(ids))
     for profile in asked:
         if profile not in registry.profiles:
@@ -60,7 +60,8 @@ def scope(
         entry = registry.get(id)
         if asked and entry.profile not in asked:
             raise UsageError(f"{id} is of profile {entry.profile}", hint=f"add --profile {entry.profile}, or drop it")
-    chosen = asked or sorted({registry.get(id).profile for id in wanted}) or sorted(registry.profiles)
+    chosen = asked or sorted({registry.get(id).profile for id in wanted})
+    chosen = chosen or sorted(set(registry.profiles) - registry.optional)
     judged: set[str] = set()
     unclaimed: dict[str, str] = {}
     for entry in registry.requirements.values():

@@ -3,7 +3,7 @@ names."""
 
 from __future__ import annotations
 
-from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS
+from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS, WORKLOAD_API
 from conformance.grove.labels import PART_OF
 from conformance.history.recorder import WATCHED, Watched
 from conformance.implementation.descriptor import Descriptor
@@ -19,6 +19,7 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
         watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
     if str(PODGANGMAPS) in api.served:
         watched.append(Watched(PODGANGMAPS))
+    watched += [Watched(api.served[kind]) for kind in WORKLOAD_API if kind in api.served]
     for index, name in enumerate(judged.record):
         if name not in api.served:
             where = judged.document.where("record", index)

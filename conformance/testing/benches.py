@@ -1,0 +1,230 @@
+"""A bench: one instance of Kubernetes' gang scheduling in a scene, on nodes of its own.
+
+Several benches of a scene are judged side by side: no pod of one fits on a node of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from conformance.cluster import nodes
+from conformance.grove import pods as pod_fields
+from conformance.grove.fields import condition, label, terminating, text
+from conformance.grove.kinds import COMPOSITES, PODGROUPS
+from conformance.grove.labels import BY_HAND
+from conformance.grove.scheduling import manifests
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.checks import Blocked
+from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing import workload_groups as made
+from conformance.testing.workload_groups import Leaf, Object, Place, Root
+
+SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
+"""The condition of a PodGroup, by version (WL-F09)."""
+PLACED = "PodScheduled"
+NOT_SERVED = (
+    "the cluster serves no {kind}: it needs Kubernetes 1.37 and its gates (cluster up --kubernetes 1.37 --features "
+    "workload-api, or run with the same options)"
+)
+
+Predicate = Callable[[View], bool | Unmet]
+
+
+def class_of(priority: int) -> str:
+    """Return the name of the PriorityClass of a value."""
+    return manifests.priority_class(priority)
+
+
+def group_of(pod: Mapping[str, Any]) -> str:
+    """Return the PodGroup that a pod names; empty if there is none."""
+    return text(pod, "spec", "schedulingGroup", "podGroupName")
+
+
+class Bench:
+    """Nodes, groups and pods of one instance. Nodes have as many GPUs as they are told, and no other scarce
+    resource."""
+
+    def __init__(self, env: SceneEnvironment, name: str, *, trees: bool = False) -> None:
+        """Raises Blocked if the cluster does not serve PodGroups, or CompositePodGroups for `trees`."""
+        self.env, self.name = env, name
+        for kind in (PODGROUPS, *([COMPOSITES] if trees else [])):
+            if not env.served(kind):
+                raise Blocked(NOT_SERVED.format(kind=kind), "circumstances")
+        self._nodes = 0
+        self.place = Place(
+            env.namespace,
+            name,
+            env.implementation.scheduler_name,
+            labels={BY_HAND: name},
+            selector={nodes.POOL: env.pool, BY_HAND: name},
+            tolerations=(nodes.toleration(env.pool),),
+            pod_groups=env.served(PODGROUPS),
+        )
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def nodes(self, *gpus: int, **labels: str) -> list[str]:
+        """Add a node for each number of GPUs, Ready when this returns. `labels`: `rack`, `block`, `zone` of all of
+        them."""
+        keys = {"rack": nodes.RACK, "block": nodes.BLOCK, "zone": nodes.ZONE}
+        domains = {keys[level]: f"{self.env.pool}-{self.name}-{domain}" for level, domain in labels.items()}
+        first = self._nodes
+        self._nodes += len(gpus)
+        return self.env.fleet([self._node(first + index, count, domains) for index, count in enumerate(gpus)])
+
+    def groups(self, *roots: Root) -> None:
+        """Create groups and trees, parents first."""
+        for root in roots:
+            for each in made.groups(root, self.place):
+                self.env.create(each)
+
+    def child(self, each: Root, parent: Root) -> None:
+        """Create one group as a child of another."""
+        self.env.create(made.group(each, self.place, parent.name))
+
+    def pods(self, leaf: Leaf, first: int = 0, count: int | None = None, *, gated: bool = False) -> None:
+        """Create pods of a group, all of them by default, one after the other."""
+        for pod in made.pods(leaf, self.place, first, count, gated=gated):
+            self.env.create(pod)
+
+    def plain(self, pod: str, gpus: int = 1, priority: str = "", node: str = "") -> None:
+        """Create a pod of no group."""
+        self.env.create(made.plain(pod, self.place, gpus, priority, node))
+
+    def submit(self, *roots: Root) -> None:
+        """Create groups and their pods with a gate, then remove the gates one by one: kube-scheduler tries nothing of a
+        tree before the last of them is gone, so it sees the whole of it (WL37-B42)."""
+        self.groups(*roots)
+        leaves = [leaf for root in roots for leaf in root.leaves]
+        for leaf in leaves:
+            self.env.create_all(made.pods(leaf, self.place, gated=True))
+        for leaf in leaves:
+            for index in range(leaf.pods):
+                self.ungate(leaf, index)
+
+    def ungate(self, leaf: Leaf, index: int) -> None:
+        """Remove the gate of a pod."""
+        self.env.patch("pods", self.place.name(leaf.name, index), {"spec": {"schedulingGates": None}})
+
+    def lose(self, leaf: Leaf, index: int) -> None:
+        """Delete a pod."""
+        self.env.delete("pods", self.place.name(leaf.name, index))
+
+    def witness(self, pod: str = "witness") -> None:
+        """Create a plain pod that needs no GPU and wait until it is bound: the scheduler had its chance with everything
+        that was there before. Then wait until nothing moves."""
+        wanted = self.place.name(pod)
+        self.plain(pod, gpus=0)
+        self.env.wait_for(f"{wanted} bound", lambda view: pod_fields.bound(view.get("pods", wanted) or {}))
+        self.env.quiet(1, real=True)
+
+    def classes(self, *priorities: int) -> None:
+        """Create the PriorityClasses of these values, which are cluster-scoped, unless they exist."""
+        for value in priorities:
+            self.create_class({"metadata": {"name": class_of(value)}, "value": value})
+
+    def create_class(self, fields: Object) -> None:
+        """Create a PriorityClass unless one of its name exists."""
+        wanted = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
+        if self.env.dry_run.ask(self.env.dry_run.create(wanted)).accepted:
+            self.env.create(wanted)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def found(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
+        """Return the pods of a group that are not being deleted."""
+        group = self.place.name(leaf.name)
+        return [
+            pod for pod in view.list("pods", {BY_HAND: self.name}) if not terminating(pod) and group_of(pod) == group
+        ]
+
+    def bound(self, view: View, *leaves: Leaf) -> tuple[int, ...]:
+        """Return how many pods of each group are bound."""
+        return tuple(sum(map(pod_fields.bound, self.found(view, leaf))) for leaf in leaves)
+
+    def runs(self, view: View, pod: str) -> bool:
+        """Return whether a pod exists, is bound, and is not being deleted."""
+        found = view.get("pods", self.place.name(pod))
+        return found is not None and pod_fields.bound(found) and not terminating(found)
+
+    def domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
+        """Return the values of a node label under the bound pods of a group."""
+        under = (view.get("nodes", pod_fields.node(pod)) for pod in self.found(view, leaf) if pod_fields.bound(pod))
+        return {label(node, key) for node in under}
+
+    def reason(self, view: View, resource: str, each: str) -> str:
+        """Return `status/reason` of the condition of a pod or a PodGroup; empty if it has none."""
+        kind = PLACED if resource == "pods" else SCHEDULED[self.place.pod_groups.partition("/")[2]]
+        found = condition(view.get(resource, self.place.name(each)), kind)
+        return f"{text(found, 'status')}/{text(found, 'reason')}" if found else ""
+
+    # -- conditions to wait for and to judge -------------------------------------------------------------------------
+
+    def has_bound(self, *counts: tuple[Leaf, int]) -> Predicate:
+        """So many pods of each group are bound, or more."""
+
+        def seen(view: View) -> bool | Unmet:
+            leaves = [leaf for leaf, _ in counts]
+            found = self.bound(view, *leaves)
+            short = any(got < wanted for got, (_, wanted) in zip(found, counts, strict=True))
+            wanted = ", ".join(f"{leaf.name} {number}" for leaf, number in counts)
+            return not short or Unmet(f"{self.name}: bound are {self._said(leaves, found)} of {wanted}")
+
+        return seen
+
+    def all_bound(self, *roots: Root) -> Predicate:
+        """Every pod of the groups is bound."""
+        return self.has_bound(*((leaf, leaf.pods) for root in roots for leaf in root.leaves))
+
+    def none_bound(self, *roots: Root) -> Predicate:
+        """No pod of the groups is bound."""
+        leaves = [leaf for root in roots for leaf in root.leaves]
+
+        def seen(view: View) -> bool | Unmet:
+            found = self.bound(view, *leaves)
+            return not any(found) or Unmet(f"{self.name}: bound are {self._said(leaves, found)}")
+
+        return seen
+
+    def whole_or_nothing(self, *roots: Root) -> Predicate:
+        """Of each group, no pod is bound, or at least its minimum."""
+        leaves = [leaf for root in roots for leaf in root.leaves]
+
+        def seen(view: View) -> bool | Unmet:
+            found = self.bound(view, *leaves)
+            torn = [leaf.name for leaf, count in zip(leaves, found, strict=True) if 0 < count < leaf.minimum]
+            return not torn or Unmet(f"{self.name}: bound are {self._said(leaves, found)}")
+
+        return seen
+
+    def says(self, resource: str, each: str, wanted: str) -> Predicate:
+        """The condition of a pod or a PodGroup is `status/reason`."""
+
+        def seen(view: View) -> bool | Unmet:
+            found = self.reason(view, resource, each)
+            return found == wanted or Unmet(f"{resource}/{self.place.name(each)} says {found or 'nothing'}")
+
+        return seen
+
+    def running(self, *pods: str) -> Predicate:
+        """All these pods are bound, and none is being deleted."""
+
+        def seen(view: View) -> bool | Unmet:
+            gone = [pod for pod in pods if not self.runs(view, pod)]
+            return not gone or Unmet(f"{self.name}: {', '.join(gone)} do not run")
+
+        return seen
+
+    # -- within ------------------------------------------------------------------------------------------------------
+
+    def _said(self, leaves: Sequence[Leaf], found: Sequence[int]) -> str:
+        return ", ".join(f"{leaf.name} {count}" for leaf, count in zip(leaves, found, strict=True))
+
+    def _node(self, index: int, gpus: int, domains: Mapping[str, str]) -> Object:
+        base = nodes.node_manifest(nodes.profile("single"), index, self.env.pool, fleet=self.name)
+        base["metadata"]["labels"] |= {BY_HAND: self.name, "nvidia.com/gpu.count": str(gpus), **domains}
+        for amounts in ("capacity", "allocatable"):
+            base["status"][amounts]["nvidia.com/gpu"] = str(gpus)
+        return base

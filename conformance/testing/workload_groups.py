@@ -1,0 +1,169 @@
+"""Objects of Kubernetes' Workload API: groups, trees of groups, and their pods. Pure.
+
+The scheduler reads PodGroups and CompositePodGroups only, and never Workloads (WL-B01); a reference to a Workload that
+does not exist is accepted (WL37-V03), so that none is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+GROUP = "scheduling.k8s.io"
+POD_GROUPS, COMPOSITES = f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3"
+"""The versions of Kubernetes 1.37 (WL37-E01)."""
+OLD_POD_GROUPS = f"{GROUP}/v1alpha2"
+"""The version of Kubernetes 1.36, which knows no trees."""
+POD = "conformance.grove.io/pod"
+"""The label with a pod's own name."""
+GATE = "conformance.grove.io/wait"
+"""The scheduling gate of pods that wait for the last of their gang, as Grove's pods do."""
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A PodGroup with its pods. `minimum`: minCount, 0 for the basic policy. `gpus` is what each pod requests. `key`:
+    the label key of its required domain. `priority`: class of the group; `pod_priority`: that of its pods if it
+    differs. `disruption`: `all` or `single`."""
+
+    name: str
+    pods: int
+    minimum: int = 0
+    gpus: int = 1
+    key: str = ""
+    priority: str = ""
+    pod_priority: str | None = None
+    disruption: str = ""
+    scheduler: str = ""
+    """The scheduler that its pods name; empty for that of the judged implementation."""
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Return the group itself."""
+        return [self]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A CompositePodGroup with its children. `minimum`: minGroupCount, 0 for the basic policy."""
+
+    name: str
+    children: Sequence[Leaf | Tree]
+    minimum: int = 0
+    key: str = ""
+    priority: str = ""
+    disruption: str = ""
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """Return the PodGroups below it, in order."""
+        return [leaf for child in self.children for leaf in child.leaves]
+
+
+Root = Leaf | Tree
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the objects are made: their namespace, the prefix of their names, what pods need to run on the nodes."""
+
+    namespace: str
+    prefix: str
+    scheduler: str
+    labels: dict[str, str] = field(default_factory=dict)
+    selector: dict[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Object] = ()
+    pod_groups: str = POD_GROUPS
+
+    def name(self, *parts: str | int) -> str:
+        """Return the name of a group or a pod."""
+        return "-".join([self.prefix, *map(str, parts)])
+
+    def metadata(self, name: str) -> Object:
+        """Return the metadata of an object."""
+        return {"name": name, "namespace": self.namespace, "labels": dict(self.labels)}
+
+
+def groups(root: Root, place: Place, parent: str = "") -> Iterator[Object]:
+    """Yield the groups of a tree, parents before children (WL37, section 3)."""
+    yield group(root, place, parent)
+    if isinstance(root, Tree):
+        for child in root.children:
+            yield from groups(child, place, root.name)
+
+
+def group(each: Root, place: Place, parent: str = "") -> Object:
+    """Return one PodGroup or CompositePodGroup, without what is below it."""
+    tree = isinstance(each, Tree)
+    spec: Object = {"schedulingPolicy": _policy(each)}
+    if parent:
+        spec["parentCompositePodGroupName"] = place.name(parent)
+    if parent or tree:  # a reference is required (WL37-V01, V04)
+        spec["workloadRef"] = {"workloadName": place.prefix, "templateName": each.name}
+    if each.key:
+        spec["schedulingConstraints"] = {"topology": [{"key": each.key}]}
+    if each.priority:
+        spec["priorityClassName"] = each.priority
+    if each.disruption:
+        spec["disruptionMode"] = {each.disruption: {}}
+    return {
+        "apiVersion": COMPOSITES if tree else place.pod_groups,
+        "kind": "CompositePodGroup" if tree else "PodGroup",
+        "metadata": place.metadata(place.name(each.name)),
+        "spec": spec,
+    }
+
+
+def pods(leaf: Leaf, place: Place, first: int = 0, count: int | None = None, *, gated: bool = False) -> list[Object]:
+    """Return pods of a group, all of them by default, from index `first` on."""
+    indices = range(first, first + (leaf.pods if count is None else count))
+    return [_pod(leaf, place, index, gated) for index in indices]
+
+
+def plain(name: str, place: Place, gpus: int = 1, priority: str = "", node: str = "") -> Object:
+    """Return a pod of no group; with `node`, one that runs there already."""
+    spec = _spec(place, gpus, priority, "")
+    if node:
+        spec["nodeName"] = node
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(place, place.name(name)), "spec": spec}
+
+
+def _metadata(place: Place, name: str) -> Object:
+    """Return the metadata of a pod, with a label of its own for selectors."""
+    metadata = place.metadata(name)
+    return {**metadata, "labels": {**metadata["labels"], POD: name}}
+
+
+def _policy(each: Root) -> Object:
+    if not each.minimum:
+        return {"basic": {}}
+    return {"gang": {"minGroupCount" if isinstance(each, Tree) else "minCount": each.minimum}}
+
+
+def _pod(leaf: Leaf, place: Place, index: int, gated: bool) -> Object:
+    priority = leaf.priority if leaf.pod_priority is None else leaf.pod_priority
+    spec = _spec(place, leaf.gpus, priority, leaf.scheduler)
+    spec["schedulingGroup"] = {"podGroupName": place.name(leaf.name)}
+    if gated:
+        spec["schedulingGates"] = [{"name": GATE}]
+    metadata = _metadata(place, place.name(leaf.name, index))
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _spec(place: Place, gpus: int, priority: str, scheduler: str) -> Object:
+    wanted = {"cpu": "10m", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    spec: Object = {
+        "schedulerName": scheduler or place.scheduler,
+        "nodeSelector": dict(place.selector),
+        "tolerations": list(place.tolerations),
+        "terminationGracePeriodSeconds": 0,
+        "containers": [
+            {"name": "c", "image": "registry.example/x:1", "resources": {"requests": wanted, "limits": wanted}}
+        ],
+    }
+    if priority:
+        spec["priorityClassName"] = priority
+    return spec

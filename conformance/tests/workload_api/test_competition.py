@@ -1,0 +1,138 @@
+"""Gangs that compete, and the order within one."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import text
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf
+
+
+class TwoGangsForOneRoom(Scene):
+    """Two gangs of two Pods, whose gates are removed alternately, and three nodes; a Pod of no gang, for which the
+    third node has room. Then the gang that runs is deleted."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "rivals")
+        self.gangs = [Leaf("a", pods=2, minimum=2), Leaf("b", pods=2, minimum=2)]
+        self.bench.nodes(1, 1, 1)
+        self.bench.groups(*self.gangs)
+        for gang in self.gangs:
+            self.bench.pods(gang, gated=True)
+        for index in range(2):
+            for gang in self.gangs:
+                self.bench.ungate(gang, index)
+        env.wait_for("one gang bound", self._winner)
+        self.bench.plain("single")
+        env.wait_for("single Pod bound", self.bench.running("single"))
+        self.bench.witness()
+        env.mark("the other has waited")
+        winner = self._winner(env.history.view())
+        assert isinstance(winner, Leaf)
+        [self.loser] = [gang for gang in self.gangs if gang is not winner]
+        for index in range(2):
+            self.bench.lose(winner, index)
+        env.wait_for("the other gang bound", self.bench.all_bound(self.loser))
+
+    def _winner(self, view: View) -> Leaf | Unmet:
+        bound = [gang for gang in self.gangs if self.bench.all_bound(gang)(view)]
+        return bound[0] if bound else Unmet(f"bound are {self.bench.bound(view, *self.gangs)} of a and b")
+
+
+class UnevenNodes(Scene):
+    """Equal Pods of one gang and nodes of several sizes, which hold exactly as many."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "uneven"), Leaf("g", pods=7, minimum=7)
+        self.bench.nodes(1, 3, 2, 1)
+        self.bench.submit(self.gang)
+        env.wait_for("whole gang bound", self.bench.all_bound(self.gang))
+
+
+class OlderPodsFirst(Scene):
+    """A gang of four Pods with a minimum of two and two nodes. Two Pods are older by more than a second, which is how
+    exactly creation times are known; those with the later names are."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "ages"), Leaf("g", pods=4, minimum=2)
+        self.bench.nodes(1, 1)
+        self.bench.groups(self.gang)
+        self.bench.pods(self.gang, first=2, count=2, gated=True)
+        env.wait_for("a second later", lambda view: len(self.bench.found(view, self.gang)) == 2)
+        env.quiet(2.2, real=True)
+        self.bench.pods(self.gang, first=0, count=2, gated=True)
+        for index in range(4):
+            self.bench.ungate(self.gang, index)
+        env.wait_for("minimum bound", self.bench.has_bound((self.gang, 2)))
+        self.bench.witness()
+        env.mark("at rest")
+
+
+class HopelessGang(Scene):
+    """A gang of three Pods of high priority, and two nodes, whose Pods of low priority could be evicted in vain."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "hopeless")
+        self.bench.classes(1, 10)
+        self.gang = Leaf("g", pods=3, minimum=3, priority="conformance-10")
+        self.bench.nodes(1, 1)
+        for victim in ("x", "y"):
+            self.bench.plain(victim, priority="conformance-1")
+        env.wait_for("low Pods bound", self.bench.running("x", "y"))
+        self.bench.submit(self.gang)
+        env.wait_for("gang tried", self.bench.says("pods", "g-0", "False/Unschedulable"))
+        self.bench.witness()
+        env.mark("at rest")
+
+
+@requirement("WAPI-012", reaches=("one gang bound", "the other gang bound"))
+def test_of_two_gangs_one_is_bound_whole(run: Recorded[TwoGangsForOneRoom]) -> None:
+    """If there is room for one of two PodGroups, the scheduler MUST bind one whole and nothing of the other, and MUST
+    bind the other once there is room."""
+    run.always(
+        "no Pod of the other is bound", run.scene.bench.none_bound(run.scene.loser), until="the other has waited"
+    )
+
+
+@requirement("WAPI-013", reaches="single Pod bound")
+def test_a_waiting_gang_holds_up_nobody(run: Recorded[TwoGangsForOneRoom]) -> None:
+    """A waiting PodGroup MUST NOT keep other Pods from being scheduled."""
+    run.given("one gang bound")
+
+
+@requirement("WAPI-014", reaches="whole gang bound")
+def test_equal_pods_are_placed_where_they_fit(run: Recorded[UnevenNodes]) -> None:
+    """The scheduler MUST find a placement for equal Pods of a PodGroup without rules between Pods if there is one."""
+
+
+@requirement("WAPI-015")
+def test_older_pods_of_a_gang_are_placed_first(run: Recorded[OlderPodsFirst]) -> None:
+    """Among Pods of equal priority of a PodGroup, the scheduler MUST place those first that it has known longer."""
+    run.given("minimum bound")
+    bound = [name for name in (f"g-{i}" for i in range(4)) if run.scene.bench.runs(run.at("at rest"), name)]
+    run.expect("the bound Pods", ["g-2", "g-3"], bound)
+
+
+@requirement("WAPI-016")
+def test_no_node_stays_nominated_for_a_gang_that_failed(run: Recorded[HopelessGang]) -> None:
+    """After a failed attempt, the scheduler MUST clear the nominated nodes of the Pods of a PodGroup."""
+    view = run.at("at rest")
+    nominated = {
+        text(pod, "metadata", "name"): text(pod, "status", "nominatedNodeName")
+        for pod in run.scene.bench.found(view, run.scene.gang)
+    }
+    run.expect("nominated nodes", dict.fromkeys(nominated, ""), nominated)
+
+
+@requirement("WAPI-017")
+def test_nobody_is_evicted_in_vain(run: Recorded[HopelessGang]) -> None:
+    """The scheduler MUST NOT evict a Pod for a PodGroup that does not fit even then."""
+    run.given("gang tried")
+    run.always(
+        "the low Pods run",
+        run.scene.bench.running("x", "y"),
+        after="low Pods bound",
+        until="at rest",
+    )

@@ -1,0 +1,93 @@
+"""One PodGroup with minCount: what KEP-4671 promises of a gang without siblings."""
+
+from __future__ import annotations
+
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf
+
+UNSCHEDULABLE, PLACED = "False/Unschedulable", "True/Scheduled"
+
+
+class GangWithoutRoom(Scene):
+    """Two nodes for a gang of three Pods, whose minimum is three; later a third node."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "short"), Leaf("g", pods=3, minimum=3)
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.gang)
+        env.settle("the gang says that it waits", self.bench.says("podgroups", "g", UNSCHEDULABLE))
+        env.settle("its Pods say that they wait", self.bench.says("pods", "g-0", UNSCHEDULABLE))
+        self.bench.witness()
+        env.mark("tried")
+        self.bench.nodes(1)
+        env.wait_for("whole gang bound", self.bench.all_bound(self.gang))
+        env.settle("the gang says that it is placed", self.bench.says("podgroups", "g", PLACED))
+
+
+class GangWithRoomForItsMinimum(Scene):
+    """Two nodes for a gang of four Pods, whose minimum is two; later two more nodes."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "extras"), Leaf("g", pods=4, minimum=2)
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.gang)
+        env.wait_for("minimum bound", self.bench.has_bound((self.gang, 2)))
+        self.bench.witness()
+        env.mark("extras tried")
+        self.bench.nodes(1, 1)
+        env.wait_for("extras bound", self.bench.all_bound(self.gang))
+
+
+class IncompleteGangs(Scene):
+    """Pods whose PodGroup does not exist yet, and a PodGroup with fewer Pods than its minimum; with room for all."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.groupless, self.short = Bench(env, "groupless"), Bench(env, "podless")
+        self.early, self.gang = Leaf("g", pods=2, minimum=2), Leaf("g", pods=3, minimum=3)
+        self.groupless.nodes(1, 1)
+        self.short.nodes(1, 1, 1)
+        self.groupless.pods(self.early)
+        self.short.groups(self.gang)
+        self.short.pods(self.gang, count=2)
+        self.groupless.witness()
+        self.short.witness()
+        env.mark("incomplete")
+        self.groupless.groups(self.early)
+        env.wait_for("bound with their PodGroup", self.groupless.all_bound(self.early))
+        self.short.pods(self.gang, first=2, count=1)
+        env.wait_for("bound with the last Pod", self.short.all_bound(self.gang))
+
+
+@requirement("WAPI-001")
+def test_no_pod_of_a_gang_that_does_not_fit_is_bound(run: Recorded[GangWithoutRoom]) -> None:
+    """If fewer than minCount Pods of a PodGroup can be placed, the scheduler MUST NOT bind any of them."""
+    run.always("no pod is bound", run.scene.bench.none_bound(run.scene.gang), until="tried")
+
+
+@requirement("WAPI-002", reaches="whole gang bound")
+def test_a_waiting_gang_is_bound_once_there_is_room(run: Recorded[GangWithoutRoom]) -> None:
+    """Once minCount Pods of a waiting PodGroup can be placed, the scheduler MUST bind them."""
+
+
+@requirement("WAPI-003", reaches=("the gang says that it waits", "its Pods say that they wait"))
+def test_a_waiting_gang_says_so(run: Recorded[GangWithoutRoom]) -> None:
+    """A PodGroup that cannot be placed, and its Pods, MUST have their conditions False with reason Unschedulable."""
+
+
+@requirement("WAPI-004", reaches=("minimum bound", "extras bound"))
+def test_the_minimum_is_bound_without_the_extras(run: Recorded[GangWithRoomForItsMinimum]) -> None:
+    """If at least minCount Pods of a PodGroup can be placed, the scheduler MUST bind these, and the others once there
+    is room for them."""
+
+
+@requirement("WAPI-005", reaches="bound with their PodGroup")
+def test_pods_wait_for_their_pod_group(run: Recorded[IncompleteGangs]) -> None:
+    """Pods whose PodGroup does not exist MUST wait, and MUST be scheduled once it does."""
+    run.always("no pod is bound", run.scene.groupless.none_bound(run.scene.early), until="incomplete")
+
+
+@requirement("WAPI-006", reaches="bound with the last Pod")
+def test_a_gang_waits_for_its_last_pod(run: Recorded[IncompleteGangs]) -> None:
+    """A PodGroup with fewer Pods than minCount MUST wait, and MUST be scheduled once it has minCount Pods."""
+    run.always("no pod is bound", run.scene.short.none_bound(run.scene.gang), until="incomplete")

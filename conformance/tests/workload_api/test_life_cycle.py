@@ -1,0 +1,138 @@
+"""PodGroups that change or go while their Pods wait or run."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import condition_is
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, group
+
+COPIES = 16
+"""How many gangs are played of which a scheduler that forgets their condition misses some."""
+EVER = "PodGroupInitiallyScheduled"
+
+
+class GangsWithOneExtraPod(Scene):
+    """Many gangs of three Pods with a minimum of two, each with two nodes of its own."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.gang = Leaf("g", pods=3, minimum=2)
+        self.benches = [Bench(env, f"copy{number}") for number in range(COPIES)]
+        for bench in self.benches:
+            bench.nodes(1, 1)
+        for bench in self.benches:
+            bench.submit(self.gang)
+        env.wait_for("minimums bound", lambda view: all(b.has_bound((self.gang, 2))(view) for b in self.benches))
+        self.benches[-1].witness()
+        env.mark("extras tried")
+
+
+class ChangedMinimum(Scene):
+    """A gang of four Pods with a minimum of four and two nodes, whose minimum becomes two; and a running gang of two
+    Pods, whose minimum becomes three."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.waiting, self.running = Bench(env, "waiting"), Bench(env, "running")
+        self.gang, self.pair = Leaf("g", pods=4, minimum=4), Leaf("g", pods=2, minimum=2)
+        self.waiting.nodes(1, 1)
+        self.running.nodes(1, 1)
+        self.running.submit(self.pair)
+        env.wait_for("pair bound", self.running.all_bound(self.pair))
+        self.waiting.submit(self.gang)
+        self.waiting.witness()
+        env.mark("minimum lowered")
+        self._minimum(env, self.running, 3)
+        self._minimum(env, self.waiting, 2)
+        env.wait_for("lower minimum bound", self.waiting.has_bound((self.gang, 2)))
+        self.running.witness()
+        env.mark("minimum raised")
+
+    def _minimum(self, env: SceneEnvironment, bench: Bench, minimum: int) -> None:
+        env.patch("podgroups", bench.place.name("g"), {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}})
+
+
+class DeletedPodGroup(Scene):
+    """A PodGroup that is deleted while its two Pods run; then the Pods are deleted one by one."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "deleted"), Leaf("g", pods=2, minimum=2)
+        self.group = self.bench.place.name("g")
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.gang)
+        env.wait_for("gang bound", self.bench.all_bound(self.gang))
+        env.delete("podgroups", self.group)
+        self.bench.lose(self.gang, 0)
+        env.wait_for("one Pod left", lambda view: view.get("pods", self.bench.place.name("g", 0)) is None)
+        self.bench.witness()
+        env.mark("still a Pod")
+        self.bench.lose(self.gang, 1)
+        env.wait_for("PodGroup gone", lambda view: view.get("podgroups", self.group) is None)
+
+
+class UnknownWorkload(Scene):
+    """A PodGroup that names a Workload and a template that do not exist."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "unknown"), Leaf("g", pods=2, minimum=2)
+        self.bench.nodes(1, 1)
+        wanted = group(self.gang, self.bench.place)
+        wanted["spec"]["workloadRef"] = {"workloadName": "nowhere", "templateName": "none"}
+        self.answer = env.dry_run.ask(env.dry_run.create(wanted))
+        env.mark("asked")
+        env.create(wanted)
+        self.bench.pods(self.gang)
+        env.wait_for("gang bound", self.bench.all_bound(self.gang))
+
+
+@requirement("WAPI-007")
+def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOneExtraPod]) -> None:
+    """The condition PodGroupInitiallyScheduled MUST NOT return to False, and MUST be True once minCount Pods are
+    bound."""
+    run.given("minimums bound")
+
+    def placed(view: View) -> bool | Unmet:
+        said = {b.place.name("g"): condition_is(view.get("podgroups", b.place.name("g")), EVER) for b in scene.benches}
+        wrong = sorted(name for name, status in said.items() if status != "True")
+        return not wrong or Unmet(f"{len(wrong)} of {len(said)} PodGroups with a bound minimum: {wrong[0]} is not True")
+
+    scene = run.scene
+    run.holds("every PodGroup whose minimum is bound says so", bool(placed(run.at("extras tried"))))
+    ever: set[str] = set()
+    for record in run.until("extras tried").records("podgroups"):
+        status = condition_is(record.object, EVER)
+        ever |= {record.name} if status == "True" else set()
+        if status == "False" and record.name in ever:
+            run.expect(f"{record.name} stays True", "True", status, record)
+
+
+@requirement("WAPI-008", reaches="lower minimum bound")
+def test_a_lower_minimum_takes_effect(run: Recorded[ChangedMinimum]) -> None:
+    """A lower minCount of a waiting PodGroup MUST take effect in the next scheduling cycle."""
+    run.always("no pod is bound", run.scene.waiting.none_bound(run.scene.gang), until="minimum lowered")
+
+
+@requirement("WAPI-009")
+def test_a_higher_minimum_leaves_running_pods_alone(run: Recorded[ChangedMinimum]) -> None:
+    """A higher minCount MUST NOT affect Pods that are bound."""
+    run.always("both pods run", run.scene.running.all_bound(run.scene.pair), after="pair bound", until="minimum raised")
+
+
+@requirement("WAPI-010", reaches="PodGroup gone")
+def test_a_pod_group_stays_while_a_pod_runs(run: Recorded[DeletedPodGroup]) -> None:
+    """A deleted PodGroup MUST exist until the last of its Pods has ended or is gone, and MUST be gone then."""
+    run.always(
+        "the PodGroup exists",
+        lambda view: view.get("podgroups", run.scene.group) is not None,
+        after="gang bound",
+        until="still a Pod",
+    )
+
+
+@requirement("WAPI-011", reaches="gang bound")
+def test_a_pod_group_may_name_a_workload_that_does_not_exist(run: Recorded[UnknownWorkload]) -> None:
+    """A PodGroup that names a Workload that does not exist MUST be accepted and scheduled."""
+    run.given("asked")
+    run.expect("the answer to its creation", "accepted", str(run.scene.answer))
+    run.expect("the Workloads", [], run.at("asked").names("workloads"))

@@ -1,0 +1,121 @@
+"""What inference needs of Kubernetes' gangs, and the KEPs accept that it is not so: nobody fails these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.cluster.nodes import BLOCK, RACK
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import POD, Leaf, Tree
+
+
+class UnequalPods(Scene):
+    """A gang of two small Pods, which are older, and a large one, all required, and two nodes: the large Pod fits on
+    one of them only, and the small ones on either."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "unequal")
+        self.small, self.large = Leaf("g", pods=2, minimum=3), Leaf("g", pods=1, minimum=3, gpus=4)
+        self.all = Leaf("g", pods=3, minimum=3)
+        self.bench.nodes(4, 2)
+        self.bench.groups(self.small)
+        self.bench.pods(self.small, gated=True)
+        env.quiet(2.2, real=True)
+        self.bench.pods(self.large, first=2, gated=True)
+        for index in range(3):
+            self.bench.ungate(self.all, index)
+        env.settle("gang bound", self.bench.all_bound(self.all), 10)
+
+
+class MinimumsOfSiblings(Scene):
+    """Trees of four prefill and two decode Pods, of which one each is required, and two nodes; in both orders of
+    names."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.parts: list[tuple[Bench, Tree]] = []
+        for first in ("prefill", "decode"):
+            names = ("a", "b") if first == "prefill" else ("b", "a")
+            leaves = [Leaf(f"{names[0]}-prefill", 4, 1), Leaf(f"{names[1]}-decode", 2, 1)]
+            self.parts.append((Bench(env, f"{first}first", trees=True), Tree("root", leaves, minimum=2)))
+        for bench, tree in self.parts:
+            bench.nodes(1, 1)
+            bench.submit(tree)
+        for bench, tree in self.parts:
+            wanted = [(leaf, 1) for leaf in tree.leaves]
+            env.settle(f"minimums of {bench.name} bound", bench.has_bound(*wanted), 10)
+
+
+class RacksOfTwoSizes(Scene):
+    """A block with racks of two nodes and of three, several times, and a tree with a PodGroup for each of them: the
+    smaller one is older."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.tree = Tree("root", [Leaf("a", 2, 2, key=RACK), Leaf("b", 3, 3, key=RACK)], minimum=2, key=BLOCK)
+        self.benches = [Bench(env, f"racks{number}", trees=True) for number in range(8)]
+        for bench in self.benches:
+            bench.nodes(1, 1, rack="small", block="one")
+            bench.nodes(1, 1, 1, rack="large", block="one")
+        for bench in self.benches:
+            bench.submit(self.tree)
+        env.settle("all trees bound", self._all, 10)
+
+    def _all(self, view: View) -> bool | Unmet:
+        short = [bench.name for bench in self.benches if not bench.all_bound(self.tree)(view)]
+        return not short or Unmet(f"{len(short)} of {len(self.benches)} trees are not bound")
+
+
+class ProtectedPod(Scene):
+    """Two nodes with a Pod each, of equal priority; a PodDisruptionBudget protects one of them. Several times. A gang
+    of one Pod of higher priority wants one node."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.gang = Leaf("g", pods=1, minimum=1, priority="conformance-10")
+        self.benches = [Bench(env, f"budget{number}") for number in range(6)]
+        self.benches[0].classes(1, 10)
+        for bench in self.benches:
+            for pod, node in zip(("protected", "free"), bench.nodes(1, 1), strict=True):
+                bench.plain(pod, priority="conformance-1", node=node)
+            env.create(self._budget(bench))
+        for bench in self.benches:
+            env.wait_for(f"Pods of {bench.name} run", bench.running("protected", "free"))
+            bench.submit(self.gang)
+        for bench in self.benches:
+            env.wait_for(f"gang of {bench.name} bound", bench.all_bound(self.gang))
+        self.benches[-1].witness()
+        env.mark("at rest")
+
+    def _budget(self, bench: Bench) -> dict[str, Any]:
+        name = bench.place.name("protected")
+        return {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {POD: name}}},
+        }
+
+
+@requirement("WAPI-061", reaches="gang bound")
+def test_unequal_pods_are_placed_where_they_fit(run: Recorded[UnequalPods]) -> None:
+    """The scheduler MAY find a placement for unequal Pods of a PodGroup wherever there is one."""
+
+
+@requirement("WAPI-062", reaches=("minimums of prefillfirst bound", "minimums of decodefirst bound"))
+def test_minimums_of_siblings_come_before_extras(run: Recorded[MinimumsOfSiblings]) -> None:
+    """The scheduler MAY place the minimums of all children of a tree before Pods above the minimum of one."""
+
+
+@requirement("WAPI-063", reaches="all trees bound")
+def test_domains_of_siblings_are_chosen_together(run: Recorded[RacksOfTwoSizes]) -> None:
+    """The scheduler MAY choose the domains of the children of a tree so that all of them fit."""
+
+
+@requirement("WAPI-064")
+def test_pods_with_a_budget_are_evicted_last(run: Recorded[ProtectedPod]) -> None:
+    """Of two possible victims of equal priority, the scheduler MAY spare the one with a PodDisruptionBudget."""
+    view = run.at("at rest")
+    spared: Mapping[str, bool] = {bench.name: bench.runs(view, "protected") for bench in run.scene.benches}
+    run.same("the protected Pod runs", dict.fromkeys(spared, True), spared)

@@ -1,0 +1,138 @@
+"""Gangs that preempt, and gangs that are preempted."""
+
+from __future__ import annotations
+
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, Root, Tree
+
+LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
+
+
+class VictimsOfGangs(Scene):
+    """Benches whose nodes are full: a gang and a tree of high priority over Pods of low priority, and one that evicts
+    nobody, because there is free room for it."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.flat, self.tree = Bench(env, "flat"), Bench(env, "tree", trees=True)
+        self.gang = Leaf("g", pods=2, minimum=2, priority=HIGH)
+        self.root = Tree("root", [Leaf("p", 1, 1, priority=HIGH), Leaf("d", 1, 1, priority=HIGH)], 2, priority=HIGH)
+        self.free = Bench(env, "free")
+        self.flat.classes(1, 5, 10)
+        for bench in (self.flat, self.tree):
+            bench.nodes(1, 1)
+            for each in ("x", "y"):
+                bench.plain(each, priority=LOW)
+        self.free.nodes(1, 1, 1)
+        self.free.plain("x", priority=LOW)
+        for bench, pods in ((self.flat, "xy"), (self.tree, "xy"), (self.free, "x")):
+            env.wait_for(f"low Pods of {bench.name} bound", bench.running(*pods))
+        self.flat.submit(self.gang)
+        self.tree.submit(self.root)
+        self.free.submit(self.gang)
+        env.wait_for("gang bound", self.flat.all_bound(self.gang))
+        env.wait_for("gang with free room bound", self.free.all_bound(self.gang))
+        self.free.witness()
+        env.mark("room was enough")
+        env.wait_for("tree bound", self.tree.all_bound(self.root))
+
+
+class VictimsAsAWhole(Scene):
+    """Three gangs of low priority on two nodes each, with disruptionMode `all`, `all` on the root of a tree, and
+    `single`; a Pod of high priority then wants one node of each."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.whole, self.tree = Bench(env, "whole"), Bench(env, "tree", trees=True)
+        self.single = Bench(env, "single")
+        self.gang = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="all")
+        leaves = [Leaf("p", 1, 1, priority=LOW), Leaf("d", 1, 1, priority=LOW)]
+        self.root = Tree("root", leaves, 2, priority=LOW, disruption="all")
+        self.torn = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="single")
+        self.whole.classes(1, 10)
+        self.parts: list[tuple[Bench, Root]] = [
+            (self.whole, self.gang),
+            (self.tree, self.root),
+            (self.single, self.torn),
+        ]
+        for bench, victim in self.parts:
+            bench.nodes(1, 1)
+            bench.submit(victim)
+        for bench, victim in self.parts:
+            env.wait_for(f"{bench.name} bound", bench.all_bound(victim))
+        for bench, _ in self.parts:
+            bench.plain("urgent", priority=HIGH)
+        for bench, _ in self.parts:
+            env.wait_for(f"urgent Pod of {bench.name} bound", bench.running("urgent"))
+        self.single.witness()
+        env.mark("at rest")
+
+
+class VictimsOfTwoPriorities(Scene):
+    """Two benches with a node with a Pod of priority 1 and a node with one of priority 5, in both orders. A gang of one
+    Pod of priority 10 wants one node."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
+        self.benches = [Bench(env, "lowfirst"), Bench(env, "lowlast")]
+        self.benches[0].classes(1, 5, 10)
+        orders = [(("low", LOW), ("middle", MIDDLE)), (("middle", MIDDLE), ("low", LOW))]
+        for bench, order in zip(self.benches, orders, strict=True):
+            nodes = bench.nodes(1, 1)
+            for node, (pod, priority) in zip(nodes, order, strict=True):
+                bench.plain(pod, priority=priority, node=node)
+        for bench in self.benches:
+            env.wait_for(f"Pods of {bench.name} run", bench.running("low", "middle"))
+            bench.submit(self.gang)
+        for bench in self.benches:
+            env.wait_for(f"gang of {bench.name} bound", bench.all_bound(self.gang))
+        self.benches[-1].witness()
+        env.mark("at rest")
+
+
+@requirement("WAPI-030", reaches="gang bound")
+def test_a_gang_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
+    """A PodGroup that fits only without Pods of lower priority MUST evict these and be bound."""
+    run.given("low Pods of flat bound")
+
+
+@requirement("WAPI-031", reaches="tree bound")
+def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
+    """A tree that fits only without Pods of lower priority MUST evict these and be bound."""
+    run.given("low Pods of tree bound")
+
+
+@requirement("WAPI-032")
+def test_a_gang_that_fits_evicts_nobody(run: Recorded[VictimsOfGangs]) -> None:
+    """A PodGroup for which there is free room MUST NOT evict anybody."""
+    run.given("gang with free room bound")
+    run.always("the low Pod runs", run.scene.free.running("x"), after="low Pods of free bound", until="room was enough")
+
+
+@requirement("WAPI-033")
+def test_a_gang_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
+    """A PodGroup with disruptionMode `all` MUST be evicted as a whole or not at all, also for a Pod of no gang."""
+    run.given("whole bound", "urgent Pod of whole bound")
+    run.expect("its bound Pods", (0,), run.scene.whole.bound(run.at("at rest"), run.scene.gang))
+
+
+@requirement("WAPI-034")
+def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
+    """A tree whose root has disruptionMode `all` MUST be evicted as a whole or not at all."""
+    run.given("tree bound", "urgent Pod of tree bound")
+    run.expect("its bound Pods", (0, 0), run.scene.tree.bound(run.at("at rest"), *run.scene.root.leaves))
+
+
+@requirement("WAPI-035")
+def test_the_lowest_priority_is_evicted_first(run: Recorded[VictimsOfTwoPriorities]) -> None:
+    """Where either of two Pods makes room for a PodGroup, the scheduler MUST evict the one of lower priority."""
+    view = run.at("at rest")
+    for bench in run.scene.benches:
+        run.given(f"gang of {bench.name} bound")
+        run.expect(f"the Pod of priority 5 of {bench.name} runs", True, bench.runs(view, "middle"))
+
+
+@requirement("WAPI-060")
+def test_a_gang_is_not_torn_by_eviction(run: Recorded[VictimsAsAWhole]) -> None:
+    """The scheduler MAY evict a PodGroup as a whole where it would leave less than minCount Pods of it."""
+    run.given("single bound", "urgent Pod of single bound")
+    run.holds("it is whole or gone", bool(run.scene.single.whole_or_nothing(run.scene.torn)(run.at("at rest"))))

@@ -1,0 +1,193 @@
+"""What a PodGroup and its Pods must agree on: priority, scheduler, preemption policy, disruption mode."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import text
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, Tree, group
+
+ERROR = "False/SchedulerError"
+SECOND = "second-scheduler"
+"""The second profile of kube-scheduler on clusters with the Workload API (conformance/cluster/settings.py)."""
+TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-default"
+
+
+class OddPriorities(Scene):
+    """With room for all: Pods without a class in a PodGroup with one, and the reverse; and a tree whose PodGroups and
+    Pods have a class, and whose root has none."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=TEN, pod_priority="")
+        self.pods_only = Bench(env, "podsonly"), Leaf("g", pods=2, minimum=2, pod_priority=TEN)
+        self.parts = [self.group_only, self.pods_only]
+        self.group_only[0].classes(10)
+        for bench, gang in self.parts:
+            bench.nodes(1, 1)
+            bench.submit(gang)
+        for bench, _ in self.parts:
+            env.settle(f"Pods of {bench.name} say so", bench.says("pods", "g-0", ERROR))
+            env.settle(f"PodGroup of {bench.name} says so", bench.says("podgroups", "g", ERROR))
+            bench.witness()
+        env.mark("tried")
+        env.settle("events say so", self._warned, 10)
+
+    def _warned(self, view: View) -> bool | Unmet:
+        about = {
+            text(event, "regarding", "name") or text(event, "involvedObject", "name")
+            for event in view.list("events")
+            if text(event, "reason") == "FailedScheduling"
+        }
+        missing = {bench.place.name("g", 0) for bench, _ in self.parts} - about
+        return not missing or Unmet(f"no event FailedScheduling is about {min(missing)}")
+
+
+class RootWithoutClass(Scene):
+    """A tree whose PodGroups and Pods have a class, and whose root has none; with room for all."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "rootless", trees=True)
+        self.tree = Tree("root", [Leaf("p", 1, 1, priority=TEN), Leaf("d", 1, 1, priority=TEN)], minimum=2)
+        self.bench.classes(10)
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.tree)
+        env.settle("Pods say so", self.bench.says("pods", "p-0", ERROR))
+        self.bench.witness()
+        env.mark("tried")
+
+
+class DefaultClass(Scene):
+    """A PodGroup and Pods without a class, on a cluster with a default class."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "default"), Leaf("g", pods=2, minimum=2)
+        self.bench.create_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.gang)
+        env.delete("priorityclasses", DEFAULT)
+        env.wait_for("gang bound", self.bench.all_bound(self.gang))
+
+
+class MixedSchedulers(Scene):
+    """A PodGroup of three Pods, of which one names another scheduler; and one whose third Pod does so and comes when
+    the first two, which are its minimum, are bound. With room for all."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.mixed, self.late = Bench(env, "mixed"), Bench(env, "late")
+        self.gang = Leaf("g", pods=2, minimum=2)
+        self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND)
+        for bench in (self.mixed, self.late):
+            bench.nodes(1, 1, 1)
+        self.mixed.groups(self.gang)
+        self.mixed.pods(self.odd, first=2, gated=True)
+        self.mixed.pods(self.gang, gated=True)
+        for index in range(3):
+            self.mixed.ungate(self.gang, index)
+        self.late.submit(self.gang)
+        env.wait_for("minimum bound", self.late.has_bound((self.gang, 2)))
+        env.settle("placed PodGroup says so", self.late.says("podgroups", "g", "True/Scheduled"))
+        self.late.pods(self.odd, first=2)
+        for bench in (self.mixed, self.late):
+            bench.witness()
+        env.mark("tried")
+
+
+class NoPreemption(Scene):
+    """A gang that must not preempt, and one whose Pods have two policies; each with a node for each Pod, and on that of
+    the first a Pod of low priority."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.never, self.both = Bench(env, "never"), Bench(env, "both")
+        self.never.classes(1, 10)
+        self.never.create_class({"metadata": {"name": NEVER}, "value": 10, "preemptionPolicy": "Never"})
+        self.gang = Leaf("g", pods=1, minimum=1, priority=NEVER)
+        self.pair = Leaf("g", pods=1, minimum=2, priority=TEN)
+        self.odd = Leaf("g", pods=1, minimum=2, priority=NEVER)
+        self.never.nodes(1)
+        self.both.nodes(1, 1)
+        self.never.plain("victim", priority="conformance-1")
+        env.wait_for("low Pod bound", self.never.running("victim"))
+        self.never.submit(self.gang)
+        self.both.groups(self.pair)
+        self.both.pods(self.pair)
+        self.both.pods(self.odd, first=1)
+        env.settle("Pods of two policies say so", self.both.says("pods", "g-0", ERROR))
+        self.never.witness()
+        self.both.witness()
+        env.mark("tried")
+
+
+class DisruptionOfBasicGroups(Scene):
+    """A PodGroup with the basic policy and disruptionMode `all`, and a tree whose root has `all` and whose PodGroup has
+    `single`: asked for, and not made."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        bench = Bench(env, "modes")
+        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=1, disruption="all"), bench.place)))
+        env.mark("asked")
+
+
+@requirement("WAPI-020", reaches=("Pods of grouponly say so", "Pods of podsonly say so"))
+def test_no_pod_of_another_priority_is_placed(run: Recorded[OddPriorities]) -> None:
+    """If a Pod has another priority than its PodGroup, the scheduler MUST NOT bind any Pod of the PodGroup, and the
+    Pods MUST have PodScheduled=False with the reason SchedulerError."""
+    for bench, gang in run.scene.parts:
+        run.always(f"no pod of {bench.name} is bound", bench.none_bound(gang), until="tried")
+
+
+@requirement("WAPI-021", reaches=("PodGroup of grouponly says so", "PodGroup of podsonly says so", "events say so"))
+def test_a_rejected_gang_says_why(run: Recorded[OddPriorities]) -> None:
+    """A PodGroup with a Pod of another priority MUST have its condition False with the reason SchedulerError, and there
+    MUST be an event FailedScheduling about its Pods."""
+
+
+@requirement("WAPI-022", reaches="Pods say so")
+def test_the_root_decides_the_priority_of_a_tree(run: Recorded[RootWithoutClass]) -> None:
+    """If Pods of a tree have another priority than its root, the scheduler MUST NOT bind any of them, and they MUST
+    have the reason SchedulerError."""
+    run.always("no pod is bound", run.scene.bench.none_bound(run.scene.tree), until="tried")
+
+
+@requirement("WAPI-023", reaches="gang bound")
+def test_a_group_without_a_class_has_the_default_one(run: Recorded[DefaultClass]) -> None:
+    """A PodGroup without a class MUST have the PriorityClass that is the default of the cluster, as its Pods do."""
+    found = run.at("gang bound").get("podgroups", run.scene.bench.place.name("g"))
+    run.expect("the class of the PodGroup", DEFAULT, text(found, "spec", "priorityClassName"))
+
+
+@requirement("WAPI-024")
+def test_pods_of_two_schedulers_are_not_placed(run: Recorded[MixedSchedulers]) -> None:
+    """If the Pods of a PodGroup name different schedulers, the scheduler MUST NOT bind any of them."""
+    run.always("no pod is bound", run.scene.mixed.none_bound(run.scene.gang), until="tried")
+
+
+@requirement("WAPI-025")
+def test_a_late_pod_of_another_scheduler_changes_nothing(run: Recorded[MixedSchedulers]) -> None:
+    """A Pod that names another scheduler and joins a placed PodGroup MUST be rejected, and the condition of the
+    PodGroup MUST NOT change."""
+    run.given("minimum bound", "placed PodGroup says so")
+    view = run.at("tried")
+    run.expect("the late Pod is bound", False, run.scene.late.runs(view, "g-2"))
+    run.expect("what the PodGroup says", "True/Scheduled", run.scene.late.reason(view, "podgroups", "g"))
+
+
+@requirement("WAPI-026")
+def test_a_gang_that_must_not_preempt_evicts_nobody(run: Recorded[NoPreemption]) -> None:
+    """A PodGroup whose class has preemptionPolicy Never MUST NOT evict anybody."""
+    run.always("the low Pod runs", run.scene.never.running("victim"), after="low Pod bound", until="tried")
+
+
+@requirement("WAPI-027", reaches="Pods of two policies say so")
+def test_pods_of_two_preemption_policies_are_not_placed(run: Recorded[NoPreemption]) -> None:
+    """If the Pods of a PodGroup have different preemption policies, the scheduler MUST NOT bind any of them, and they
+    MUST have the reason SchedulerError."""
+    run.always("no pod is bound", run.scene.both.none_bound(run.scene.pair), until="tried")
+
+
+@requirement("WAPI-028")
+def test_a_basic_group_cannot_be_disrupted_as_a_whole(run: Recorded[DisruptionOfBasicGroups]) -> None:
+    """A PodGroup with the basic policy and disruptionMode `all` MUST be rejected."""
+    run.given("asked")
+    run.expect("the answer to its creation is a rejection", True, run.scene.answer.refused)

@@ -1,0 +1,131 @@
+"""Trees of groups: CompositePodGroups over PodGroups."""
+
+from __future__ import annotations
+
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import Bench, Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, Tree
+
+
+class TreesInParts(Scene):
+    """With room for all: Pods and PodGroups whose root does not exist yet, and a root that requires two children and
+    has one."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.rootless, self.childless = Bench(env, "rootless", trees=True), Bench(env, "childless", trees=True)
+        self.leaves = [Leaf("p", 2, 2), Leaf("d", 1, 1)]
+        root = Tree("root", (), minimum=2)
+        for bench in (self.rootless, self.childless):
+            bench.nodes(1, 1, 1)
+        for leaf in self.leaves:
+            self.rootless.pods(leaf)
+            self.rootless.child(leaf, root)
+        self.childless.groups(root)
+        self.childless.child(self.leaves[0], root)
+        self.childless.pods(self.leaves[0])
+        for bench in (self.rootless, self.childless):
+            bench.witness()
+        env.mark("incomplete")
+        self.rootless.groups(root)
+        env.wait_for("bound with the root", self.rootless.all_bound(*self.leaves))
+        self.childless.child(self.leaves[1], root)
+        self.childless.pods(self.leaves[1])
+        env.wait_for("bound with the last child", self.childless.all_bound(*self.leaves))
+
+
+class TreesWithoutRoom(Scene):
+    """A tree of four prefill and two decode Pods, all required, and one node too few; a tree that requires two of three
+    replicas of two Pods, and three nodes; a tree of three levels, and five nodes for its minimum of six Pods. Then more
+    nodes, one by one."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.pair, self.replicas = Bench(env, "pair", trees=True), Bench(env, "replicas", trees=True)
+        self.levels = Bench(env, "levels", trees=True)
+        self.both = Tree("root", [Leaf("p", 4, 4), Leaf("d", 2, 2)], minimum=2)
+        self.three = Tree("root", [Leaf(f"r{index}", 2, 2) for index in range(3)], minimum=2)
+        roles = [Tree("prefill", [Leaf("p", 4, 4)], minimum=1), Tree("decode", [Leaf("d", 2, 2)], minimum=1)]
+        self.deep = Tree("root", roles, minimum=2)
+        self.pair.nodes(1, 1, 1, 1, 1)
+        self.replicas.nodes(1, 1, 1)
+        self.levels.nodes(1, 1, 1, 1, 1)
+        self.parts = [(self.pair, self.both), (self.replicas, self.three), (self.levels, self.deep)]
+        for bench, tree in self.parts:
+            bench.submit(tree)
+        for bench, _ in self.parts:
+            bench.witness()
+        env.mark("tried")
+        for bench, _ in self.parts:
+            bench.nodes(1)
+        env.wait_for("pair bound", self.pair.all_bound(self.both))
+        env.wait_for("levels bound", self.levels.all_bound(self.deep))
+        env.wait_for("two replicas bound", self._whole(2))
+        self.replicas.nodes(1)
+        self.replicas.witness("later")
+        env.mark("third replica tried")
+        self.replicas.nodes(1)
+        env.wait_for("third replica bound", self._whole(3))
+
+    def _whole(self, wanted: int) -> Predicate:
+        def seen(view: View) -> bool | Unmet:
+            found = self.replicas.bound(view, *self.three.leaves)
+            return found.count(2) >= wanted or Unmet(f"bound are {found}, and {wanted} whole ones are wanted")
+
+        return seen
+
+
+class TwoTreesForOneRoom(Scene):
+    """Two trees of two PodGroups of two Pods, and room for one of them."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "rivals", trees=True)
+        self.trees = [Tree(name, [Leaf(f"{name}p", 2, 2), Leaf(f"{name}d", 2, 2)], minimum=2) for name in "ab"]
+        self.bench.nodes(1, 1, 1, 1)
+        self.bench.submit(*self.trees)
+        env.wait_for("one tree bound", self._one)
+        self.bench.witness()
+        env.mark("at rest")
+
+    def _one(self, view: View) -> bool | Unmet:
+        whole = [tree.name for tree in self.trees if self.bench.all_bound(tree)(view)]
+        return bool(whole) or Unmet("no tree is bound")
+
+
+@requirement("WAPI-050", reaches="bound with the root")
+def test_a_tree_waits_for_its_root(run: Recorded[TreesInParts]) -> None:
+    """Pods of a PodGroup whose parents do not all exist MUST wait, and MUST be scheduled once they do."""
+    run.always("no pod is bound", run.scene.rootless.none_bound(*run.scene.leaves), until="incomplete")
+
+
+@requirement("WAPI-051", reaches="bound with the last child")
+def test_a_tree_waits_for_its_children(run: Recorded[TreesInParts]) -> None:
+    """A tree with fewer children than minGroupCount MUST wait, and MUST be scheduled once it has them."""
+    run.always("no pod is bound", run.scene.childless.none_bound(*run.scene.leaves), until="incomplete")
+
+
+@requirement("WAPI-052", reaches=("pair bound", "levels bound"))
+def test_a_tree_is_placed_whole_or_not_at_all(run: Recorded[TreesWithoutRoom]) -> None:
+    """If fewer than minGroupCount children of a CompositePodGroup can be placed, on any level, the scheduler MUST NOT
+    bind any Pod of the tree, and MUST bind them once they can."""
+    for bench, tree in (run.scene.parts[0], run.scene.parts[2]):
+        run.always(f"no pod of {bench.name} is bound", bench.none_bound(tree), until="tried")
+
+
+@requirement("WAPI-053", reaches=("two replicas bound", "third replica bound"))
+def test_as_many_replicas_as_required_are_placed_whole(run: Recorded[TreesWithoutRoom]) -> None:
+    """The scheduler MUST place at least minGroupCount whole children or nothing, and a further one whole or not at
+    all."""
+    bench, tree = run.scene.parts[1]
+    run.always("no pod is bound", bench.none_bound(tree), until="tried")
+    run.given("two replicas bound")
+    run.expect(
+        "bound Pods of each replica", [0, 2, 2], sorted(bench.bound(run.at("third replica tried"), *tree.leaves))
+    )
+
+
+@requirement("WAPI-054", reaches="one tree bound")
+def test_of_two_trees_one_is_bound_whole(run: Recorded[TwoTreesForOneRoom]) -> None:
+    """If there is room for one of two trees, the scheduler MUST bind one whole and nothing of the other."""
+    bound = [run.scene.bench.bound(run.at("at rest"), *tree.leaves) for tree in run.scene.trees]
+    run.expect("bound Pods", [(0, 0), (2, 2)], sorted(bound))
