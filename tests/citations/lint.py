@@ -24,8 +24,8 @@ NO_SOURCES = {"reports", "pins"}
 DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
 NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
-PUBLIC = re.compile(r"GREP-\d+")
-"""A source that is one of upstream's public documents."""
+PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
+"""One of upstream's public documents, and no row of ours."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def files(root: Path) -> list[Path]:
 def unknown_ids(place: str, text: str, ids: re.Pattern[str], known: set[str]) -> Iterator[Problem]:
     """What looks like an id of the specification, and has no row."""
     for match in ids.finditer(text):
-        if match[0] not in known:
+        if match[0] not in known and not PUBLIC.fullmatch(match[0]):
             yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], known))
 
 
