@@ -15,6 +15,7 @@ from conformance.cluster.assets import Assets
 from conformance.cluster.features import NOTHING, Features, Requested
 from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
+from conformance.grove.kinds import SECOND_SCHEDULER
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
@@ -71,8 +72,8 @@ def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
     }
 
 
-def scheduler_configuration(name: str) -> dict[str, Any]:
-    """Return the configuration of kube-scheduler with one profile, `name` (FC-011).
+def scheduler_configuration(name: str, *others: str) -> dict[str, Any]:
+    """Return the configuration of kube-scheduler with a profile for each name (FC-011).
 
     The limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
     would bind 50 pods per second. Its own work must not grow with the square of the cluster: it scores a hundred nodes
@@ -85,13 +86,14 @@ def scheduler_configuration(name: str) -> dict[str, Any]:
         "defaultingType": "List",
         "defaultConstraints": [],
     }
+    plugins = [{"name": "PodTopologySpread", "args": spreading}]
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"qps": 5000, "burst": 10000},
         "percentageOfNodesToScore": 1,
-        "profiles": [{"schedulerName": name, "pluginConfig": [{"name": "PodTopologySpread", "args": spreading}]}],
+        "profiles": [{"schedulerName": each, "pluginConfig": plugins} for each in (name, *others)],
     }
 
 
@@ -161,7 +163,8 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     """Return the files that the configuration names: file name → document."""
     files = {"audit-policy.yaml": audit_policy(settings.reads, settings.bodies)} if settings.audit else {}
     if settings.scheduler:
-        files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name)
+        others = (SECOND_SCHEDULER,) if settings.features else ()
+        files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name, *others)
     return files
 
 

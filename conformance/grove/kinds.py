@@ -35,6 +35,9 @@ WORKLOADS, PODGROUPS, COMPOSITES = (
 WORKLOAD_API = (WORKLOADS, PODGROUPS, COMPOSITES)
 """The kinds of Kubernetes' Workload API, in whatever version they are served (WL-F01, WL37-E01)."""
 
+SECOND_SCHEDULER = "second-scheduler"
+"""The name of a second profile of kube-scheduler on clusters with features: a gang can have pods of both (WL-S39)."""
+
 RECORDED_KINDS = (
     *(*GROVE, PODGANGMAPS, PODS, SERVICES, NODES, EVENTS, LEASES),
     *(*SECONDARY_RESOURCES, COMPUTE_DOMAINS),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from conformance.grove import pods
-from conformance.grove.fields import label
+from conformance.grove.fields import at, label
 from conformance.grove.labels import GANG
 from conformance.history.origins import Origins
 from conformance.history.query import History
@@ -77,7 +77,8 @@ def alive(record: Record, origins: Origins) -> bool:
 def binds(record: Record, origins: Origins) -> bool:
     """Return whether a record shows that somebody other than the suite has bound a pod of a gang: of schedulers, only
     the judged one does."""
-    return record.resource == "pods" and bool(label(record.object, GANG)) and _bound(record, origins)
+    of_gang = label(record.object, GANG) or at(record.object, "spec", "schedulingGroup")
+    return record.resource == "pods" and bool(of_gang) and _bound(record, origins)
 
 
 def _bound(pod: Record, origins: Origins) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from conformance.cluster import nodes
 from conformance.grove import pods as pod_fields
 from conformance.grove.fields import condition, label, terminating, text
 from conformance.grove.kinds import COMPOSITES, PODGROUPS
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling import manifests
+from conformance.grove.scheduling.instance import HOST, Instance, Node
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.checks import Blocked
@@ -24,6 +24,8 @@ from conformance.testing.workload_groups import Leaf, Object, Place, Root
 SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
 """The condition of a PodGroup, by version (WL-F09)."""
 PLACED = "PodScheduled"
+BLOCK, RACK = manifests.KEYS["block"], manifests.KEYS["rack"]
+"""Label keys of nodes: the levels of topology."""
 NOT_SERVED = (
     "the cluster serves no {kind}: it needs Kubernetes 1.37 and its gates (cluster up --kubernetes 1.37 --features "
     "workload-api, or run with the same options)"
@@ -53,26 +55,25 @@ class Bench:
             if not env.served(kind):
                 raise Blocked(NOT_SERVED.format(kind=kind), "circumstances")
         self._nodes = 0
+        self._testbed = env.testbed(name)
         self.place = Place(
             env.namespace,
             name,
-            env.implementation.scheduler_name,
+            self._testbed.scheduler,
             labels={BY_HAND: name},
-            selector={nodes.POOL: env.pool, BY_HAND: name},
-            tolerations=(nodes.toleration(env.pool),),
+            selector=self._testbed.selector,
+            tolerations=self._testbed.tolerations,
             pod_groups=env.served(PODGROUPS),
         )
 
     # -- making ------------------------------------------------------------------------------------------------------
 
     def nodes(self, *gpus: int, **labels: str) -> list[str]:
-        """Add a node for each number of GPUs, Ready when this returns. `labels`: `rack`, `block`, `zone` of all of
-        them."""
-        keys = {"rack": nodes.RACK, "block": nodes.BLOCK, "zone": nodes.ZONE}
-        domains = {keys[level]: f"{self.env.pool}-{self.name}-{domain}" for level, domain in labels.items()}
-        first = self._nodes
+        """Add a node for each number of GPUs, Ready when this returns. `labels`: their `rack` and `block`."""
+        names = [f"n{self._nodes + index}" for index in range(len(gpus))]
         self._nodes += len(gpus)
-        return self.env.fleet([self._node(first + index, count, domains) for index, count in enumerate(gpus)])
+        found = [Node(name, {"gpus": n}, {HOST: name, **labels}) for name, n in zip(names, gpus, strict=True)]
+        return self.env.fleet(manifests.nodes(Instance(tuple(found), ()), self._testbed))
 
     def groups(self, *roots: Root) -> None:
         """Create groups and trees, parents first."""
@@ -130,6 +131,14 @@ class Bench:
         wanted = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
         if self.env.dry_run.ask(self.env.dry_run.create(wanted)).accepted:
             self.env.create(wanted)
+
+    def require_scheduler(self, name: str) -> None:
+        """Raise Blocked unless somebody schedules the pods of this scheduler: tests cannot start one."""
+        pod = made.plain("by-another", self.place, gpus=0)
+        self.env.create({**pod, "spec": {**pod["spec"], "schedulerName": name}})
+        bound = self.running("by-another")
+        if not bound(self.env.settled(f"a Pod of {name} is bound", bound, 10)):
+            raise Blocked(f"no scheduler of the cluster is called {name}", "circumstances")
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -221,10 +230,3 @@ class Bench:
 
     def _said(self, leaves: Sequence[Leaf], found: Sequence[int]) -> str:
         return ", ".join(f"{leaf.name} {count}" for leaf, count in zip(leaves, found, strict=True))
-
-    def _node(self, index: int, gpus: int, domains: Mapping[str, str]) -> Object:
-        base = nodes.node_manifest(nodes.profile("single"), index, self.env.pool, fleet=self.name)
-        base["metadata"]["labels"] |= {BY_HAND: self.name, "nvidia.com/gpu.count": str(gpus), **domains}
-        for amounts in ("capacity", "allocatable"):
-            base["status"][amounts]["nvidia.com/gpu"] = str(gpus)
-        return base

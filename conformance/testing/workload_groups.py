@@ -6,7 +6,7 @@ does not exist is accepted (WL37-V03), so that none is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,9 +73,9 @@ class Place:
     namespace: str
     prefix: str
     scheduler: str
-    labels: dict[str, str] = field(default_factory=dict)
-    selector: dict[str, str] = field(default_factory=dict)
-    tolerations: Sequence[Object] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Mapping[str, str]] = ()
     pod_groups: str = POD_GROUPS
 
     def name(self, *parts: str | int) -> str:
@@ -158,7 +158,7 @@ def _spec(place: Place, gpus: int, priority: str, scheduler: str) -> Object:
     spec: Object = {
         "schedulerName": scheduler or place.scheduler,
         "nodeSelector": dict(place.selector),
-        "tolerations": list(place.tolerations),
+        "tolerations": [dict(each) for each in place.tolerations],
         "terminationGracePeriodSeconds": 0,
         "containers": [
             {"name": "c", "image": "registry.example/x:1", "resources": {"requests": wanted, "limits": wanted}}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.cluster.nodes import BLOCK, RACK
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.testing.benches import Bench
+from conformance.testing.benches import BLOCK, RACK, Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import POD, Leaf, Tree
 

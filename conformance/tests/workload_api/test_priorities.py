@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.fields import text
+from conformance.grove.kinds import SECOND_SCHEDULER
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing.benches import Bench
@@ -10,8 +11,6 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Tree, group
 
 ERROR = "False/SchedulerError"
-SECOND = "second-scheduler"
-"""The second profile of kube-scheduler on clusters with the Workload API (conformance/cluster/settings.py)."""
 TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-default"
 
 
@@ -76,8 +75,9 @@ class MixedSchedulers(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.mixed, self.late = Bench(env, "mixed"), Bench(env, "late")
+        self.mixed.require_scheduler(SECOND_SCHEDULER)
         self.gang = Leaf("g", pods=2, minimum=2)
-        self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND)
+        self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND_SCHEDULER)
         for bench in (self.mixed, self.late):
             bench.nodes(1, 1, 1)
         self.mixed.groups(self.gang)
