@@ -22,7 +22,7 @@ from rich.console import Console
 from conformance import data, disk
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
-from conformance.cluster.features import of_programs
+from conformance.cluster.features import Requested, of_programs
 from conformance.cluster.state import State
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
@@ -145,6 +145,9 @@ def run(
     _features(judged, registry)
     roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     chosen = scope(registry, settings.profiles, settings.ids, roles, claimed)
+    if not (where or kubernetes or wanted):
+        settings = _on_their_cluster(settings, registry, chosen)
+    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, settings.kubernetes)
     settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=claimed)
     settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
     plan = launch.collect(settings)
@@ -254,6 +257,16 @@ def _features(judged: Descriptor, registry: requirement.Registry) -> None:
             where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
             hint=suggestion(feature, registry.features),
         )
+
+
+def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Scope) -> RunSettings:
+    """Return the settings with the cluster that the selected profiles need, if the default one will not do."""
+    needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
+    if not needs:
+        return settings
+    presets = tuple(sorted({name for each in needs for name in each.features}))
+    kubernetes = versions(needs[0].kubernetes)["kubernetes"]
+    return _with(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))
 
 
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:

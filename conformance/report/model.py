@@ -219,7 +219,8 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     tests = _tests(started, listed, known)
     interrupted = finished is None or finished.interrupted
     who = started.implementation
-    chosen = scope(registry, started.profiles, started.ids, who.roles, who.features).with_violated(
+    kubernetes = started.environment.get("kubernetes", "")
+    chosen = scope(registry, started.profiles, started.ids, who.roles, who.features, kubernetes).with_violated(
         registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made))
     )
     expected = {e.id: e for e in who.expected_failures}

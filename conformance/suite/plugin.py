@@ -141,7 +141,7 @@ class Judge:
         if self._scenes is None:
             assert self._ledger is not None
             run, known = self.run, self.registry.requirements
-            claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features)}
+            claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes)}
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             self._scenes = Scenes(
                 self.environment, self._ledger, self.worker, judged, partial(others.wait_until_ended, self._line)
@@ -187,7 +187,8 @@ class Judge:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Select the tests of the run and check all against the registry."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
-        chosen = scope(self.registry, self.run.profiles, self.run.ids, self.run.roles, self.run.features)
+        run = self.run
+        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes)
         keep = [
             item
             for item in items

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,14 +80,22 @@ class Retired:
 
 
 @dataclass(frozen=True)
+class ClusterNeeds:
+    """The minor version of Kubernetes and the sets of features that a profile needs."""
+
+    kubernetes: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Registry:
-    """All requirements by id, in the order of their ids, and profiles with their descriptions. `optional` are the
-    profiles that are judged only if they are selected."""
+    """All requirements by id, in the order of their ids, and profiles with their descriptions. `clusters` are
+    those that profiles need for which the default one will not do: these are judged only if they are selected."""
 
     profiles: Mapping[str, str]
     requirements: Mapping[str, Requirement]
     retired: Mapping[str, Retired]
-    optional: frozenset[str] = frozenset()
+    clusters: Mapping[str, ClusterNeeds] = field(default_factory=dict)
 
     def get(self, id: str) -> Requirement:
         """Return the requirement of an id. Raises UsageError with a suggestion if there is none."""
@@ -115,7 +123,7 @@ def _load(folder: Path) -> Registry:
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
     used: dict[str, str] = {}
-    optional: set[str] = set()
+    clusters: dict[str, ClusterNeeds] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = documents.read(path, SCHEMA)
         profile = document.value["profile"]
@@ -123,7 +131,8 @@ def _load(folder: Path) -> Registry:
             hint = "put the entries into the other one"
             raise UsageError(f"profile {profile} has two files", where=document.where("profile"), hint=hint)
         profiles[profile] = " ".join(document.value["text"].split())
-        optional |= {profile} if document.value.get("optional") else set()
+        if needs := document.value.get("cluster"):
+            clusters[profile] = ClusterNeeds(needs["kubernetes"], tuple(needs["features"]))
         for part in ("requirements", "retired"):
             for number, entry in enumerate(document.value.get(part, ())):
                 where = document.where(part, number, "id")
@@ -138,7 +147,7 @@ def _load(folder: Path) -> Registry:
         }
     if not profiles:
         raise UsageError("has no requirements", where=documents.shown(folder), hint="name a folder of YAML files")
-    return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())), frozenset(optional))
+    return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())), clusters)
 
 
 def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -45,10 +46,15 @@ class Scope:
 
 
 def scope(
-    registry: Registry, profiles: Iterable[str], ids: Iterable[str], roles: Iterable[str], features: Iterable[str]
+    registry: Registry,
+    profiles: Iterable[str],
+    ids: Iterable[str],
+    roles: Iterable[str],
+    features: Iterable[str],
+    kubernetes: str = "",
 ) -> Scope:
-    """Return the selection. Profiles default to those of the ids, else to all that are not optional. Raises UsageError
-    for an unknown profile or id."""
+    """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
+    `kubernetes` is the version of the cluster, if it is known. Raises UsageError for an unknown profile or id."""
     asked, wanted = sorted(set(profiles)), sorted(set(ids))
     for profile in asked:
         if profile not in registry.profiles:
@@ -61,13 +67,13 @@ def scope(
         if asked and entry.profile not in asked:
             raise UsageError(f"{id} is of profile {entry.profile}", hint=f"add --profile {entry.profile}, or drop it")
     chosen = asked or sorted({registry.get(id).profile for id in wanted})
-    chosen = chosen or sorted(set(registry.profiles) - registry.optional)
+    chosen = chosen or sorted(set(registry.profiles) - set(registry.clusters))
     judged: set[str] = set()
     unclaimed: dict[str, str] = {}
     for entry in registry.requirements.values():
         if entry.profile not in chosen:
             continue
-        why = not_claimed(entry, roles, features)
+        why = not_claimed(entry, roles, features, kubernetes)
         if why:
             unclaimed[entry.id] = why
         elif not wanted or entry.id in wanted:
@@ -81,7 +87,7 @@ def scope(
     return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
 
 
-def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:
+def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "") -> str:
     """Return why the implementation is not judged by a requirement; empty if it is."""
     played = set(roles)
     if played.isdisjoint(entry.roles):
@@ -90,4 +96,12 @@ def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str
         return f"doesn't claim the feature {entry.feature}"
     if foreign := sorted(set(entry.unless).intersection(features)):
         return f"doesn't hold where the feature {foreign[0]} is claimed"
+    if entry.kubernetes and kubernetes and _minor(kubernetes) < _minor(entry.kubernetes):
+        return f"holds from Kubernetes {entry.kubernetes}"
     return ""
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """Return major and minor of a version such as `1.37`, `1.37.2` or `v1.37.2`; zeros if it is none."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -27,7 +27,7 @@ class UnequalPods(Scene):
         self.bench.pods(self.large, first=2, gated=True)
         for index in range(3):
             self.bench.ungate(self.all, index)
-        env.settle("gang bound", self.bench.all_bound(self.all), 10)
+        env.settle("gang bound", self.bench.all_bound(self.all), 5)
 
 
 class MinimumsOfSiblings(Scene):
@@ -45,7 +45,7 @@ class MinimumsOfSiblings(Scene):
             bench.submit(tree)
         for bench, tree in self.parts:
             wanted = [(leaf, 1) for leaf in tree.leaves]
-            env.settle(f"minimums of {bench.name} bound", bench.has_bound(*wanted), 10)
+            env.settle(f"minimums of {bench.name} bound", bench.has_bound(*wanted), 5)
 
 
 class RacksOfTwoSizes(Scene):
@@ -60,7 +60,7 @@ class RacksOfTwoSizes(Scene):
             bench.nodes(1, 1, 1, rack="large", block="one")
         for bench in self.benches:
             bench.submit(self.tree)
-        env.settle("all trees bound", self._all, 10)
+        env.settle("all trees bound", self._all, 5)
 
     def _all(self, view: View) -> bool | Unmet:
         short = [bench.name for bench in self.benches if not bench.all_bound(self.tree)(view)]

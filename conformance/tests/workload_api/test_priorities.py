@@ -75,11 +75,11 @@ class MixedSchedulers(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.mixed, self.late = Bench(env, "mixed"), Bench(env, "late")
-        self.mixed.require_scheduler(SECOND_SCHEDULER)
         self.gang = Leaf("g", pods=2, minimum=2)
         self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND_SCHEDULER)
         for bench in (self.mixed, self.late):
             bench.nodes(1, 1, 1)
+        self.mixed.require_scheduler(SECOND_SCHEDULER)
         self.mixed.groups(self.gang)
         self.mixed.pods(self.odd, first=2, gated=True)
         self.mixed.pods(self.gang, gated=True)
