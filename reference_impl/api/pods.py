@@ -48,12 +48,19 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
         return last is not None and last.exit_code != 0
 
 
+class SchedulingGroup(msgspec.Struct, rename="camel", gc=False):
+    """The PodGroup of Kubernetes that a pod belongs to (WL-F05)."""
+
+    pod_group_name: str = ""
+
+
 class PodSpecView(msgspec.Struct, rename="camel"):
     """The spec of a pod, as far as it is read."""
 
     node_name: str = ""
     hostname: str = ""
     scheduling_gates: list[Gate] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
@@ -91,6 +98,11 @@ class Pod(msgspec.Struct):
     def scheduled(self) -> bool:
         """Bound to a node. The binding itself counts, whatever the conditions report (OBJ-344)."""
         return bool(self.spec.node_name)
+
+    @property
+    def group(self) -> str:
+        """The PodGroup of Kubernetes that the pod names; empty if none."""
+        return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else ""
 
     @property
     def ready(self) -> bool:

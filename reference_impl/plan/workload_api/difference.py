@@ -1,0 +1,159 @@
+"""The difference between the objects of a gang and those that exist: what to create, change and delete, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from reference_impl.api import workload_api as api
+from reference_impl.api.models import PODGANGS, PodGang
+from reference_impl.api.workload_api import WorkloadObject
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api.tree import MappingError
+
+Observed = Mapping[tuple[str, str], WorkloadObject]
+"""Kind and name → object, in the namespace of the gang."""
+
+
+class Verb(StrEnum):
+    """What to do with one object. `REPLACE` is a deletion and a creation: the API cannot change what differs."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    REPLACE = "replace"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One write. `body` is the manifest or the merge patch."""
+
+    verb: Verb
+    kind: str
+    name: str
+    body: Manifest = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What to do for a gang. It is in place if there is nothing to do and nothing to wait for."""
+
+    changes: tuple[Change, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    """Objects of an earlier gang of the same name that the garbage collector has not deleted yet."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether all objects exist as they should."""
+        return not self.waits_for and all(change.verb is Verb.DELETE for change in self.changes)
+
+
+def difference(gang: PodGang, wanted: Iterable[Manifest], observed: Observed) -> Difference:
+    """Compare the objects of a gang with those that exist. Raises MappingError if somebody else has a name that is
+    needed, or if the API server does not keep a field."""
+    changes: list[Change] = []
+    waits: list[str] = []
+    names: set[tuple[str, str]] = set()
+    for manifest in wanted:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        names.add((kind, name))
+        found = observed.get((kind, name))
+        if found is None:
+            changes.append(Change(Verb.CREATE, kind, name, manifest))
+        elif not controls(gang, found):
+            _of_an_earlier_gang(gang, kind, found)
+            waits.append(f"{kind} {name}")
+        elif found.metadata.deletion_timestamp is not None:
+            # A PodGroup that is being deleted works until its last pod is gone, and is then created again (WL37-L03,
+            # WL37-L04).
+            if kind != "PodGroup":
+                waits.append(f"{kind} {name}")
+        elif change := _change(manifest, found):
+            changes.append(change)
+    changes += [
+        Change(Verb.DELETE, kind, name)
+        for (kind, name), found in observed.items()
+        if (kind, name) not in names and controls(gang, found) and found.metadata.deletion_timestamp is None
+    ]
+    return Difference(tuple(changes), tuple(waits))
+
+
+def controls(gang: PodGang, found: WorkloadObject) -> bool:
+    """Whether an object is the gang's."""
+    controller = found.metadata.controller
+    return controller is not None and controller.uid == gang.metadata.uid
+
+
+def _of_an_earlier_gang(gang: PodGang, kind: str, found: WorkloadObject) -> None:
+    """Raise MappingError unless the object is left of an earlier gang of this name, and about to be collected."""
+    owner, own = found.metadata.controller, gang.metadata
+    if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, own.name):
+        place = f"{own.namespace}/{found.metadata.name}"
+        raise MappingError(f"{kind} {place} exists and is not controlled by PodGang {own.namespace}/{own.name}")
+
+
+def _change(manifest: Manifest, found: WorkloadObject) -> Change | None:
+    kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
+    flat = manifest["apiVersion"] == api.FLAT_WORKLOADS.api_version
+    if lost := _differs(spec, found.spec, policy=kind == "CompositePodGroup", flat=flat):
+        if kind == "PodGroup":  # its name depends on all of it, so nobody can have changed it
+            problem = f"the API server does not keep spec.{lost} of PodGroup {name}"
+            raise MappingError(f"{problem}: it needs the feature gate TopologyAwareWorkloadScheduling")
+        return Change(Verb.REPLACE, kind, name, manifest)
+    body: Manifest = {}
+    if kind == "PodGroup" and not flat and spec["schedulingPolicy"] != found.spec.get("schedulingPolicy"):
+        body["spec"] = {"schedulingPolicy": spec["schedulingPolicy"]}
+    if kind == "Workload" and not flat:
+        old = found.spec[TREES]
+        if (templates := [_with_counts(one, other) for one, other in zip(spec[TREES], old, strict=True)]) != old:
+            body["spec"] = {TREES: templates}
+    tags = manifest["metadata"]["labels"]
+    if any((found.metadata.labels or {}).get(key) != value for key, value in tags.items()):
+        body["metadata"] = {"labels": tags}
+    return Change(Verb.PATCH, kind, name, body) if body else None
+
+
+TREES, LEAVES = "compositePodGroupTemplates", "podGroupTemplates"
+REFERENCES = ("name", "controllerRef", "workloadRef", "podGroupTemplateRef", "parentCompositePodGroupName")
+OPTIONAL = ("priorityClassName", "disruptionMode")
+"""The API server adds its defaults where they are not set (WL37-V19). Kubernetes 1.36 keeps them only with a feature
+gate that gangs can do without (WL-F08)."""
+
+
+def _differs(wanted: Mapping[str, Any], found: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
+    """The first field that differs and that the API cannot change (WL37-V16 to WL37-V18). `policy`: the counts of the
+    policy cannot be changed either."""
+    for name in REFERENCES:
+        if wanted.get(name) != found.get(name):
+            return name
+    if _key(wanted) != _key(found):
+        return "schedulingConstraints"
+    for name in OPTIONAL:
+        if name in wanted and not flat and wanted[name] != found.get(name):
+            return name
+    if policy and wanted["schedulingPolicy"] != found.get("schedulingPolicy"):
+        return "schedulingPolicy"
+    for templates in (TREES, LEAVES):
+        new, old = wanted.get(templates) or [], found.get(templates) or []
+        if len(new) != len(old):
+            return templates
+        for one, other in zip(new, old, strict=True):
+            if inner := _differs(one, other, policy=False, flat=flat):
+                return f"{templates}.{inner}"
+    return None
+
+
+def _key(spec: Mapping[str, Any]) -> str | None:
+    topology = (spec.get("schedulingConstraints") or {}).get("topology")
+    return topology[0].get("key") if topology else None
+
+
+def _with_counts(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Manifest:
+    """A template as it exists, defaults included, with the counts that are wanted."""
+    made = {**found, "schedulingPolicy": wanted["schedulingPolicy"]}
+    for templates in (TREES, LEAVES):
+        if templates in wanted:
+            made[templates] = [_with_counts(*both) for both in zip(wanted[templates], found[templates], strict=True)]
+    return made

@@ -1,0 +1,132 @@
+"""The objects of a gang: a Workload, and the runtime groups that the scheduler reads (WL-H03 to WL-H08, WL37-M06)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reference_impl.api import workload_api as api
+from reference_impl.api.models import PODGANGS, SCHEDULER_GROUP, PodGang
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest, owner_reference
+from reference_impl.plan.workload_api import names
+from reference_impl.plan.workload_api.mode import Form
+from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+
+WHOLE: Manifest = {"all": {}}
+"""Disruption mode of the root: a gang is evicted as a whole, or it would be left below its minimum (GS-31, WL37-P03,
+WL37-P06)."""
+FLAT_WHOLE = "PodGroup"
+"""The same on Kubernetes 1.36 (WL-F08)."""
+
+
+def group_names(gang: PodGang, of: Tree, form: Form) -> dict[str, str]:
+    """Clique → the PodGroup that its pods name."""
+    return {
+        leaf.clique: names.leaf(gang, of, leaf, parent if form is Form.TREE else None) for leaf, parent in of.leaves
+    }
+
+
+def desired(
+    gang: PodGang, of: Tree, form: Form, counts: Mapping[str, int], *, required_groups: int | None = None
+) -> list[Manifest]:
+    """All objects of a gang in the order of creation, parents first. `counts`: clique → `minCount` of its PodGroup,
+    which may be less than that of the template while pods of the clique run elsewhere. `required_groups` replaces the
+    `minGroupCount` of all runtime composites; the Workload always shows the gang as it is meant."""
+    if form is Form.FLAT:
+        return _flat(gang, of, counts)
+    root = of.root
+    made = [_workload(gang, of)]
+    for node, parent in ((root, None), *((child, root) for child in root.children)):
+        least = node.count if required_groups is None else min(required_groups, node.count)
+        reference = {"workloadName": gang.metadata.name, "templateName": _template_of(node, root)}
+        spec: Manifest = {"workloadRef": reference, **_node(of, node, least, whole=node is root)}
+        if parent is not None:
+            spec["parentCompositePodGroupName"] = names.composite(gang, parent)
+        made.append(_object(gang, api.COMPOSITES.api_version, "CompositePodGroup", names.composite(gang, node), spec))
+    for leaf, parent in of.leaves:
+        spec = {
+            "parentCompositePodGroupName": names.composite(gang, parent),
+            "workloadRef": {"workloadName": gang.metadata.name, "templateName": names.template("leaf", leaf.clique)},
+            **_leaf(of, leaf, counts[leaf.clique]),
+        }
+        name = names.leaf(gang, of, leaf, parent)
+        made.append(_object(gang, api.POD_GROUPS.api_version, "PodGroup", name, spec, clique=leaf.clique))
+    return made
+
+
+def _template_of(node: Node, root: Node) -> str:
+    return names.ROOT if node is root else names.template("group", node.name)
+
+
+def _workload(gang: PodGang, of: Tree) -> Manifest:
+    def template(node: Node) -> Manifest:
+        made = {"name": _template_of(node, of.root), **_node(of, node, node.count, whole=node is of.root)}
+        if node.leaves:
+            made["podGroupTemplates"] = [
+                {"name": names.template("leaf", leaf.clique), **_leaf(of, leaf, leaf.minimum)} for leaf in node.leaves
+            ]
+        if node.children:
+            made["compositePodGroupTemplates"] = [template(child) for child in node.children]
+        return made
+
+    spec = {"controllerRef": _controller(gang), "compositePodGroupTemplates": [template(of.root)]}
+    return _object(gang, api.WORKLOADS.api_version, "Workload", gang.metadata.name, spec)
+
+
+def _node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+    """What a composite and its template have in common. All parts of a tree have one priority class (WL37-V13)."""
+    mode = {"disruptionMode": WHOLE} if whole else {}
+    return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(of, node.key), **mode}
+
+
+def _leaf(of: Tree, leaf: Leaf, count: int) -> Manifest:
+    return {"schedulingPolicy": {"gang": {"minCount": count}}, **_common(of, leaf.key)}
+
+
+def _common(of: Tree, key: str | None) -> Manifest:
+    found: Manifest = {}
+    if key:
+        found["schedulingConstraints"] = {"topology": [{"key": key}]}
+    if of.priority_class:
+        found["priorityClassName"] = of.priority_class
+    return found
+
+
+def _controller(gang: PodGang) -> Manifest:
+    return {"apiGroup": SCHEDULER_GROUP, "kind": PODGANGS.kind, "name": gang.metadata.name}
+
+
+def _flat(gang: PodGang, of: Tree, counts: Mapping[str, int]) -> list[Manifest]:
+    """The form of Kubernetes 1.36 (WL-M04, WL-M06)."""
+    [(leaf, _)] = of.leaves
+    template, version = names.template("leaf", leaf.clique), api.FLAT_WORKLOADS.api_version
+    mode = {"disruptionMode": FLAT_WHOLE}
+    spec = {
+        "controllerRef": _controller(gang),
+        "podGroupTemplates": [{"name": template, **_leaf(of, leaf, leaf.minimum), **mode}],
+    }
+    reference = {"workload": {"workloadName": gang.metadata.name, "podGroupTemplateName": template}}
+    group = {"podGroupTemplateRef": reference, **_leaf(of, leaf, counts[leaf.clique]), **mode}
+    return [
+        _object(gang, version, "Workload", gang.metadata.name, spec),
+        _object(gang, version, "PodGroup", names.leaf(gang, of, leaf, None), group, clique=leaf.clique),
+    ]
+
+
+def _object(
+    gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
+) -> Manifest:
+    """An object with the labels of its gang, owned by it (WL-HC04)."""
+    meta = gang.metadata
+    tags = {**(meta.labels or {}), labels.PODGANG: meta.name, **({labels.PODCLIQUE: clique} if clique else {})}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": meta.namespace,
+            "labels": tags,
+            "ownerReferences": [owner_reference(PODGANGS.api_version, PODGANGS.kind, meta)],
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,51 @@
+"""How the back-end works: which API the cluster serves, and where it deviates from the text of GREP-531."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kube.resource import Resource
+from reference_impl.api import workload_api as api
+
+SCHEDULER = "default-scheduler"
+
+
+class Form(StrEnum):
+    """What a PodGang is mapped to. `TREE` needs Kubernetes 1.37 with CompositePodGroups; `FLAT` is all that 1.36 can
+    express: one PodGroup, so only gangs of one group (WL37-M13)."""
+
+    TREE = "tree"
+    FLAT = "flat"
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The kinds that the cluster has to serve, in the order of creation."""
+        if self is Form.TREE:
+            return (api.WORKLOADS, api.COMPOSITES, api.POD_GROUPS)
+        return (api.FLAT_WORKLOADS, api.FLAT_POD_GROUPS)
+
+
+class Extras(StrEnum):
+    """When pods above the minimum of a gang are created: with all others, as GREP-531 has it, or after the minimum is
+    bound (docs/decisions/021-extras-after-the-minimum.md)."""
+
+    INSIDE = "inside"
+    AFTER_FLOOR = "after-floor"
+
+
+class Replacements(StrEnum):
+    """Whether a lost pod of a placed gang waits until all groups of the gang have their minimum again, as GREP-531 has
+    it, or is placed by itself (docs/decisions/023-replacements-alone.md)."""
+
+    TOGETHER = "together"
+    ALONE = "alone"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The settings of the back-end."""
+
+    form: Form = Form.TREE
+    extras: Extras = Extras.AFTER_FLOOR
+    replacements: Replacements = Replacements.ALONE

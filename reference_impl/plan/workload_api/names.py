@@ -1,0 +1,50 @@
+"""Names of the runtime groups and of the templates.
+
+A PodGroup keeps its name until its last pod is gone, and pods cannot change their group (WL37-L03, WL37-V18). The name
+of each group therefore depends on the uid of the gang, and that of a leaf also on all that the API cannot change in it:
+a gang that is created again, or gets another shape, never needs a name that is still in use
+(docs/decisions/022-names-of-groups.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from reference_impl.api.models import PodGang
+from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+
+MAX_NAME = 253
+MAX_LABEL = 63
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+ROOT = "root"
+"""Template of the root."""
+
+
+def digest(*parts: str | None, length: int = 8) -> str:
+    """A short text that differs for different parts."""
+    text = "\0".join("" if part is None else f"={part}" for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _with(base: str, *parts: str | None) -> str:
+    end = digest(*parts)
+    return f"{base[: MAX_NAME - len(end) - 1]}-{end}"
+
+
+def composite(gang: PodGang, node: Node) -> str:
+    """The name of the CompositePodGroup of a node."""
+    return _with(node.name, gang.metadata.uid, node.name)
+
+
+def leaf(gang: PodGang, of: Tree, one: Leaf, parent: Node | None) -> str:
+    """The name of the PodGroup of a leaf. `parent` is None in the flat form."""
+    above = None if parent is None else composite(gang, parent)
+    return _with(one.clique, gang.metadata.uid, above, one.key, of.priority_class)
+
+
+def template(kind: str, name: str) -> str:
+    """The name of a template: a DNS label that is unique in its Workload (WL37-V12, WL37-V15). `kind` is `group` or
+    `leaf`: a clique and a group of cliques may have the same name."""
+    found = f"{kind}-{name}"
+    return found if len(found) <= MAX_LABEL and LABEL.fullmatch(found) else f"{kind}-{digest(name, length=20)}"

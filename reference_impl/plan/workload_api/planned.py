@@ -1,0 +1,95 @@
+"""What becomes of one PodGang: its objects, where it stands, and what its pods may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.plan import labels
+from reference_impl.plan.workload_api import manifests, names, standing
+from reference_impl.plan.workload_api.difference import LEAVES, TREES, Difference, Observed, controls, difference
+from reference_impl.plan.workload_api.mode import Mode
+from reference_impl.plan.workload_api.standing import Standing
+from reference_impl.plan.workload_api.tree import MappingError, priority_class, tree
+
+REFUSED = "KubeBackendSyncFailed"
+"""Reason of the condition and of the event about a gang that cannot be mapped (WL-HC15)."""
+PREFERRED = "KubeBackendPreferredTopologyIgnored"
+"""Reason of the event about a gang whose preferred topology is ignored (WL-H12, WL-HC15)."""
+PREFERRED_NOTE = "kube-scheduler has no preferred topology: it is ignored, and required topology is enforced"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan for one gang."""
+
+    now: Standing
+    minimums: Mapping[str, int]
+    """Clique → how many of its pods the gang needs, at least 1."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Clique → the PodGroup that its pods name; empty if the gang cannot be mapped."""
+    difference: Difference = Difference()
+    refusal: str = ""
+    """Why the gang cannot be mapped; empty if it can."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether pods of the gang may lose their gate: without its objects, kube-scheduler would not hold them
+        together (WL-HD4)."""
+        return not self.refusal and self.difference.in_place
+
+
+def plan(
+    gang: PodGang,
+    pcs: PodCliqueSet | None,
+    pods: Iterable[Pod],
+    observed: Observed,
+    templates: Mapping[str, int],
+    mode: Mode,
+) -> Planned:
+    """The plan for a gang of a set. `pods` are those with its label, `observed` the objects that exist with its labels
+    or with names that it needs, `templates` the minimums of its cliques."""
+    members = list(pods)
+    least = standing.minimums(gang, _earlier(gang, observed), templates)
+    now = standing.standing(gang, least, members)
+    try:
+        of = tree(gang, least, priority_class(gang, pcs), mode.form)
+        groups = manifests.group_names(gang, of, mode.form)
+        counts = standing.counts(gang, least, groups, members)
+        required = standing.required_groups(now, mode)
+        wanted = manifests.desired(gang, of, mode.form, counts, required_groups=required)
+        return Planned(now, least, groups, difference(gang, wanted, observed))
+    except MappingError as error:
+        return Planned(now, least, refusal=str(error))
+
+
+def _earlier(gang: PodGang, observed: Observed) -> dict[str, int]:
+    """Clique → the minimum that the objects of the gang show: those of the Workload, which shows the gang as it is
+    meant, before those of the PodGroups."""
+    found: dict[str, int] = {}
+    by_template: dict[str, int] = {}
+    for (kind, _), item in observed.items():
+        if not controls(gang, item):
+            continue
+        if kind == "PodGroup" and (clique := item.metadata.label(labels.PODCLIQUE)):
+            found[clique] = max(found.get(clique, 0), _count(item.spec))
+        elif kind == "Workload":
+            by_template |= {leaf["name"]: _count(leaf) for leaf in _leaves(item.spec)}
+    for group in gang.spec.podgroups:
+        if count := by_template.get(names.template("leaf", group.name)):
+            found[group.name] = count
+    return found
+
+
+def _count(spec: Mapping[str, Any]) -> int:
+    policy = spec.get("schedulingPolicy") or {}
+    return int((policy.get("gang") or {}).get("minCount") or 0)
+
+
+def _leaves(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from spec.get(LEAVES) or ()
+    for node in spec.get(TREES) or ():
+        yield from _leaves(node)

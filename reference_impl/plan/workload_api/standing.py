@@ -1,0 +1,79 @@
+"""Where a gang stands: which minimum its groups have, whether it has been placed, and whether it has lost pods since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reference_impl.api.models import PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.plan import gangs, labels
+from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
+
+
+def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, int]) -> dict[str, int]:
+    """Clique → the minimum of its group, at least 1. One that was released to 0 keeps its last positive value (WL-H11,
+    WL-HD2): `earlier` are those of the objects that exist, `templates` those of the cliques."""
+    return {
+        group.name: group.min_replicas or max(1, earlier.get(group.name) or templates.get(group.name) or 1)
+        for group in gang.spec.podgroups
+    }
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The state of a gang that its objects and pods follow."""
+
+    started: bool
+    """Its minimum has been bound, and some pod of it still is. A gang that has lost everything starts over: it is
+    placed as a whole again."""
+    broken: bool
+    """It has started, and a group is below its minimum."""
+
+
+def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
+    """Where a gang with these minimums and pods stands. That it was placed once is read from its status, which the
+    operator writes (WL-H21)."""
+    bound = dict.fromkeys(least, 0)
+    for clique, own in gangs.by_clique(pods, gang.metadata.name).items():
+        if clique in bound:
+            bound[clique] = sum(pod.scheduled and pod.active for pod in own)
+    whole = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
+    placed_once = gang.status is not None and gang.status.last_scheduled is not None
+    started = whole or (placed_once and any(bound.values()))
+    return Standing(started, started and not whole)
+
+
+def required_groups(now: Standing, mode: Mode) -> int | None:
+    """How many children of each composite are required; None for all of them. A gang that has started and lost pods
+    requires only one: otherwise a lost pod would wait until its siblings have their minimum again (WL37-B30, WL37-B41,
+    GS-41)."""
+    return 1 if now.broken and mode.replacements is Replacements.ALONE else None
+
+
+def most_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
+    """How many pods of a clique a gang may have now; None for all. Before the minimum is bound, pods above it would take
+    room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
+    if mode.extras is Extras.INSIDE or now.started:
+        return None
+    return max(least, sum(pod.scheduled and pod.active for pod in pods))
+
+
+def counts(gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]) -> dict[str, int]:
+    """Clique → `minCount` of its PodGroup: its minimum less what is bound outside of the group, such as pods that are
+    older than the back-end or than the shape of the gang (WL-H19)."""
+    outside = dict.fromkeys(least, 0)
+    for clique, own in gangs.by_clique(pods, gang.metadata.name).items():
+        if clique in outside:
+            outside[clique] = sum(pod.scheduled and pod.active and pod.group != groups[clique] for pod in own)
+    return {clique: max(1, count - outside[clique]) for clique, count in least.items()}
+
+
+def stale(pods: Iterable[Pod], group: str) -> list[Pod]:
+    """Pods to create anew, since the group that they name cannot be changed (WL37-V18): those that wait at Grove's gate
+    without this group, and those that wait in another one. Pods that are bound stay, whatever their group (WL-H19)."""
+    return [
+        pod
+        for pod in pods
+        if pod.active and not pod.scheduled and pod.group != group and (pod.group or pod.gated_by(labels.GATE))
+    ]

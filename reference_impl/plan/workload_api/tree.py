@@ -1,0 +1,147 @@
+"""The shape of a PodGang on kube-scheduler: a root, a node for each group of PodGroups, a leaf for each PodGroup
+(WL-H03 to WL-H07, WL-H10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang, PodGroup
+from reference_impl.plan.workload_api.mode import Form
+
+MAX_ENTRIES = 8
+"""Entries of one list of templates (WL37-V10). The depth of these trees is at most 3 of the 4 that the API permits
+(WL37-V11)."""
+
+
+class MappingError(Exception):
+    """A gang that this API cannot express; `str()` is the reason, for people."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The pods of one clique in the gang."""
+
+    clique: str
+    minimum: int
+    """At least 1 (WL37-V02)."""
+    key: str | None = None
+    """Label key of the nodes that its pods must have in common."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A group of leaves. The root has the name of the gang."""
+
+    name: str
+    key: str | None = None
+    leaves: tuple[Leaf, ...] = ()
+    children: tuple[Node, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many direct children it has; all of them are required (WL-H05)."""
+        return len(self.leaves) + len(self.children)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A gang, and the priority class that its root and its pods share."""
+
+    root: Node
+    priority_class: str | None = None
+
+    @property
+    def leaves(self) -> Iterable[tuple[Leaf, Node]]:
+        """All leaves, each with its parent, in the order of creation: those of the gang, then those of its nodes."""
+        for node in (self.root, *self.root.children):
+            for leaf in node.leaves:
+                yield leaf, node
+
+
+def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None, form: Form) -> Tree:
+    """The tree of a gang with these minimums (clique → pods). Raises MappingError."""
+    spec = gang.spec
+    if not spec.podgroups:
+        raise MappingError("the PodGang has no PodGroups")
+    groups = {group.name: group for group in spec.podgroups}
+    if len(groups) < len(spec.podgroups):
+        raise MappingError("two PodGroups of the PodGang have the same name")
+    parents: dict[str, str] = {}
+    children: list[Node] = []
+    for config in spec.topology_constraint_group_configs or ():
+        if not config.pod_group_names:
+            continue
+        for name in config.pod_group_names:
+            if name not in groups:
+                raise MappingError(f'topology constraint group "{config.name}" names an unknown PodGroup "{name}"')
+            if name in parents:
+                raise MappingError(f'PodGroup "{name}" is in two topology constraint groups')
+            parents[name] = config.name
+        leaves = tuple(_leaf(groups[name], minimums) for name in config.pod_group_names)
+        children.append(Node(config.name, required(config.topology_constraint), leaves))
+    alone = tuple(_leaf(group, minimums) for name, group in groups.items() if name not in parents)
+    root = Node(gang.metadata.name, required(spec.topology_constraint), alone, tuple(children))
+    if form is Form.FLAT:
+        return Tree(_flat(root), priority_class)
+    for node in (root, *root.children):
+        _within_limits(node)
+    return Tree(root, priority_class)
+
+
+def _leaf(group: PodGroup, minimums: Mapping[str, int]) -> Leaf:
+    return Leaf(group.name, minimums[group.name], required(group.topology_constraint))
+
+
+def required(constraint: GangTopology | None) -> str | None:
+    """The label key that a constraint requires (WL-H06)."""
+    pack = constraint.pack_constraint if constraint is not None else None
+    return (pack.required or None) if pack is not None else None
+
+
+def prefers(gang: PodGang) -> bool:
+    """Whether a gang has a preferred topology, which this API cannot express (WL-H12, WL37-G12)."""
+    spec = gang.spec
+    constraints = [
+        spec.topology_constraint,
+        *(config.topology_constraint for config in spec.topology_constraint_group_configs or ()),
+        *(group.topology_constraint for group in spec.podgroups),
+    ]
+    return any(c is not None and c.pack_constraint is not None and c.pack_constraint.preferred for c in constraints)
+
+
+def _within_limits(node: Node) -> None:
+    for what, entries in (("PodGroups", node.leaves), ("topology constraint groups", node.children)):
+        if len(entries) > MAX_ENTRIES:
+            raise MappingError(
+                f'"{node.name}" has {len(entries)} {what}: the Workload API permits {MAX_ENTRIES} at each level'
+            )
+
+
+def _flat(root: Node) -> Node:
+    """One leaf with the narrowest key: it has no parent that could have another one."""
+    nodes = [(leaf, node) for node in (root, *root.children) for leaf in node.leaves]
+    if len(nodes) > 1:
+        raise MappingError(
+            f"the PodGang has {len(nodes)} PodGroups: Kubernetes 1.36 has no gang of several PodGroups, 1.37 has"
+        )
+    [(leaf, node)] = nodes
+    return Node(root.name, None, (Leaf(leaf.clique, leaf.minimum, leaf.key or node.key or root.key),))
+
+
+def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
+    """The priority class that the root and all pods of a gang have: kube-scheduler tries no pod of a gang in which they
+    differ (WL37-B34, WL37-V13). A class of the set is that of all its pods (OBJ-256). Raises MappingError."""
+    if gang.spec.priority_class_name:
+        return gang.spec.priority_class_name
+    classes = pod_classes(pcs) if pcs is not None else {}
+    if len(set(classes.values())) > 1:
+        named = ", ".join(f"{clique}: {name or 'none'}" for clique, name in classes.items())
+        raise MappingError(f"its pods have different priority classes ({named}): a gang of kube-scheduler has one")
+    return next(iter(classes.values()), "") or None
+
+
+def pod_classes(pcs: PodCliqueSet) -> dict[str, str]:
+    """Clique template → the priority class that its pods get; empty for none."""
+    of_set = pcs.spec.template.priority_class_name
+    return {c.name: of_set or c.spec.pod_spec.get("priorityClassName") or "" for c in pcs.spec.template.cliques}

@@ -1,0 +1,110 @@
+"""Gangs, pods and existing objects for the tests of the back-end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.api.workload_api import WorkloadObject
+from reference_impl.plan import labels
+from reference_impl.plan.workload_api.mode import Mode
+from reference_impl.plan.workload_api.planned import Planned, plan
+
+Objects = dict[tuple[str, str], WorkloadObject]
+
+
+def packed(**keys: str) -> dict[str, Any]:
+    return {"topologyConstraint": {"packConstraint": keys}}
+
+
+def group(name: str, minimum: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "minReplicas": minimum, "podReferences": [], **more}
+
+
+def gang(*groups: dict[str, Any], uid: str = "1", placed: bool = False, name: str = "dis-0", **spec: Any) -> PodGang:
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "uid": uid,
+        "labels": {labels.SCHEDULER_NAME: "default-scheduler", labels.MANAGED_BY: labels.MANAGER},
+    }
+    document = {"metadata": metadata, "spec": {"podgroups": groups, **spec}}
+    if placed:
+        document["status"] = {"phase": "Pending", "lastScheduled": "2026-01-01T00:00:00Z"}
+    return msgspec.convert(document, PodGang)
+
+
+def disaggregated(**more: Any) -> PodGang:
+    """The instance `dis` of WL37-M: a router, and one replica each of prefill and decode."""
+    router = group("dis-0-router", 1)
+    prefill = [group("dis-0-prefill-0-pl", 1), group("dis-0-prefill-0-pw", 2)]
+    decode = [group("dis-0-decode-0-dl", 1), group("dis-0-decode-0-dw", 1)]
+    configs = [
+        {"name": "dis-0-prefill-0", "podGroupNames": [g["name"] for g in prefill], **packed(required="rack")},
+        {"name": "dis-0-decode-0", "podGroupNames": [g["name"] for g in decode]},
+    ]
+    constraints = {**packed(required="block"), "topologyConstraintGroupConfigs": configs}
+    return gang(router, *prefill, *decode, **{**constraints, **more})
+
+
+def pod(clique: str, *, on: str = "", of: str = "", gang: str = "dis-0", gated: bool = False, **status: Any) -> Pod:
+    """A pod of a clique, bound to the node `on`, in the PodGroup `of`."""
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": clique, "uid": clique, "controller": True}
+    spec: dict[str, Any] = {"nodeName": on, "schedulingGates": [{"name": labels.GATE}] if gated else None}
+    if of:
+        spec["schedulingGroup"] = {"podGroupName": of}
+    metadata = {"namespace": "ns", "labels": {labels.PODGANG: gang}, "ownerReferences": [owner]}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+
+
+def pcs(*classes: str, of_set: str | None = None) -> PodCliqueSet:
+    cliques = [
+        {"name": f"c{i}", "spec": {"podSpec": {"priorityClassName": name} if name else {}}}
+        for i, name in enumerate(classes)
+    ]
+    template = {"cliques": cliques, "priorityClassName": of_set}
+    return msgspec.convert({"metadata": {"name": "dis"}, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
+
+
+def stored(manifests: Iterable[dict[str, Any]]) -> Objects:
+    """The objects as an API server would hold them, with the defaults that it adds."""
+    found: Objects = {}
+    for manifest in manifests:
+        item = msgspec.convert(msgspec.json.decode(msgspec.json.encode(manifest)), WorkloadObject)
+        item.metadata.uid = f"uid-{item.metadata.name}"
+        if manifest["kind"] != "Workload":
+            item.spec.setdefault("disruptionMode", {"single": {}})
+            item.spec.setdefault("priority", 0)
+        found[manifest["kind"], item.metadata.name] = item
+    return found
+
+
+def planned(
+    of: PodGang,
+    pods: Iterable[Pod] = (),
+    objects: Objects | None = None,
+    *,
+    owner: PodCliqueSet | None = None,
+    mode: Mode = Mode(),
+    **templates: int,
+) -> Planned:
+    return plan(of, owner, pods, objects or {}, templates, mode)
+
+
+def made(of: PodGang, *, mode: Mode = Mode(), owner: PodCliqueSet | None = None) -> Objects:
+    """What exists after the objects of a gang have been created."""
+    return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
+
+
+def bound(of: PodGang, groups: dict[str, str], **extra: int) -> list[Pod]:
+    """The minimum of a gang, bound, with further pods of some cliques."""
+    counts = {each.name: each.min_replicas + extra.get(each.name, 0) for each in of.spec.podgroups}
+    return [
+        pod(clique, on="n", of=groups[clique], gang=of.metadata.name)
+        for clique, count in counts.items()
+        for _ in range(count)
+    ]

@@ -1,0 +1,297 @@
+"""What of the Workload API a PodGang becomes: the tables of docs/spec on shapes, limits, names and priority."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from reference_impl.plan import labels
+from reference_impl.plan.workload_api import names
+from reference_impl.plan.workload_api.difference import Verb
+from reference_impl.plan.workload_api.mode import Form, Mode
+from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+from tests.reference.workload_api import builders
+from tests.reference.workload_api.builders import disaggregated, gang, group, packed, pcs, planned
+
+FLAT = Mode(form=Form.FLAT)
+
+
+def specs(kind: str, of: Any = None, **more: Any) -> dict[str, dict[str, Any]]:
+    """Name → spec of the objects of a kind that a gang gets."""
+    changes = planned(of or disaggregated(), **more).difference.changes
+    assert all(change.verb is Verb.CREATE for change in changes)
+    return {change.name: change.body["spec"] for change in changes if change.kind == kind}
+
+
+def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique():
+    [workload] = specs("Workload").values()
+    assert workload["controllerRef"] == {"apiGroup": "scheduler.grove.io", "kind": "PodGang", "name": "dis-0"}
+    [root] = workload["compositePodGroupTemplates"]
+
+    def shape(node: dict[str, Any]) -> Any:
+        topology = node.get("schedulingConstraints", {}).get("topology", [{"key": None}])
+        [policy] = node["schedulingPolicy"].values()
+        below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
+        return (node["name"], policy, topology[0]["key"], [shape(each) for each in below])
+
+    assert shape(root) == (
+        "root",
+        {"minGroupCount": 3},
+        "block",
+        [
+            ("leaf-dis-0-router", {"minCount": 1}, None, []),
+            (
+                "group-dis-0-prefill-0",
+                {"minGroupCount": 2},
+                "rack",
+                [
+                    ("leaf-dis-0-prefill-0-pl", {"minCount": 1}, None, []),
+                    ("leaf-dis-0-prefill-0-pw", {"minCount": 2}, None, []),
+                ],
+            ),
+            (
+                "group-dis-0-decode-0",
+                {"minGroupCount": 2},
+                None,
+                [
+                    ("leaf-dis-0-decode-0-dl", {"minCount": 1}, None, []),
+                    ("leaf-dis-0-decode-0-dw", {"minCount": 1}, None, []),
+                ],
+            ),
+        ],
+    )
+
+
+def test_the_runtime_groups_are_those_of_the_templates():
+    of = disaggregated(priorityClassName="high")
+    [workload] = specs("Workload", of).values()
+    templates: dict[str, dict[str, Any]] = {}
+
+    def collect(nodes: list[dict[str, Any]]) -> None:
+        for node in nodes:
+            templates[node["name"]] = node
+            collect(node.get("podGroupTemplates", []))
+            collect(node.get("compositePodGroupTemplates", []))
+
+    collect(workload["compositePodGroupTemplates"])
+    groups = {**specs("CompositePodGroup", of), **specs("PodGroup", of)}
+    assert len(groups) == len(templates) == 8
+    for spec in groups.values():
+        assert spec["workloadRef"]["workloadName"] == "dis-0"
+        template = templates.pop(spec["workloadRef"]["templateName"])
+        for field in ("schedulingPolicy", "schedulingConstraints", "priorityClassName", "disruptionMode"):
+            assert spec.get(field) == template.get(field), field
+        assert spec["priorityClassName"] == "high"
+
+
+def test_parents_come_first_and_every_parent_exists():
+    changes = planned(disaggregated()).difference.changes
+    assert [c.kind for c in changes] == ["Workload", *["CompositePodGroup"] * 3, *["PodGroup"] * 5]
+    seen: set[str] = set()
+    for change in changes[1:]:
+        parent = change.body["spec"].get("parentCompositePodGroupName")
+        assert (parent in seen) if parent else change.name == changes[1].name
+        if change.kind == "CompositePodGroup":
+            seen.add(change.name)
+    parents = {c.body["metadata"]["labels"].get(labels.PODCLIQUE): c.body["spec"] for c in changes}
+    by_config = {c.name.rpartition("-")[0]: c.name for c in changes if c.kind == "CompositePodGroup"}
+    assert parents["dis-0-prefill-0-pw"]["parentCompositePodGroupName"] == by_config["dis-0-prefill-0"]
+    assert parents["dis-0-router"]["parentCompositePodGroupName"] == by_config["dis-0"]
+
+
+def test_only_the_root_is_evicted_as_a_whole():
+    found = specs("CompositePodGroup")
+    assert [spec.get("disruptionMode") for spec in found.values()] == [{"all": {}}, None, None]
+    assert all("disruptionMode" not in spec for spec in specs("PodGroup").values())
+
+
+def test_objects_are_owned_by_the_gang_and_have_its_labels():
+    for change in planned(disaggregated()).difference.changes:
+        meta = change.body["metadata"]
+        [owner] = meta["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == ("PodGang", "dis-0", "1", True)
+        assert meta["labels"][labels.PODGANG] == "dis-0"
+        assert meta["labels"][labels.SCHEDULER_NAME] == "default-scheduler"
+        assert (labels.PODCLIQUE in meta["labels"]) == (change.kind == "PodGroup")
+
+
+def test_a_scaled_gang_has_the_key_of_its_scaling_group_at_the_root():
+    of = gang(group("a", 1, **packed(required="host")), group("b", 2), **packed(required="rack"))
+    [root] = specs("CompositePodGroup", of).values()
+    assert root["schedulingConstraints"] == {"topology": [{"key": "rack"}]}
+    keys = [spec.get("schedulingConstraints") for spec in specs("PodGroup", of).values()]
+    assert keys == [{"topology": [{"key": "host"}]}, None]
+
+
+def test_groups_without_members_and_preferred_keys_become_nothing():
+    empty = [{"name": "empty", "podGroupNames": [], **packed(required="rack")}]
+    of = gang(group("a", 1, **packed(preferred="host")), topologyConstraintGroupConfigs=empty)
+    assert len(specs("CompositePodGroup", of)) == 1
+    assert all("schedulingConstraints" not in spec for spec in specs("PodGroup", of).values())
+
+
+# -- limits (WL37-V10, WL-H10) -----------------------------------------------------------------------------------------
+
+
+def many(leaves: int, replicas: int, members: int = 1) -> Any:
+    alone = [group(f"a{i}", 1) for i in range(leaves)]
+    below = {f"r{i}": [f"r{i}-m{j}" for j in range(members)] for i in range(replicas)}
+    configs = [{"name": name, "podGroupNames": own} for name, own in below.items()]
+    return gang(
+        *alone, *(group(m, 1) for own in below.values() for m in own), topologyConstraintGroupConfigs=configs
+    )
+
+
+@pytest.mark.parametrize("size", [(1, 0), (8, 0), (0, 8), (8, 8), (1, 8, 8)])
+def test_eight_entries_of_each_kind_are_mapped(size: tuple[int, ...]):
+    found = planned(many(*size))
+    assert not found.refusal and len(found.groups) == len(many(*size).spec.podgroups)
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        ((9, 0), '"dis-0" has 9 PodGroups'),
+        ((0, 9), '"dis-0" has 9 topology constraint groups'),
+        ((1, 2, 9), '"r0" has 9 PodGroups'),
+        ((0, 0), "no PodGroups"),
+    ],
+)
+def test_what_is_beyond_the_limits_is_refused_as_a_whole(size: tuple[int, ...], reason: str):
+    found = planned(many(*size))
+    assert reason in found.refusal
+    assert not found.in_place and not found.difference.changes and not found.groups
+
+
+@pytest.mark.parametrize(
+    ("configs", "reason"),
+    [
+        ([{"name": "r", "podGroupNames": ["a", "x"]}], 'names an unknown PodGroup "x"'),
+        ([{"name": "r", "podGroupNames": ["a"]}, {"name": "q", "podGroupNames": ["a"]}], '"a" is in two'),
+    ],
+)
+def test_groups_that_do_not_fit_together_are_refused(configs: Any, reason: str):
+    assert reason in planned(gang(group("a", 1), topologyConstraintGroupConfigs=configs)).refusal
+    assert "same name" in planned(gang(group("a", 1), group("a", 1))).refusal
+
+
+# -- names (WL37-V12, WL37-V15, WL37-L03) ------------------------------------------------------------------------------
+
+
+def test_names_of_templates_are_dns_labels_and_differ():
+    long, dotted = "x" * 64, "a.b"
+    configs = [{"name": "root", "podGroupNames": ["root"]}, {"name": long, "podGroupNames": [long, dotted]}]
+    of = gang(group("root", 1), group(long, 1), group(dotted, 1), topologyConstraintGroupConfigs=configs)
+    [workload] = specs("Workload", of).values()
+    found: list[str] = []
+
+    def collect(nodes: list[dict[str, Any]]) -> None:
+        for node in nodes:
+            found.append(node["name"])
+            collect(node.get("podGroupTemplates", []))
+            collect(node.get("compositePodGroupTemplates", []))
+
+    collect(workload["compositePodGroupTemplates"])
+    assert len(found) == len(set(found)) == 6
+    assert all(len(name) <= 63 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) for name in found)
+
+
+def test_names_of_groups_fit_however_long_their_clique_is():
+    of = gang(group("x" * 253, 1))
+    assert all(len(change.name) <= 253 for change in planned(of).difference.changes)
+
+
+def test_a_gang_that_is_created_again_shares_no_group_with_the_former_one():
+    first, second = (planned(disaggregated(uid=uid)).difference.changes for uid in "12")
+    kinds = ("CompositePodGroup", "PodGroup")
+    shared = {c.name for c in first if c.kind in kinds} & {c.name for c in second if c.kind in kinds}
+    assert not shared
+
+
+@pytest.mark.parametrize(
+    ("leaf", "parent", "of_class"),
+    [
+        (Leaf("a", 1, "rack"), Node("dis-0"), None),
+        (Leaf("a", 1), Node("r0"), None),
+        (Leaf("a", 1), None, None),
+        (Leaf("a", 1), Node("dis-0"), "high"),
+        (Leaf("b", 1), Node("dis-0"), None),
+    ],
+)
+def test_a_leaf_has_another_name_if_the_api_could_not_change_it(leaf: Leaf, parent: Node | None, of_class: str | None):
+    usual = names.leaf(gang(), Tree(Node("dis-0")), Leaf("a", 1), Node("dis-0"))
+    assert names.leaf(gang(), Tree(Node("dis-0")), Leaf("a", 2), Node("dis-0")) == usual
+    assert names.leaf(gang(), Tree(Node("dis-0"), of_class), leaf, parent) != usual
+
+
+# -- priority (WL37-B34, WL37-V13) -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of_gang", "owner", "found"),
+    [
+        (None, pcs("", ""), None),
+        ("high", pcs("", "", of_set="high"), "high"),
+        (None, pcs("low", "low"), "low"),
+        (None, None, None),
+    ],
+)
+def test_root_and_pods_have_one_priority_class(of_gang: str | None, owner: Any, found: str | None):
+    of = disaggregated(priorityClassName=of_gang)
+    for kind in ("CompositePodGroup", "PodGroup"):
+        assert {spec.get("priorityClassName") for spec in specs(kind, of, owner=owner).values()} == {found}
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "")])
+def test_pods_of_different_classes_are_refused(classes: tuple[str, ...]):
+    found = planned(disaggregated(), owner=pcs(*classes))
+    assert "different priority classes (c0: a, c1: " in found.refusal
+
+
+# -- Kubernetes 1.36 (WL-M04, WL-M06) ----------------------------------------------------------------------------------
+
+
+def test_the_flat_form_is_a_workload_and_a_pod_group():
+    of = gang(group("a", 2), priorityClassName="high")
+    [workload] = specs("Workload", of, mode=FLAT).values()
+    [(name, leaf)] = specs("PodGroup", of, mode=FLAT).items()
+    [template] = workload["podGroupTemplates"]
+    assert template == {
+        "name": "leaf-a",
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+        "priorityClassName": "high",
+        "disruptionMode": "PodGroup",
+    }
+    assert leaf["podGroupTemplateRef"] == {"workload": {"workloadName": "dis-0", "podGroupTemplateName": "leaf-a"}}
+    assert leaf["schedulingPolicy"] == {"gang": {"minCount": 2}} and "parentCompositePodGroupName" not in leaf
+    assert planned(of, mode=FLAT).groups == {"a": name}
+    versions = {change.body["apiVersion"] for change in planned(of, mode=FLAT).difference.changes}
+    assert versions == {"scheduling.k8s.io/v1alpha2"}
+
+
+@pytest.mark.parametrize(
+    ("own", "of_config", "of_gang", "key"),
+    [("host", "rack", "block", "host"), (None, "rack", "block", "rack"), (None, None, "block", "block")],
+)
+def test_the_flat_form_has_the_narrowest_key(own: Any, of_config: Any, of_gang: Any, key: str):
+    configs = [{"name": "r", "podGroupNames": ["a"], **packed(required=of_config)}]
+    of = gang(
+        group("a", 1, **packed(required=own)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs
+    )
+    [leaf] = specs("PodGroup", of, mode=FLAT).values()
+    assert leaf["schedulingConstraints"] == {"topology": [{"key": key}]}
+
+
+def test_the_flat_form_has_no_gang_of_several_groups():
+    assert "has 5 PodGroups: Kubernetes 1.36 has no gang of several" in planned(disaggregated(), mode=FLAT).refusal
+
+
+def test_a_field_that_the_api_server_drops_is_named():
+    of = gang(group("a", 1, **packed(required="rack")))
+    objects = builders.made(of, mode=FLAT)
+    [group_name] = planned(of, mode=FLAT).groups.values()
+    del objects["PodGroup", group_name].spec["schedulingConstraints"]
+    found = planned(of, objects=objects, mode=FLAT)
+    assert "does not keep spec.schedulingConstraints" in found.refusal and "TopologyAware" in found.refusal
