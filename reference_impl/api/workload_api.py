@@ -1,4 +1,4 @@
-"""Kinds of the Workload API of Kubernetes that the operator writes: only the fields that it compares (WL-F01, WL37-E01).
+"""Kinds of Kubernetes' Workload API that the operator writes: only the fields that it compares (WL-F01, WL37-E01).
 
 Kubernetes 1.37 serves Workloads and PodGroups as v1beta1 and CompositePodGroups as v1alpha3; 1.36 serves the first two
 as v1alpha2.

@@ -22,6 +22,9 @@ PREFERRED = "KubeBackendPreferredTopologyIgnored"
 PREFERRED_NOTE = "kube-scheduler has no preferred topology: it is ignored, and required topology is enforced"
 
 
+NOTHING = Difference()
+
+
 @dataclass(frozen=True)
 class Planned:
     """The plan for one gang."""
@@ -31,7 +34,7 @@ class Planned:
     """Clique → how many of its pods the gang needs, at least 1."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Clique → the PodGroup that its pods name; empty if the gang cannot be mapped."""
-    difference: Difference = Difference()
+    difference: Difference = NOTHING
     refusal: str = ""
     """Why the gang cannot be mapped; empty if it can."""
 

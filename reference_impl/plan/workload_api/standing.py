@@ -1,4 +1,4 @@
-"""Where a gang stands: which minimum its groups have, whether it has been placed, and whether it has lost pods since."""
+"""Where a gang stands: which minimum its groups have, whether it was placed, and whether it has lost pods since."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def required_groups(now: Standing, mode: Mode) -> int | None:
 
 
 def most_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
-    """How many pods of a clique a gang may have now; None for all. Before the minimum is bound, pods above it would take
-    room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
+    """How many pods of a clique a gang may have now; None for all. Before the minimum is bound, pods above it would
+    take room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
     if mode.extras is Extras.INSIDE or now.started:
         return None
     return max(least, sum(pod.scheduled and pod.active for pod in pods))

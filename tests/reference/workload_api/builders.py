@@ -14,6 +14,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.plan.workload_api.planned import Planned, plan
 
+USUAL = Mode()
 Objects = dict[tuple[str, str], WorkloadObject]
 
 
@@ -89,13 +90,13 @@ def planned(
     objects: Objects | None = None,
     *,
     owner: PodCliqueSet | None = None,
-    mode: Mode = Mode(),
+    mode: Mode = USUAL,
     **templates: int,
 ) -> Planned:
     return plan(of, owner, pods, objects or {}, templates, mode)
 
 
-def made(of: PodGang, *, mode: Mode = Mode(), owner: PodCliqueSet | None = None) -> Objects:
+def made(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
     """What exists after the objects of a gang have been created."""
     return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
 

@@ -139,9 +139,7 @@ def many(leaves: int, replicas: int, members: int = 1) -> Any:
     alone = [group(f"a{i}", 1) for i in range(leaves)]
     below = {f"r{i}": [f"r{i}-m{j}" for j in range(members)] for i in range(replicas)}
     configs = [{"name": name, "podGroupNames": own} for name, own in below.items()]
-    return gang(
-        *alone, *(group(m, 1) for own in below.values() for m in own), topologyConstraintGroupConfigs=configs
-    )
+    return gang(*alone, *(group(m, 1) for own in below.values() for m in own), topologyConstraintGroupConfigs=configs)
 
 
 @pytest.mark.parametrize("size", [(1, 0), (8, 0), (0, 8), (8, 8), (1, 8, 8)])
@@ -277,9 +275,7 @@ def test_the_flat_form_is_a_workload_and_a_pod_group():
 )
 def test_the_flat_form_has_the_narrowest_key(own: Any, of_config: Any, of_gang: Any, key: str):
     configs = [{"name": "r", "podGroupNames": ["a"], **packed(required=of_config)}]
-    of = gang(
-        group("a", 1, **packed(required=own)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs
-    )
+    of = gang(group("a", 1, **packed(required=own)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs)
     [leaf] = specs("PodGroup", of, mode=FLAT).values()
     assert leaf["schedulingConstraints"] == {"topology": [{"key": key}]}
 

@@ -1,0 +1,232 @@
+"""What changes in the objects of a gang, and what must not (docs/spec: sections on life cycle and validation)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from reference_impl.plan import labels
+from reference_impl.plan.workload_api.difference import Verb
+from reference_impl.plan.workload_api.mode import Form, Mode
+from tests.reference.workload_api.builders import (
+    Objects,
+    bound,
+    disaggregated,
+    gang,
+    group,
+    made,
+    packed,
+    planned,
+)
+
+PREFILL = "dis-0-prefill-0-pw"
+
+
+def verbs(of: Any, objects: Objects, **more: Any) -> list[tuple[Verb, str]]:
+    return [(change.verb, change.kind) for change in planned(of, objects=objects, **more).difference.changes]
+
+
+def leaf_of(objects: Objects, clique: str) -> Any:
+    [found] = [o for (k, _), o in objects.items() if k == "PodGroup" and o.metadata.label(labels.PODCLIQUE) == clique]
+    return found
+
+
+@pytest.mark.parametrize("mode", [Mode(), Mode(form=Form.FLAT)])
+def test_nothing_is_written_twice(mode: Mode):
+    of = disaggregated() if mode.form is Form.TREE else gang(group("a", 2))
+    found = planned(of, objects=made(of, mode=mode), mode=mode)
+    assert found.in_place and not found.difference.changes
+
+
+def test_a_gang_is_in_place_only_when_all_its_objects_exist():
+    of = disaggregated()
+    whole = made(of)
+    for key in whole:
+        rest = {other: item for other, item in whole.items() if other != key}
+        found = planned(of, objects=rest)
+        assert not found.in_place
+        assert [(c.verb, (c.kind, c.name)) for c in found.difference.changes] == [(Verb.CREATE, key)]
+
+
+def test_a_changed_minimum_is_patched_in_template_and_group():
+    of = disaggregated()
+    objects = made(of)
+    of.spec.podgroups[2].min_replicas = 3
+    changes = planned(of, objects=objects).difference.changes
+    assert [(c.verb, c.kind) for c in changes] == [(Verb.PATCH, "Workload"), (Verb.PATCH, "PodGroup")]
+    workload, leaf = changes
+    assert leaf.name == leaf_of(objects, PREFILL).metadata.name
+    assert leaf.body == {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    [root] = workload.body["spec"]["compositePodGroupTemplates"]
+    prefill = root["compositePodGroupTemplates"][0]["podGroupTemplates"]
+    assert [t["schedulingPolicy"]["gang"]["minCount"] for t in prefill] == [1, 3]
+
+
+def test_a_patch_of_the_workload_keeps_the_defaults_of_the_api_server():
+    of = gang(group("a", 1))
+    objects = made(of)
+    [root] = objects["Workload", "dis-0"].spec["compositePodGroupTemplates"]
+    root |= {"priority": 7, "disruptionMode": {"all": {}}}
+    root["podGroupTemplates"][0] |= {"priority": 7, "disruptionMode": {"single": {}}}
+    assert verbs(of, objects) == []
+    of.spec.podgroups[0].min_replicas = 2
+    change = planned(of, objects=objects).difference.changes[0]
+    [patched] = change.body["spec"]["compositePodGroupTemplates"]
+    assert patched["priority"] == patched["podGroupTemplates"][0]["priority"] == 7
+
+
+def test_a_default_class_of_the_cluster_is_left_alone():
+    of = disaggregated()
+    objects = made(of)
+    for item in objects.values():
+        item.spec["priorityClassName"] = "default-of-the-cluster"
+    assert verbs(of, objects) == []
+
+
+def test_a_group_that_joins_rebuilds_what_the_api_cannot_change():
+    of = gang(group("a", 1), group("b", 1))
+    objects = made(of)
+    wider = gang(group("a", 1), group("b", 1), group("c", 1))
+    assert verbs(wider, objects) == [
+        (Verb.REPLACE, "Workload"),
+        (Verb.REPLACE, "CompositePodGroup"),
+        (Verb.CREATE, "PodGroup"),
+    ]
+
+
+def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
+    of = disaggregated()
+    objects = made(of)
+    flat = gang(
+        *({"name": g.name, "minReplicas": g.min_replicas} for g in of.spec.podgroups), **packed(required="zone")
+    )
+    changes = planned(flat, objects=objects).difference.changes
+    leaves = [c for c in changes if c.kind == "PodGroup"]
+    created = {c.name for c in leaves if c.verb is Verb.CREATE}
+    deleted = {c.name for c in leaves if c.verb is Verb.DELETE}
+    assert created == set(planned(flat).groups.values()) - {leaf_of(objects, "dis-0-router").metadata.name}
+    assert len(deleted) == 4 and not created & deleted
+    for name in deleted:  # held by its pods, which are not waited for
+        objects["PodGroup", name].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    assert Verb.DELETE not in {
+        c.verb for c in planned(flat, objects=objects).difference.changes if c.kind == "PodGroup"
+    }
+
+
+def test_surplus_objects_do_not_keep_a_gang_from_being_in_place():
+    of = gang(group("a", 1), group("b", 1))
+    objects = made(gang(group("a", 1), group("b", 1), group("c", 1)))
+    rebuilt = made(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
+    found = planned(of, objects=rebuilt)
+    assert [c.verb for c in found.difference.changes] == [Verb.DELETE] and found.in_place
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("CompositePodGroup", "schedulingPolicy", {"gang": {"minGroupCount": 1}}),
+        ("CompositePodGroup", "schedulingPolicy", {"basic": {}}),
+        ("CompositePodGroup", "schedulingConstraints", {"topology": [{"key": "other"}]}),
+        ("CompositePodGroup", "disruptionMode", {"single": {}}),
+        ("CompositePodGroup", "priorityClassName", "other"),
+        ("Workload", "controllerRef", {"apiGroup": "x", "kind": "PodGang", "name": "dis-0"}),
+    ],
+)
+def test_an_object_with_another_content_is_replaced(kind: str, field: str, value: Any):
+    of = disaggregated(priorityClassName="high")
+    objects = made(of)
+    key = next(key for key in objects if key[0] == kind)
+    objects[key].spec[field] = value
+    found = planned(of, objects=objects)
+    assert [(c.verb, c.kind, c.name) for c in found.difference.changes] == [(Verb.REPLACE, *key)]
+    assert not found.in_place
+
+
+def test_labels_are_restored():
+    of = disaggregated()
+    objects = made(of)
+    objects["Workload", "dis-0"].metadata.labels = {"other": "x"}
+    [change] = planned(of, objects=objects).difference.changes
+    assert change.verb is Verb.PATCH and change.body["metadata"]["labels"][labels.PODGANG] == "dis-0"
+    assert "spec" not in change.body
+
+
+# -- names that are taken (WL-HC09, WL37-L03, WL37-L04) ----------------------------------------------------------------
+
+
+def test_a_name_that_somebody_else_holds_is_a_refusal():
+    of = disaggregated()
+    for key in made(of):
+        objects = made(of)
+        objects[key].metadata.owner_references = None
+        found = planned(of, objects=objects)
+        assert found.refusal == f"{key[0]} ns/{key[1]} exists and is not controlled by PodGang ns/dis-0"
+        assert not found.in_place and not found.difference.changes
+
+
+def test_an_object_of_an_earlier_gang_of_the_name_is_waited_for():
+    earlier, of = made(disaggregated(uid="0")), disaggregated(uid="1")
+    found = planned(of, objects=earlier)
+    assert not found.refusal and not found.in_place
+    assert found.difference.waits_for == ("Workload dis-0",)
+    assert {c.verb for c in found.difference.changes} == {Verb.CREATE}
+    assert len(found.difference.changes) == 8  # all groups: none of their names is in use
+
+
+def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
+    of = disaggregated()
+    objects = made(of)
+    leaf = leaf_of(objects, PREFILL)
+    leaf.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    assert planned(of, objects=objects).in_place
+    del objects["PodGroup", leaf.metadata.name]
+    assert verbs(of, objects) == [(Verb.CREATE, "PodGroup")]
+
+
+@pytest.mark.parametrize("kind", ["Workload", "CompositePodGroup"])
+def test_other_objects_that_are_being_deleted_are_waited_for(kind: str):
+    of = disaggregated()
+    objects = made(of)
+    key = next(key for key in objects if key[0] == kind)
+    objects[key].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    found = planned(of, objects=objects)
+    assert not found.in_place and not found.difference.changes
+
+
+# -- minimums (WL-HD2, WL37-L06) ---------------------------------------------------------------------------------------
+
+
+def test_a_released_minimum_keeps_its_last_value():
+    of = disaggregated()
+    objects, groups = made(of), planned(of).groups
+    for each in of.spec.podgroups:
+        each.min_replicas = 0
+    found = planned(of, objects=objects)
+    assert found.minimums[PREFILL] == 2 and verbs(of, objects) == []
+    for lost in ("Workload", "PodGroup"):  # one of both suffices
+        rest = {key: item for key, item in objects.items() if key[0] != lost}
+        assert planned(of, objects=rest).minimums[PREFILL] == 2
+    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # else that of the clique
+    assert planned(of).minimums[PREFILL] == 1
+    assert planned(of).groups == groups and not planned(of).refusal
+
+
+def test_a_released_minimum_is_not_lowered_by_pods_that_ran_elsewhere():
+    of = gang(group("a", 3), placed=True)
+    old = [copy.copy(p) for p in bound(of, {"a": ""})]
+    objects = made(of)
+    [patch] = planned(of, old, objects).difference.changes
+    assert patch.body == {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    leaf_of(objects, "a").spec["schedulingPolicy"] = {"gang": {"minCount": 1}}
+    of.spec.podgroups[0].min_replicas = 0
+    assert planned(of, old, objects).minimums == {"a": 3}
+
+
+def test_a_minimum_cannot_be_changed_on_1_36():
+    mode = Mode(form=Form.FLAT)
+    of = gang(group("a", 2))
+    objects = made(of, mode=mode)
+    of.spec.podgroups[0].min_replicas = 3
+    assert planned(of, objects=objects, mode=mode).difference.changes == ()

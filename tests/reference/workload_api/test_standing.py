@@ -1,0 +1,145 @@
+"""When pods above the minimum come, which children are required, and which pods are created anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_impl.api.models import PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.plan.workload_api import standing
+from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
+from reference_impl.plan.workload_api.standing import Standing
+from tests.reference.workload_api.builders import Objects, bound, disaggregated, gang, group, made, planned, pod
+
+MODE = Mode()
+INSIDE = Mode(extras=Extras.INSIDE)
+TOGETHER = Mode(replacements=Replacements.TOGETHER)
+WAITING, PLACED, BROKEN = Standing(False, False), Standing(True, False), Standing(True, True)
+
+
+def pair(*, placed: bool = False) -> PodGang:
+    return gang(group("p", 2), group("d", 1), placed=placed)
+
+
+def pods(p: int, d: int) -> list[Pod]:
+    return [pod("p", on="n") for _ in range(p)] + [pod("d", on="n") for _ in range(d)]
+
+
+@pytest.mark.parametrize(
+    ("placed_once", "p", "d", "expected"),
+    [
+        (False, 0, 0, WAITING),
+        (False, 2, 0, WAITING),
+        (False, 1, 1, WAITING),
+        (False, 2, 1, PLACED),
+        (True, 2, 1, PLACED),
+        (True, 5, 3, PLACED),
+        (True, 1, 1, BROKEN),
+        (True, 2, 0, BROKEN),
+        (True, 0, 1, BROKEN),
+        (True, 0, 0, WAITING),  # it has lost everything, and is placed as a whole again
+    ],
+)
+def test_where_a_gang_stands(placed_once: bool, p: int, d: int, expected: Standing):
+    assert planned(pair(placed=placed_once), pods(p, d)).now == expected
+
+
+def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
+    leaving = pod("d", on="n")
+    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    others = [pod("d"), leaving, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
+    assert planned(pair(), [*pods(2, 0), *others]).now == WAITING
+
+
+# -- extras (WL37-M06 to WL37-M11) -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "mode", "found", "most"),
+    [
+        (WAITING, MODE, 0, 2),
+        (WAITING, MODE, 1, 2),
+        (WAITING, MODE, 4, 4),  # what is bound already is not taken away
+        (PLACED, MODE, 2, None),
+        (BROKEN, MODE, 1, None),
+        (WAITING, INSIDE, 0, None),
+    ],
+)
+def test_pods_above_the_minimum_come_when_the_gang_is_placed(now: Standing, mode: Mode, found: int, most: int | None):
+    assert standing.most_pods(now, 2, pods(found, 0), mode) == most
+
+
+# -- lost pods (WL37-B30, WL37-B41) ------------------------------------------------------------------------------------
+
+
+def required(of: PodGang, running: list[Pod], mode: Mode = MODE) -> list[int]:
+    """`minGroupCount` of the root and of the nodes below it."""
+    changes = planned(of, running, mode=mode).difference.changes
+    policies = [c.body["spec"]["schedulingPolicy"] for c in changes if c.kind == "CompositePodGroup"]
+    return [policy["gang"]["minGroupCount"] for policy in policies]
+
+
+def test_all_children_are_required_until_a_placed_gang_loses_pods():
+    of = disaggregated()
+    groups = planned(of).groups
+    assert required(of, []) == [3, 2, 2]
+    assert of.status is None
+    placed = disaggregated()
+    placed.status = gang(placed=True).status
+    whole = bound(placed, dict(groups))
+    assert required(placed, whole) == [3, 2, 2]
+    assert required(placed, whole[1:]) == [1, 1, 1]
+    assert required(placed, whole[1:], TOGETHER) == [3, 2, 2]
+    assert required(placed, []) == [3, 2, 2]
+    assert required(of, whole[1:]) == [3, 2, 2]  # not yet placed: some of its pods are bound before the others
+
+
+def test_the_workload_shows_the_gang_as_it_is_meant():
+    of = pair(placed=True)
+    changes = planned(of, pods(1, 1)).difference.changes
+    [root] = next(c for c in changes if c.kind == "Workload").body["spec"]["compositePodGroupTemplates"]
+    assert root["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
+
+
+def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_they_are_back():
+    of = pair(placed=True)
+    groups = dict(planned(of).groups)
+    whole = bound(of, groups)
+    objects: Objects = made(of)
+    [lowered] = planned(of, whole[1:], objects).difference.changes
+    assert (lowered.verb, lowered.kind) == ("replace", "CompositePodGroup")
+    objects["CompositePodGroup", lowered.name].spec |= lowered.body["spec"]
+    assert planned(of, whole[1:], objects).in_place
+    [raised] = planned(of, whole, objects).difference.changes
+    assert raised.name == lowered.name and raised.body["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
+
+
+# -- pods of earlier times (WL-H19, WL37-V18) --------------------------------------------------------------------------
+
+
+def test_pods_outside_of_a_group_lower_what_the_group_needs():
+    of = gang(group("p", 3))
+    [own] = planned(of).groups.values()
+    counts = {
+        tuple(sorted(groups)): standing.counts(of, {"p": 3}, {"p": own}, [pod("p", on="n", of=g) for g in groups])
+        for groups in ([], [""], ["", "old"], [own, own, own], ["", "", "", ""])
+    }
+    assert [counts[key]["p"] for key in counts] == [3, 2, 1, 3, 1]
+
+
+def test_waiting_pods_in_another_group_are_created_anew():
+    waiting = {
+        "mine": pod("p", of="g"),
+        "other": pod("p", of="old"),
+        "other gated": pod("p", of="old", gated=True),
+        "none gated": pod("p", gated=True),
+        "none": pod("p"),
+        "bound": pod("p", on="n", of="old"),
+        "bound without": pod("p", on="n"),
+    }
+    found = standing.stale(waiting.values(), "g")
+    assert [name for name, each in waiting.items() if any(each is other for other in found)] == [
+        "other",
+        "other gated",
+        "none gated",
+    ]
