@@ -20,9 +20,10 @@ from reference_impl import extensions
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
-from reference_impl.control.features import Features, unmet, with_maps
+from reference_impl.control.features import Features, unmet, with_form, with_maps
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.plan import kai
+from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -96,6 +97,11 @@ def _prepare(
                 raise typer.BadParameter(str(error), param_hint=f"--{kind}") from None
 
 
+def _mode(settings: configuration.Scheduler) -> Mode | None:
+    found = settings.gangs_of_kubernetes
+    return None if found is None else Mode(extras=found.extras, replacements=found.replacements)
+
+
 @app.command()
 def operator(
     kubeconfig: Kubeconfig,
@@ -128,8 +134,10 @@ def operator(
                 topology=settings.topology_aware_scheduling.enabled,
                 mnnvl=settings.network.auto_mnnvl_enabled,
                 kai=kai.SCHEDULER in settings.scheduler.backends,
+                workload_api=_mode(settings.scheduler),
             )
             features = await answered(lambda: with_maps(client, asked))
+            features = await answered(lambda: with_form(client, features))
             reference = Operator(
                 client,
                 scheduler_name=scheduler_name,

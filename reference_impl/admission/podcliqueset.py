@@ -108,7 +108,12 @@ def _on_update(
     ]
     if errors:
         return errors
-    errors = [*updates.violations(pcs, old), *topology_updates.violations(pcs, old), *coherent.changes(pcs, old)]
+    errors = [
+        *updates.violations(pcs, old),
+        *topology_updates.violations(pcs, old),
+        *coherent.changes(pcs, old),
+        *schedulers.changes(pcs, old, settings.scheduler),
+    ]
     if not errors and topology_updates.needs_repair(old) and settings.topology_aware_scheduling.enabled:
         errors += topology.violations(pcs, known)
     return errors

@@ -12,6 +12,7 @@ import msgspec
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, gates, labels, names, update_progress
 from reference_impl.plan.children import Manifest
@@ -27,8 +28,8 @@ Build = Callable[[list[tuple[int, str]]], list[Manifest]]
 class CliqueGangs:
     """Brings the pods of standalone cliques to the gangs of their map."""
 
-    def __init__(self, cache: Cache, writer: Writer, held: GangMaps) -> None:
-        self._cache, self._writer, self._maps = cache, writer, held
+    def __init__(self, cache: Cache, writer: Writer, held: GangMaps, plans: GangPlans) -> None:
+        self._cache, self._writer, self._maps, self._plans = cache, writer, held, plans
 
     async def follow(self, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap) -> None:
         """Write which gangs hold how many pods, and the progress of an update."""
@@ -90,15 +91,26 @@ class CliqueGangs:
             return maps.fits(held, entry, template.name, own, present) or self._maps.refills(pcs)
 
         counts = layout.pods_of_clique(held.layout, template.name)
-        found = gang_pods.difference(counts, self._cache.pods_of(clique), own, may_create)
+        present_pods = self._cache.pods_of(clique)
+        stale = self._plans.stale(clique.metadata.name, present_pods)
+        kept = [pod for pod in present_pods if pod not in stale]
+        found = gang_pods.difference(self._possible(clique, counts), kept, own, may_create)
         # A map that does not hold all pods, or holds them in other gangs than was decided, is about to be rebuilt or
         # repaired: it is not followed.
         agreed = self._agreed(pcs, clique, counts)
         whole = agreed and sum(counts.values()) == clique.spec.replicas
-        surplus = [pod for pod in found.surplus if whole or pod.finished]
+        surplus = [*(pod for pod in found.surplus if whole or pod.finished), *stale]
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         if agreed:
             await together(self._writer.create(self._cache.pods, manifest) for manifest in build(found.missing))
+
+    def _possible(self, clique: PodClique, counts: Mapping[str, int]) -> dict[str, int]:
+        """How many pods of a clique each gang may have now."""
+        namespace, name = clique.metadata.namespace, clique.metadata.name
+        return {
+            gang: self._plans.possible(self._cache.gangs.get(namespace, gang), name, count)
+            for gang, count in counts.items()
+        }
 
     def _agreed(self, pcs: PodCliqueSet, clique: PodClique, counts: Mapping[str, int]) -> bool:
         """Whether the map says what the status says, which decides between updates (COH-041)."""

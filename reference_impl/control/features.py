@@ -6,22 +6,25 @@ from dataclasses import dataclass, replace
 
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resource import CRDS
+from kube.resource import CRDS, Resource
 from reference_impl.api.kai import POD_GROUPS, TOPOLOGIES
 from reference_impl.api.kubernetes import COMPUTE_DOMAINS
 from reference_impl.api.models import PODGANGMAPS, TOPOLOGY_BINDINGS
+from reference_impl.api.workload_api import GROUP
+from reference_impl.plan.workload_api.mode import SCHEDULER, Form, Mode
 
 
 @dataclass(frozen=True)
 class Features:
     """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
     cliques with GPUs (OBJ-840). `maps`: the cluster serves PodGangMaps, which coherent updates need. `kai`: the objects
-    of the scheduler KAI are written (OBJ-525)."""
+    of the scheduler KAI are written (OBJ-525). `workload_api`: those of kube-scheduler are (WL-H01), in this way."""
 
     topology: bool = False
     mnnvl: bool = False
     maps: bool = False
     kai: bool = False
+    workload_api: Mode | None = None
 
 
 NO_FEATURES = Features()
@@ -35,6 +38,22 @@ does not serve while both exist (HASH-197)."""
 async def with_maps(client: Client, features: Features) -> Features:
     """The features, with `maps` as the cluster serves them."""
     return replace(features, maps=await _served(client, PODGANGMAPS.path()))
+
+
+async def with_form(client: Client, features: Features) -> Features:
+    """The features, with the form of gangs on kube-scheduler that the cluster can express: that of Kubernetes 1.36
+    only where nothing of 1.37 is served."""
+    mode = features.workload_api
+    if mode is None or await _missing(client, Form.FLAT):
+        return features
+    for resource in Form.TREE.resources:
+        if await _served(client, resource.path()):
+            return features
+    return replace(features, workload_api=replace(mode, form=Form.FLAT))
+
+
+async def _missing(client: Client, form: Form) -> list[Resource]:
+    return [resource for resource in form.resources if not await _served(client, resource.path())]
 
 
 async def unmet(client: Client, features: Features) -> str:
@@ -53,6 +72,15 @@ async def unmet(client: Client, features: Features) -> str:
     for kind in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
         if not await _served(client, kind.path()):
             return f"the cluster serves no {kind}: are KAI's CRDs installed?"
+    if features.workload_api is not None and (missing := await _missing(client, features.workload_api.form)):
+        served = ", ".join(f"{each} ({each.version})" for each in missing)
+        return (
+            f"gangScheduling of {SCHEDULER} needs Kubernetes 1.37 with the feature gates GenericWorkload "
+            "(kube-apiserver, kube-scheduler, kube-controller-manager), TopologyAwareWorkloadScheduling and "
+            "CompositePodGroup (kube-apiserver, kube-scheduler), and the runtime-config "
+            f"{GROUP}/v1beta1=true,{GROUP}/v1alpha3=true: the cluster does not serve {served}. "
+            "Enable them, or set gangScheduling: false"
+        )
     return ""
 
 

@@ -26,6 +26,7 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, topology, update_progress
 from reference_impl.plan.coherent import gangs as map_gangs
@@ -73,11 +74,20 @@ class Operator:
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         held = GangMaps(self.cache, hash_policy)
+        self._plans = GangPlans(client, self.cache, features.workload_api)
         errors = LastErrors(self.cache.sets, writer)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
         sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy, held=held)
         cliques = CliqueReconciler(
-            self.cache, writer, scheduler_name, init_image, migration, hash_policy, held=held, backends=features.kai
+            self.cache,
+            writer,
+            scheduler_name,
+            init_image,
+            migration,
+            hash_policy,
+            held=held,
+            plans=self._plans,
+            of_kai=features.kai,
         )
         groups = GroupReconciler(self.cache, writer, migration, features, hash_policy, held=held)
         self._last_errors = (
@@ -90,7 +100,7 @@ class Operator:
             ("podclique", self._cliques, cliques.reconcile, WORKERS),
             ("podclique-status", self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
             ("podcliquescalinggroup", self._groups, groups.reconcile, 8),
-            ("podgang", self._gangs, GangReconciler(self.cache, writer, held).reconcile, WORKERS),
+            ("podgang", self._gangs, GangReconciler(self.cache, writer, held, self._plans).reconcile, WORKERS),
             ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
         self._informers = self.cache.informers
@@ -98,6 +108,9 @@ class Operator:
             bindings = self.cache.topologies if features.topology else None
             backend = KaiBackend(client, writer, self.cache.set_of, bindings)
             self._work, self._informers = (*self._work, *backend.work), (*self._informers, *backend.informers)
+        if features.workload_api is not None:
+            of_gangs = WorkloadBackend(self._plans, self.cache, writer, self._wake_members)
+            self._work, self._informers = (*self._work, *of_gangs.work), (*self._informers, *of_gangs.informers)
         for name, queue, _, workers in self._work:
             self.metrics.controller(name, queue, workers)
         self.cache.sets.add_handler(self._on_set)
@@ -146,6 +159,15 @@ class Operator:
     def idle(self, seconds: float = 0.0) -> bool:
         """Whether nothing is being reconciled, or due within so many seconds."""
         return all(queue.idle(seconds) for _, queue, _, _ in self._work)
+
+    def _wake_members(self, key: Key) -> None:
+        """Trigger a gang and its cliques."""
+        self._gangs.add(key)
+        for clique in self.cache.cliques.indexed(GANG, key_text(*key)):
+            self._cliques.add(clique.metadata.key)
+        if (gang := self.cache.gangs.get(*key)) is not None:
+            for group in gang.spec.podgroups:
+                self._cliques.add((key[0], group.name))
 
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):
@@ -309,7 +331,7 @@ class Operator:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
             found = self.cache.gangs.get(*gang_of)
-            if found is not None and map_gangs.of_a_map(found):
+            if found is not None and (map_gangs.of_a_map(found) or self._plans.serves(found)):
                 self._gangs.add(gang_of)
         if item.scheduled and (old is None or not old.scheduled) and not item.metadata.label(labels.BASE_PODGANG):
             gang = key_text(namespace, item.metadata.label(labels.PODGANG))

@@ -18,6 +18,7 @@ from reference_impl.control.clique_gangs import CliqueGangs
 from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
@@ -55,13 +56,15 @@ class CliqueReconciler:
         policy: Policy = STANDARD,
         *,
         held: GangMaps | None = None,
-        backends: bool = False,
+        plans: GangPlans,
+        of_kai: bool = False,
     ) -> None:
-        """`backends`: pods get the marks that their scheduler needs."""
-        self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
-        self._marked: Callable[[Manifest], Manifest] = kai.marked if backends else lambda pod: pod
+        """`of_kai`: pods get the marks that KAI needs. `plans`: those of gangs on kube-scheduler."""
+        self._cache, self._writer, self._scheduler, self._plans = cache, writer, scheduler_name, plans
+        marked_for_kai: Callable[[Manifest], Manifest] = kai.marked if of_kai else lambda pod: pod
+        self._marked: Callable[[Manifest], Manifest] = lambda pod: plans.marked(marked_for_kai(pod))
         self._maps = held or GangMaps(cache, policy)
-        self._gangs = CliqueGangs(cache, writer, self._maps)
+        self._gangs = CliqueGangs(cache, writer, self._maps, plans)
         self._migration, self._policy = migration, policy
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
@@ -161,7 +164,12 @@ class CliqueReconciler:
 
     async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Create missing pods and delete surplus ones."""
-        missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
+        found = self._cache.pods_of(clique)
+        stale = self._plans.stale(clique.metadata.name, found)
+        gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
+        possible = self._plans.possible_clique(gang, clique)
+        missing, surplus = pods.difference(possible, [pod for pod in found if pod not in stale])
+        surplus += stale
         if missing and pcs is not None and self._maps.moved(pcs, clique):
             missing = []
         if not missing and not surplus:
@@ -223,7 +231,7 @@ class CliqueReconciler:
         await self._ungate_all(ready)
 
     async def _ungate_all(self, ready: Iterable[Pod]) -> None:
-        await together(self._ungate(pod) for pod in ready)
+        await together(self._ungate(pod) for pod in self._plans.startable(ready))
 
     async def _ungate(self, pod: Pod) -> None:
         body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": labels.GATE}]}}

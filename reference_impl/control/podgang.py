@@ -7,18 +7,21 @@ conditions, so every write is guarded by the resource version that was read. Gan
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import msgspec
 
 from kube.objects import Key
-from reference_impl.api.models import PodGang, PodGangStatus, wire
+from reference_impl.api.models import PodClique, PodGang, PodGangStatus, wire
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import GANG, Cache, key_text
 from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs
 from reference_impl.plan.coherent import conditions as map_conditions
 from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan.workload_api import planned
 from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
@@ -28,8 +31,8 @@ PATIENCE_SECONDS = 5.0
 class GangReconciler:
     """Writes the pod references of one PodGang at a time, and whether it is complete."""
 
-    def __init__(self, cache: Cache, writer: Writer, held: GangMaps | None = None) -> None:
-        self._cache, self._writer, self._maps = cache, writer, held or GangMaps(cache)
+    def __init__(self, cache: Cache, writer: Writer, held: GangMaps | None, plans: GangPlans) -> None:
+        self._cache, self._writer, self._maps, self._plans = cache, writer, held or GangMaps(cache), plans
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -41,15 +44,15 @@ class GangReconciler:
         pcs = self._cache.set_of(gang)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             return None  # the gang is about to be collected, while its pods are being deleted already
-        namespace = gang.metadata.namespace
         members = self._members(gang)
         groups = gangs.filled(gang, None, members)
         shares = self._maps.expected(gang)
         if shares is None:
-            complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name))
+            complete = gangs.complete(gang, groups, partial(self._clique, gang))
         else:
             groups = map_gangs.released(gang, groups, shares)
-            complete = map_gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name), shares)
+            expected = {name: self._plans.possible(gang, name, count) for name, count in shares.items()}
+            complete = map_gangs.complete(gang, groups, partial(self._clique, gang), expected)
         initialized = gangs.initialized(gang)
         if (complete or initialized) and groups != gang.spec.podgroups:
             await self._writer.patch(self._cache.gangs, gang, {"spec": {"podgroups": wire(groups)}}, guard=True)
@@ -58,7 +61,7 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             if not initialized:
                 await self._write(gang, is_complete=True)
-            if map_gangs.of_a_map(gang):
+            if map_gangs.of_a_map(gang) or self._plans.serves(gang):
                 await self._write_conditions(self._cache.gangs.get(*key) or gang, members)
             return None
         waited = time.monotonic() - self._incomplete.setdefault(key, time.monotonic())
@@ -66,6 +69,11 @@ class GangReconciler:
             return PATIENCE_SECONDS - waited
         await self._write(gang, is_complete=False)
         return None
+
+    def _clique(self, gang: PodGang, name: str) -> PodClique | None:
+        """A clique of a gang, with as many replicas as the gang may have now."""
+        found = self._cache.cliques.get(gang.metadata.namespace, name)
+        return None if found is None else self._plans.possible_clique(gang, found)
 
     def _members(self, gang: PodGang) -> list[Pod]:
         """The pods of a gang; those of a gang of a map only if their clique exists. The others are about to be deleted:
@@ -75,8 +83,11 @@ class GangReconciler:
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
         """Write Scheduled and Ready of a gang of a map: the operator knows what the scheduler does not, such as how
-        many pods have to be Ready once the gang has no minimum any more (COH-086, COH-087)."""
+        many pods have to be Ready once the gang has no minimum any more (COH-086, COH-087). Those of gangs on
+        kube-scheduler, which writes none, say why a gang cannot be mapped (WL-H21, WL-HD4)."""
         status = map_conditions.status(gang, self._maps.minimums(gang), members, now())
+        if (found := self._plans.of(gang)) is not None and found.refusal:
+            status = planned.with_refusal(status, found.refusal)
         if status != gang.status:
             await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)
 

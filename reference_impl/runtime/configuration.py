@@ -11,8 +11,9 @@ import msgspec
 from reference_impl.plan import durations, kai
 from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
 from reference_impl.plan.hashing.window import Policy
+from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Replacements
 
-DEFAULT_SCHEDULER = "default-scheduler"
+DEFAULT_SCHEDULER = SCHEDULER
 SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
 """Scheduler profiles that Grove knows (CFG-18). The reference's own scheduler is always an additional one."""
 
@@ -64,9 +65,13 @@ class Authorizer(Setting, frozen=True):
 
 
 class ProfileConfig(Setting, frozen=True):
-    """Settings of one profile (CFG-20). `backend`: the operator writes the scheduler's own objects."""
+    """Settings of one profile (CFG-20). `backend`, of KAI: the operator writes the scheduler's own objects.
+    `gangScheduling`, of kube-scheduler: the same (WL-H13); the last two say how (docs/workload-api.md)."""
 
     backend: bool = False
+    gang_scheduling: bool = False
+    extras: Extras = Extras.AFTER_FLOOR
+    replacements: Replacements = Replacements.ALONE
 
 
 class Profile(Setting, frozen=True):
@@ -96,6 +101,12 @@ class Scheduler(Setting, frozen=True):
     def backends(self) -> tuple[str, ...]:
         """The profiles whose own objects the operator writes."""
         return tuple(profile.name for profile in self.profiles if profile.config.backend)
+
+    @property
+    def gangs_of_kubernetes(self) -> ProfileConfig | None:
+        """The settings of gangs on kube-scheduler; None if they are not switched on."""
+        configs = (profile.config for profile in self.profiles if profile.name == DEFAULT_SCHEDULER)
+        return next((config for config in configs if config.gang_scheduling), None)
 
     def resolved(self, name: str) -> str:
         """The scheduler that a name stands for: the default for an empty one."""
@@ -183,11 +194,26 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
             return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"
         if found.scheduler.profiles[i].config.backend and name not in BACKENDS:
             return f"scheduler.profiles[{i}].config.backend: {name} has none: only {', '.join(BACKENDS)} has"
+        if problem := _foreign_setting(found.scheduler.profiles[i]):
+            return f"scheduler.profiles[{i}].config.{problem}"
     if found.scheduler.default not in found.scheduler.names:
         return f"scheduler.defaultProfileName: invalid profile {found.scheduler.default!r}: not among the profiles"
     if found.hashes.written not in SCHEMES:
         return f"hashes.written: invalid scheme {found.hashes.written!r}: must be one of {', '.join(SCHEMES)}"
     return _election_complaint(found.leader_election)
+
+
+def _foreign_setting(profile: Profile) -> str:
+    """A setting that only kube-scheduler has, or that has no effect there; empty if there is none."""
+    config, usual = profile.config, ProfileConfig()
+    if profile.name == DEFAULT_SCHEDULER and config.gang_scheduling:
+        return ""
+    if config.gang_scheduling:
+        return f"gangScheduling: {profile.name} has none: only {DEFAULT_SCHEDULER} has"
+    for field in ("extras", "replacements"):
+        if getattr(config, field) != getattr(usual, field):
+            return f"{field}: has no effect without gangScheduling: true of {DEFAULT_SCHEDULER}"
+    return ""
 
 
 def _election_complaint(election: LeaderElection) -> str:

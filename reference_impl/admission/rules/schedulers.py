@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reference_impl.admission.errors import FieldError, invalid
+from reference_impl.admission.errors import FieldError, forbidden, invalid
 from reference_impl.admission.rules import paths
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.plan import kai
-from reference_impl.runtime.configuration import Scheduler
+from reference_impl.plan.workload_api import tree as workload_tree
+from reference_impl.runtime.configuration import DEFAULT_SCHEDULER, Scheduler
 
 PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
 
@@ -39,8 +40,37 @@ def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
         yield invalid("spec", found[0], f'schedulerName "{found[0]}" is not enabled in OperatorConfiguration')
     elif found[0] == kai.SCHEDULER:
         yield from _queues(pcs)
+    elif found[0] == DEFAULT_SCHEDULER and settings.gangs_of_kubernetes is not None:
+        yield from _one_class(pcs)
     elif found[0] in ("volcano", "lpx-scheduler"):
         yield from _no_topology(pcs, found[0])
+
+
+def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
+    """A gang on kube-scheduler keeps its priority class: while an update replaces pods one by one, it would have pods
+    of two classes, and the new ones would never be tried (WL37-B06, WL37-B34)."""
+    if settings.gangs_of_kubernetes is None or names(pcs, settings) != [DEFAULT_SCHEDULER]:
+        return
+    before, after = workload_tree.pod_classes(old), workload_tree.pod_classes(pcs)
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        if clique.name in before and before[clique.name] != after[clique.name]:
+            path = f"{paths.clique(i)}.spec.podSpec.priorityClassName"
+            if pcs.spec.template.priority_class_name or old.spec.template.priority_class_name:
+                path = f"{paths.TEMPLATE}.priorityClassName"
+            yield forbidden(path, f"{KEPT}: create the PodCliqueSet again to change it")
+            return
+
+
+KEPT = f"the pods of a gang on {DEFAULT_SCHEDULER} keep their priority class"
+
+
+def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """All pods of a gang on kube-scheduler have one priority (WL37-B34, WL37-V13)."""
+    found = workload_tree.pod_classes(pcs)
+    if len(set(found.values())) > 1:
+        listed = ", ".join(f"{clique}: {name or 'none'}" for clique, name in found.items())
+        detail = f"with gangScheduling, {DEFAULT_SCHEDULER} places only gangs whose pods have one priority class"
+        yield invalid(f"{paths.CLIQUES}.spec.podSpec.priorityClassName", listed, detail)
 
 
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_impl.api.models import PodCliqueSet, PodGang
+import msgspec
+
+from reference_impl.api.models import PodCliqueSet, PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels
+from reference_impl.plan.coherent.conditions import SCHEDULED
 from reference_impl.plan.workload_api import manifests, names, standing
 from reference_impl.plan.workload_api.difference import LEAVES, TREES, Difference, Observed, controls, difference
 from reference_impl.plan.workload_api.mode import Mode
@@ -43,6 +46,17 @@ class Planned:
         """Whether pods of the gang may lose their gate: without its objects, kube-scheduler would not hold them
         together (WL-HD4)."""
         return not self.refusal and self.difference.in_place
+
+
+def with_refusal(status: PodGangStatus, refusal: str) -> PodGangStatus:
+    """The status of a gang that cannot be mapped: its condition Scheduled, which is False, says why."""
+    found = [
+        msgspec.structs.replace(each, reason=REFUSED, message=refusal)
+        if each.type == SCHEDULED and each.status == "False"
+        else each
+        for each in status.conditions or ()
+    ]
+    return msgspec.structs.replace(status, conditions=found)
 
 
 def plan(

@@ -1,0 +1,253 @@
+"""The back-end for gangs on kube-scheduler: keeps the Workload, CompositePodGroups and PodGroups of each PodGang, and
+tells the reconcilers of pods and gangs what follows from them (GREP-531).
+
+It serves the gangs of PodCliqueSets that name `default-scheduler`. The garbage collector deletes objects with their
+gang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.objects import Key
+from kube.workqueue import WorkQueue
+from reference_impl.api import models
+from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.api.workload_api import WorkloadObject
+from reference_impl.control.cache import GANG, OWNER, Cache, key_text
+from reference_impl.control.writer import Writer
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api import planned, standing
+from reference_impl.plan.workload_api.difference import Change, Verb
+from reference_impl.plan.workload_api.mode import SCHEDULER, Mode
+from reference_impl.plan.workload_api.planned import Planned
+from reference_impl.plan.workload_api.tree import prefers
+
+WORKERS = 8
+
+
+class _Objects(Mapping[tuple[str, str], WorkloadObject]):
+    """The objects of a namespace by kind and name. Iteration yields those of one gang."""
+
+    def __init__(self, informers: Mapping[str, Informer[WorkloadObject]], gang: PodGang) -> None:
+        self._informers, self._namespace, self._uid = informers, gang.metadata.namespace, gang.metadata.uid
+
+    def __getitem__(self, key: tuple[str, str]) -> WorkloadObject:
+        if (found := self._informers[key[0]].get(self._namespace, key[1])) is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for kind, informer in self._informers.items():
+            for item in informer.indexed(OWNER, self._uid):
+                yield kind, item.metadata.name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class GangPlans:
+    """The plans of the gangs, computed from the caches. Without a mode, no gang has one."""
+
+    def __init__(self, client: Client, cache: Cache, mode: Mode | None) -> None:
+        self._cache, self.mode = cache, mode
+        resources = mode.form.resources if mode is not None else ()
+        self.informers = {each.kind: Informer(client, each, typed(WorkloadObject)) for each in resources}
+        for informer in self.informers.values():
+            informer.add_index(OWNER, _controller)
+
+    def serves(self, gang: PodGang | None) -> bool:
+        """Whether a gang has a plan."""
+        return self.mode is not None and gang is not None and gang.metadata.label(labels.SCHEDULER_NAME) == SCHEDULER
+
+    def of(self, gang: PodGang | None) -> Planned | None:
+        """The plan of a gang; None if it has none."""
+        if gang is None or self.mode is None or not self.serves(gang):
+            return None
+        namespace, pods = gang.metadata.namespace, self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        cliques = ((group.name, self._cache.cliques.get(namespace, group.name)) for group in gang.spec.podgroups)
+        templates = {name: clique.spec.minimum for name, clique in cliques if clique is not None}
+        objects = _Objects(self.informers, gang)
+        return planned.plan(gang, self._cache.set_of(gang), pods, objects, templates, self.mode)
+
+    def marked(self, pod: Manifest) -> Manifest:
+        """A pod to create, with its PodGroup, which cannot be changed later (WL37-V18)."""
+        meta = pod["metadata"]
+        found = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
+        group = found.groups.get(meta["labels"].get(labels.PODCLIQUE, "")) if found is not None else None
+        return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group}}} if group else pod
+
+    def possible(self, gang: PodGang | None, clique: str, count: int) -> int:
+        """How many of so many pods of a clique a gang may have now."""
+        if gang is None or self.mode is None or (found := self.of(gang)) is None:
+            return count
+        pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        own = [pod for pod in pods if pod.metadata.label(labels.PODCLIQUE) == clique]
+        most = standing.most_pods(found.now, found.minimums.get(clique, 1), own, self.mode)
+        return count if most is None else min(count, most)
+
+    def possible_clique(self, gang: PodGang | None, clique: PodClique) -> PodClique:
+        """A clique with as many replicas as its gang may have now."""
+        count = self.possible(gang, clique.metadata.name, clique.spec.replicas)
+        if count == clique.spec.replicas:
+            return clique
+        return msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=count))
+
+    def stale(self, clique: str, pods: Iterable[Pod]) -> list[Pod]:
+        """The pods of a clique that are to be created anew, in the PodGroup that their gang has now."""
+        if self.mode is None:
+            return []
+        by_gang: dict[Key, list[Pod]] = {}
+        for pod in pods:
+            by_gang.setdefault((pod.metadata.namespace, pod.metadata.label(labels.PODGANG)), []).append(pod)
+        found: list[Pod] = []
+        for key, own in by_gang.items():
+            plan = self.of(self._cache.gangs.get(*key))
+            if plan is not None and (group := plan.groups.get(clique)):
+                found += standing.stale(own, group)
+        return found
+
+    def startable(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Those of these pods whose gate may go as far as the back-end is concerned: all objects of their gang are in
+        place, and they are in the right PodGroup."""
+        ready = list(pods)
+        if self.mode is None or not ready:
+            return ready
+        plans: dict[Key, Planned | None] = {}
+        found: list[Pod] = []
+        for pod in ready:
+            key = pod.metadata.namespace, pod.metadata.label(labels.PODGANG)
+            if key not in plans:
+                plans[key] = self.of(self._cache.gangs.get(*key))
+            if (plan := plans[key]) is None or (
+                plan.in_place and pod.group == plan.groups.get(pod.metadata.label(labels.PODCLIQUE))
+            ):
+                found.append(pod)
+        return found
+
+
+def _controller(item: WorkloadObject) -> Iterable[str]:
+    controller = item.metadata.controller
+    return (controller.uid,) if controller is not None else ()
+
+
+class WorkloadBackend:
+    """Writes the objects of the gangs."""
+
+    def __init__(self, plans: GangPlans, cache: Cache, writer: Writer, wake: Callable[[Key], None]) -> None:
+        """`wake` is called with a gang whose pods may do something else than before."""
+        self._plans, self._cache, self._writer, self._wake = plans, cache, writer, wake
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._known: dict[Key, tuple[Any, ...]] = {}
+        """Gang → what its pods were told last."""
+        self._warned: dict[Key, tuple[str, bool]] = {}
+        """Gang → why it was refused, and whether its preferred topology was mentioned."""
+        cache.gangs.add_handler(self._on_gang)
+        cache.pods.add_handler(self._on_pod)
+        cache.sets.add_handler(self._on_set)
+        for informer in plans.informers.values():
+            informer.add_handler(self._on_object)
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The informers that have to run for it."""
+        return tuple(self._plans.informers.values())
+
+    @property
+    def work(self) -> tuple[tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int], ...]:
+        """Name, queue, reconciler and number of workers."""
+        return (("workload", self._queue, self.reconcile, WORKERS),)
+
+    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+        def seen(gang: PodGang) -> tuple[Any, ...]:
+            return gang.spec, gang.metadata.labels, gang.status.last_scheduled if gang.status else None
+
+        if old is None or kind == "DELETED" or seen(old) != seen(item):
+            self._queue.add(item.metadata.key)
+
+    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
+        if old is not None and kind != "DELETED" and (old.scheduled, old.active) == (item.scheduled, item.active):
+            return
+        key = item.metadata.namespace, item.metadata.label(labels.PODGANG)
+        if self._plans.serves(self._cache.gangs.get(*key)):
+            self._queue.add(key)
+
+    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        """The pods of a set may have got another priority class."""
+        if kind == "DELETED" or (old is not None and old.metadata.generation == item.metadata.generation):
+            return
+        for gang in self._cache.gangs:
+            meta = gang.metadata
+            if (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key:
+                self._queue.add(meta.key)
+
+    def _on_object(self, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
+        meta = item.metadata
+        if old is not None and kind != "DELETED" and old.spec == item.spec and _alike(old, item):
+            return  # the scheduler writes the status
+        if (owner := meta.controller) is not None and owner.kind == models.PODGANGS.kind:
+            self._queue.add((meta.namespace, owner.name))
+        else:
+            for key, (refusal, _) in self._warned.items():
+                if refusal:
+                    self._queue.add(key)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring the objects of a gang to what is planned. Never repeated by time."""
+        gang = self._cache.gangs.get(*key)
+        found = self._plans.of(gang)
+        if gang is None or found is None or gang.metadata.deletion_timestamp is not None:
+            self._known.pop(key, None)
+            self._warned.pop(key, None)
+            return None
+        if gang.metadata.controller is None or self._cache.set_of(gang) is None:
+            return None  # it belongs to no set, or is about to be collected
+        for change in found.difference.changes:
+            await self._apply(change, gang)
+        await self._warn(gang, found)
+        found = self._plans.of(self._cache.gangs.get(*key)) or found
+        told = (found.in_place, found.now, found.refusal, tuple(found.groups.items()))
+        if self._known.get(key) != told:
+            self._known[key] = told
+            self._wake(key)
+        return None
+
+    async def _apply(self, change: Change, gang: PodGang) -> None:
+        informer = self._plans.informers[change.kind]
+        item = informer.get(gang.metadata.namespace, change.name)
+        match change.verb:
+            case Verb.CREATE:
+                await self._writer.create(informer, change.body)
+            case Verb.PATCH if item is not None:
+                await self._writer.patch(informer, item, change.body, guard=True)
+            case Verb.REPLACE if item is not None:
+                await self._writer.delete(informer, item)
+                await self._writer.create(informer, change.body)
+            case Verb.DELETE if item is not None:
+                await self._writer.delete(informer, item)
+
+    async def _warn(self, gang: PodGang, found: Planned) -> None:
+        """Post an event about what cannot be mapped, once for each reason."""
+        key, ignored = gang.metadata.key, prefers(gang)
+        refusal, mentioned = self._warned.get(key, ("", False))
+        self._warned[key] = found.refusal, ignored
+        if found.refusal and found.refusal != refusal:
+            await self._writer.warn(models.PODGANGS, gang, planned.REFUSED, found.refusal)
+        if ignored and not mentioned:
+            await self._writer.warn(models.PODGANGS, gang, planned.PREFERRED, planned.PREFERRED_NOTE)
+
+
+def _alike(old: WorkloadObject, item: WorkloadObject) -> bool:
+    left, right = old.metadata, item.metadata
+    return (left.labels, left.owner_references, left.deletion_timestamp) == (
+        right.labels,
+        right.owner_references,
+        right.deletion_timestamp,
+    )

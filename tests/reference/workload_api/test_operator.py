@@ -1,0 +1,319 @@
+"""The back-end with the operator, on an API server in memory: order, gates, conditions, life cycle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from reference_impl.control.features import Features
+from reference_impl.control.operator import Operator
+from reference_impl.plan import labels
+from reference_impl.plan.workload_api import planned
+from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Replacements
+from tests.reference.coherent.small_api import SmallApi, SmallClient
+
+PATIENCE = 120.0
+KINDS = ("workloads", "compositepodgroups", "podgroups")
+AS_WRITTEN = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
+
+
+class Cluster:
+    def __init__(self, mode: Mode | None = None) -> None:
+        self.api, self.mode = SmallApi(), mode or Mode()
+        self.operator: Operator | None = None
+
+    @asynccontextmanager
+    async def running(self, *, on: bool = True) -> AsyncIterator[None]:
+        features = Features(topology=True, workload_api=self.mode if on else None)
+        self.operator = Operator(SmallClient(self.api), scheduler_name=SCHEDULER, features=features)
+        tasks = [asyncio.create_task(self.operator.run()), asyncio.create_task(self.api.run_pods())]
+        await self.operator.ready.wait()
+        try:
+            yield
+            await self.rest()
+        finally:
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError, BaseExceptionGroup):
+                    await task
+
+    async def rest(self) -> None:
+        operator = self.operator
+        assert operator is not None
+        held = self.api.held_back
+        await self.until(lambda: operator.idle(0.1) and self.api.all_seen() and (held or self.api.pods_started()))
+
+    async def until(self, seen: Callable[[], Any]) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PATIENCE
+        while not seen():
+            assert loop.time() < end, self.api.writes[-5:]
+            await asyncio.sleep(0.02)
+
+    def pods(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        for pod in self.api.all("pods"):
+            found.setdefault(pod["metadata"]["labels"][labels.PODCLIQUE], []).append(pod)
+        return found
+
+    def counts(self) -> dict[str, int]:
+        return {clique: len(pods) for clique, pods in self.pods().items()}
+
+    def gates(self) -> int:
+        return sum(bool(pod["spec"].get("schedulingGates")) for pod in self.api.all("pods"))
+
+    def condition(self, kind: str, gang: str = "s-0") -> dict[str, Any]:
+        found = (self.api.get("podgangs", gang) or {}).get("status", {}).get("conditions", [])
+        return next((each for each in found if each["type"] == kind), {})
+
+    def least(self) -> list[int]:
+        return [
+            each["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for each in self.api.all("compositepodgroups")
+        ]
+
+    async def take(self, plural: str, name: str) -> None:
+        await self.api.delete((plural, "ns", name))
+
+    async def take_pod(self, clique: str) -> None:
+        await self.take("pods", self.pods()[clique][0]["metadata"]["name"])
+
+
+def clique(name: str, replicas: int, least: int) -> dict[str, Any]:
+    pod = {"containers": [{"name": "main", "image": "i"}]}
+    spec = {"roleName": name, "replicas": replicas, "minAvailable": least, "podSpec": pod}
+    return {"name": name, "spec": spec}
+
+
+def workload(*cliques: dict[str, Any], groups: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    template = {
+        "cliques": list(cliques) or [clique("p", 4, 1), clique("d", 2, 1)],
+        "headlessServiceConfig": {"publishNotReadyAddresses": True},
+        "podCliqueScalingGroups": groups or [],
+    }
+    return {
+        "metadata": {"name": "s", "namespace": "ns", "finalizers": [labels.SET_FINALIZER]},
+        "spec": {"replicas": 1, "updateStrategy": {"type": "RollingRecreate"}, "template": template},
+    }
+
+
+async def placed(cluster: Cluster, document: dict[str, Any] | None = None) -> None:
+    """Create a set, and wait until all its pods run."""
+    await cluster.api.create("podcliquesets", "ns", document or workload())
+    await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
+    await cluster.rest()
+
+
+async def test_the_minimum_waits_alone_and_the_other_pods_follow():
+    cluster = Cluster()
+    cluster.api.held_back = True
+    async with cluster.running():
+        await cluster.api.create("podcliquesets", "ns", workload())
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 2 and not cluster.gates())
+        await cluster.rest()
+        assert cluster.counts() == {"s-0-p": 1, "s-0-d": 1}
+        assert [len(cluster.api.all(kind)) for kind in KINDS] == [1, 1, 2]
+        assert cluster.condition("Initialized")["status"] == "True"
+        assert cluster.condition("Scheduled")["status"] == cluster.condition("Ready")["status"] == "False"
+        cluster.api.held_back = False
+        await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
+        await cluster.rest()
+        assert cluster.counts() == {"s-0-p": 4, "s-0-d": 2}
+        leaves = {
+            g["metadata"]["labels"][labels.PODCLIQUE]: g["metadata"]["name"] for g in cluster.api.all("podgroups")
+        }
+        for name, pods in cluster.pods().items():
+            assert {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods} == {leaves[name]}
+        references = (cluster.api.get("podgangs", "s-0") or {})["spec"]["podgroups"]
+        assert [len(group["podReferences"]) for group in references] == [4, 2]
+        assert cluster.condition("Scheduled")["status"] == "True"
+
+
+async def test_as_written_all_pods_are_created_at_once():
+    cluster = Cluster(AS_WRITTEN)
+    cluster.api.held_back = True
+    async with cluster.running():
+        await cluster.api.create("podcliquesets", "ns", workload())
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 6 and not cluster.gates())
+
+
+async def test_no_pod_loses_its_gate_before_the_objects_exist():
+    cluster = Cluster()
+    async with cluster.running():
+        await placed(cluster)
+    last = max(i for i, (kind, verb, _) in enumerate(cluster.api.history) if kind in KINDS and verb == "ADDED")
+    for kind, verb, item in cluster.api.history[:last]:
+        assert kind != "pods" or verb == "ADDED" or item["spec"].get("schedulingGates")
+    created = [item for kind, verb, item in cluster.api.history if kind == "pods" and verb == "ADDED"]
+    assert all(item["spec"]["schedulingGroup"]["podGroupName"] for item in created)
+
+
+async def test_a_gang_that_cannot_be_mapped_says_so_and_its_pods_keep_their_gates():
+    cluster = Cluster()
+    async with cluster.running():
+        await cluster.api.create("podcliquesets", "ns", workload(*(clique(f"c{i}", 1, 1) for i in range(9))))
+        await cluster.until(lambda: cluster.condition("Scheduled").get("reason") == planned.REFUSED)
+        await cluster.rest()
+        assert '"s-0" has 9 PodGroups' in cluster.condition("Scheduled")["message"]
+        assert cluster.gates() == 9 and not any(cluster.api.all(kind) for kind in KINDS)
+        [event] = [e for e in cluster.api.all("events") if e["reason"] == planned.REFUSED]
+        assert event["type"] == "Warning" and event["regarding"]["name"] == "s-0"
+
+
+async def test_a_name_that_somebody_holds_is_reported_until_it_is_free():
+    cluster = Cluster()
+    await cluster.api.create("workloads", "ns", {"metadata": {"name": "s-0"}, "spec": {}})
+    async with cluster.running():
+        await cluster.api.create("podcliquesets", "ns", workload())
+        await cluster.until(lambda: cluster.condition("Scheduled").get("reason") == planned.REFUSED)
+        assert "Workload ns/s-0 exists and is not controlled" in cluster.condition("Scheduled")["message"]
+        await cluster.rest()
+        assert cluster.gates() == 2 and len(cluster.api.all("podgroups")) == 0
+        await cluster.take("workloads", "s-0")
+        await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
+        assert cluster.condition("Scheduled")["reason"] != planned.REFUSED
+        groups = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in cluster.api.all("pods")}
+        assert groups == {group["metadata"]["name"] for group in cluster.api.all("podgroups")}
+
+
+async def test_objects_that_somebody_deletes_are_created_again():
+    cluster = Cluster()
+    async with cluster.running():
+        await placed(cluster)
+        pods = {pod["metadata"]["uid"] for pod in cluster.api.all("pods")}
+        for kind in KINDS:
+            before = {item["metadata"]["name"] for item in cluster.api.all(kind)}
+            for name in before:
+                await cluster.take(kind, name)
+            await cluster.until(
+                lambda kind=kind, before=before: {i["metadata"]["name"] for i in cluster.api.all(kind)} == before
+            )
+        await cluster.rest()
+        assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == pods
+
+
+async def test_a_lost_pod_does_not_wait_for_its_siblings():
+    cluster = Cluster()
+    async with cluster.running():
+        await placed(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
+        assert cluster.least() == [2]
+        cluster.api.held_back = True
+        await cluster.take_pod("s-0-p")
+        await cluster.until(
+            lambda: cluster.least() == [1] and len(cluster.pods()["s-0-p"]) == 2 and not cluster.gates()
+        )
+        [root] = cluster.api.all("compositepodgroups")
+        cluster.api.held_back = False
+        await cluster.until(lambda: cluster.least() == [2])
+        assert cluster.api.all("compositepodgroups")[0]["metadata"]["name"] == root["metadata"]["name"]
+        assert len(cluster.api.all("workloads")) == 1
+
+
+async def test_as_written_a_lost_pod_changes_nothing():
+    cluster = Cluster(AS_WRITTEN)
+    async with cluster.running():
+        await placed(cluster, workload(clique("p", 2, 2), clique("d", 1, 1)))
+        await cluster.take_pod("s-0-p")
+        await cluster.until(lambda: len(cluster.pods()["s-0-p"]) == 2)
+        await cluster.rest()
+    assert [
+        item["metadata"]["name"] for k, v, item in cluster.api.history if k == "compositepodgroups" and v == "DELETED"
+    ] == []
+
+
+async def test_a_gang_that_lost_everything_is_placed_as_a_whole_again():
+    cluster = Cluster()
+    async with cluster.running():
+        await placed(cluster)
+        cluster.api.held_back = True
+        for pod in cluster.api.all("pods"):
+            await cluster.take("pods", pod["metadata"]["name"])
+        await cluster.until(lambda: cluster.counts() == {"s-0-p": 1, "s-0-d": 1} and cluster.least() == [2])
+        cluster.api.held_back = False
+        await cluster.until(lambda: cluster.counts() == {"s-0-p": 4, "s-0-d": 2})
+
+
+async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
+    cluster = Cluster()
+    groups = [{"name": "g", "cliqueNames": ["w"], "replicas": 2, "minAvailable": 1}]
+    async with cluster.running():
+        await placed(cluster, workload(clique("w", 1, 1), groups=groups))
+        await cluster.until(lambda: cluster.api.get("workloads", "s-0-g-0"))
+        await cluster.rest()
+
+        def of_scaled(kind: str) -> set[str]:
+            found = cluster.api.all(kind)
+            return {i["metadata"]["name"] for i in found if i["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"}
+
+        before = of_scaled("podgroups") | of_scaled("compositepodgroups")
+        for name in of_scaled("podgroups"):  # as the finalizer of Kubernetes does
+            held = {"metadata": {"finalizers": ["scheduling.k8s.io/podgroup-protection"]}}
+            await cluster.api.patch(("podgroups", "ns", name), held, "merge", False)
+        address = ("podcliquescalinggroups", "ns", "s-0-g")
+        await cluster.api.patch(address, {"spec": {"replicas": 1}}, "merge", False)
+        await cluster.until(lambda: cluster.api.get("podgangs", "s-0-g-0") is None)
+        await cluster.api.patch(address, {"spec": {"replicas": 2}}, "merge", False)
+        await cluster.until(lambda: cluster.condition("Ready", "s-0-g-0").get("status") == "True")
+        after = of_scaled("podgroups") | of_scaled("compositepodgroups")
+        assert len(before) == 2 and len(after - before) == 2
+        groups_of_pods = {
+            pod["spec"]["schedulingGroup"]["podGroupName"]
+            for pod in cluster.api.all("pods")
+            if pod["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"
+        }
+        assert not groups_of_pods & before
+
+
+async def test_a_preferred_topology_is_ignored_with_one_event():
+    cluster = Cluster()
+    levels = {"levels": [{"domain": "rack", "key": "r"}]}
+    document = workload(clique("p", 1, 1))
+    constraint = {"topologyName": "fleet", "pack": {"preferred": "rack"}}
+    document["spec"]["template"]["topologyConstraint"] = constraint
+    async with cluster.running():
+        await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": levels})
+        await placed(cluster, document)
+        assert (cluster.api.get("podgangs", "s-0") or {})["spec"]["topologyConstraint"]
+    assert len([e for e in cluster.api.all("events") if e["reason"] == planned.PREFERRED]) == 1
+    assert all("schedulingConstraints" not in item["spec"] for item in cluster.api.all("compositepodgroups"))
+
+
+async def test_pods_that_run_already_stay_when_it_is_switched_on_and_new_ones_join():
+    cluster = Cluster()
+    async with cluster.running(on=False):
+        await cluster.api.create("podcliquesets", "ns", workload(clique("p", 3, 2)))
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 3)
+    running = {pod["metadata"]["uid"] for pod in cluster.api.all("pods")}
+    assert not any("schedulingGroup" in pod["spec"] for pod in cluster.api.all("pods"))
+    async with cluster.running():
+        await cluster.until(lambda: cluster.api.all("podgroups"))
+        await cluster.rest()
+        assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == running
+        [leaf] = cluster.api.all("podgroups")
+        assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two run outside of it
+        await cluster.take_pod("s-0-p")
+        await cluster.until(lambda: any(pod["metadata"]["uid"] not in running for pod in cluster.api.all("pods")))
+        [new] = [pod for pod in cluster.api.all("pods") if pod["metadata"]["uid"] not in running]
+        assert new["spec"]["schedulingGroup"] == {"podGroupName": leaf["metadata"]["name"]}
+
+
+async def test_switched_off_nothing_is_written_for_it():
+    cluster = Cluster()
+    async with cluster.running(on=False):
+        await cluster.api.create("podcliquesets", "ns", workload())
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 6 and not cluster.gates())
+        await cluster.rest()
+    assert not any(cluster.api.all(kind) for kind in KINDS) and not cluster.condition("Scheduled")
+    assert not any("schedulingGroup" in pod["spec"] for pod in cluster.api.all("pods"))
+
+
+async def test_gangs_of_other_schedulers_are_left_alone():
+    cluster = Cluster()
+    document = workload(clique("p", 2, 1))
+    document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"] = "other"
+    async with cluster.running():
+        await cluster.api.create("podcliquesets", "ns", document)
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 2)
+        await cluster.rest()
+    assert not any(cluster.api.all(kind) for kind in KINDS)
