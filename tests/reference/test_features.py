@@ -94,6 +94,11 @@ async def test_the_form_is_what_the_cluster_can_express(served: tuple[str, ...],
         assert "gangScheduling: false" in complaint and "\n" not in complaint
 
 
+async def test_without_the_api_the_operator_does_not_start():
+    client: Any = Versions()
+    assert "does not serve" in await unmet(client, await with_form(client, ON))
+
+
 async def test_without_gang_scheduling_nothing_is_asked():
     client: Any = Versions()
     assert await with_form(client, Features()) == Features() and await unmet(client, Features()) == ""

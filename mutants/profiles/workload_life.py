@@ -1,0 +1,217 @@
+"""Mutants of the life cycle of gangs on kube-scheduler: order, gates, extras, lost pods, reports, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mutants.replacement import replace
+from mutants.workload_api import WRONG
+from reference_impl.api.models import PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.api.workload_api import WorkloadObject
+from reference_impl.control import features
+from reference_impl.control.workload_api import GangPlans, WorkloadBackend
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api import difference, planned, standing
+from reference_impl.plan.workload_api.difference import Change, Difference, Verb
+from reference_impl.plan.workload_api.standing import Standing
+
+wrong = WRONG.add
+OPERATOR = "test_operator"
+REFUSED = f"{OPERATOR}:test_a_gang_that_cannot_be_mapped_says_so_and_its_pods_keep_their_gates"
+LOST = "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods"
+
+
+@wrong("wl-refused-gang-released", "removes the gates of pods whose gang cannot be mapped", REFUSED)
+def _refused_gang_released() -> None:
+    replace(planned.Planned, "in_place", property(lambda self: bool(self.refusal) or self.difference.in_place))
+    replace(GangPlans, "startable", _startable)
+
+
+def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
+    return list(pods)
+
+
+@wrong(
+    "wl-gates-before-objects",
+    "removes the gates of pods before the objects of their gang exist",
+    f"{OPERATOR}:test_a_name_that_somebody_holds_is_reported_until_it_is_free",
+)
+def _gates_before_objects() -> None:
+    replace(GangPlans, "startable", _startable)
+
+
+@wrong("wl-refusal-silent", "says nothing of a gang that cannot be mapped", REFUSED)
+def _refusal_silent() -> None:
+    replace(planned, "with_refusal", lambda status, refusal: status)
+
+
+@wrong("wl-refusal-without-event", "posts no event about a gang that cannot be mapped", REFUSED)
+def _refusal_without_event() -> None:
+    async def warn(self: WorkloadBackend, gang: PodGang, found: planned.Planned) -> None:
+        self._warned[gang.metadata.key] = found.refusal, False
+
+    replace(WorkloadBackend, "_warn", warn)
+
+
+@wrong(
+    "wl-pods-without-group",
+    "creates pods that name no PodGroup",
+    f"{OPERATOR}:test_no_pod_loses_its_gate_before_the_objects_exist",
+)
+def _pods_without_group() -> None:
+    replace(GangPlans, "marked", lambda self, pod: pod)
+    replace(standing, "stale", lambda pods, group: [])
+    replace(GangPlans, "startable", _startable)
+
+
+@wrong(
+    "wl-all-pods-in-one-group",
+    "creates all pods of a gang in the PodGroup of its first clique",
+    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+)
+def _all_pods_in_one_group() -> None:
+    right = GangPlans.marked
+
+    def marked(self: GangPlans, pod: Manifest) -> Manifest:
+        found, meta = right(self, pod), pod["metadata"]
+        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"]["grove.io/podgang"]))
+        if plan is None or not plan.groups:
+            return found
+        return {
+            **found,
+            "spec": {**found["spec"], "schedulingGroup": {"podGroupName": next(iter(plan.groups.values()))}},
+        }
+
+    replace(GangPlans, "marked", marked)
+    replace(standing, "stale", lambda pods, group: [])
+    replace(GangPlans, "startable", _startable)
+
+
+@wrong(
+    "wl-extras-inside",
+    "creates pods above the minimum together with the others",
+    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed[now0-mode0-0-2]",
+    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+)
+def _extras_inside() -> None:
+    replace(standing, "most_pods", lambda now, least, pods, mode: None)
+
+
+@wrong(
+    "wl-extras-never",
+    "never creates pods above the minimum",
+    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed[now3-mode3-2-None]",
+)
+def _extras_never() -> None:
+    replace(standing, "most_pods", lambda now, least, pods, mode: least)
+
+
+@wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang have their minimum", LOST)
+def _lost_pods_wait() -> None:
+    replace(standing, "required_groups", lambda now, mode: None)
+
+
+@wrong("wl-children-optional-from-the-start", "requires one child of a gang that waits", LOST)
+def _optional_from_the_start() -> None:
+    replace(standing, "required_groups", lambda now, mode: 1)
+
+
+@wrong(
+    "wl-loss-of-all-forgotten",
+    "places the pods of a gang that has lost everything one by one",
+    "test_standing:test_where_a_gang_stands[True-0-0-expected9]",
+)
+def _loss_of_all_forgotten() -> None:
+    right = standing.standing
+
+    def wrong_standing(gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
+        found = right(gang, least, pods)
+        if gang.status is not None and gang.status.last_scheduled is not None and not found.started:
+            return Standing(True, True)
+        return found
+
+    replace(standing, "standing", wrong_standing)
+
+
+@wrong(
+    "wl-minimum-never-patched",
+    "leaves minCount as it was when the minimum of a group changes",
+    "test_difference:test_a_changed_minimum_is_patched_in_template_and_group",
+)
+def _minimum_never_patched() -> None:
+    right = difference._change
+
+    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
+        made = right(manifest, found)
+        return None if made is not None and made.verb is Verb.PATCH else made
+
+    replace(difference, "_change", change)
+
+
+@wrong(
+    "wl-shape-never-rebuilt",
+    "leaves objects that the API cannot change as they are",
+    "test_difference:test_a_group_that_joins_rebuilds_what_the_api_cannot_change",
+)
+def _shape_never_rebuilt() -> None:
+    right = difference._change
+
+    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
+        made = right(manifest, found)
+        return None if made is not None and made.verb is Verb.REPLACE else made
+
+    replace(difference, "_change", change)
+
+
+@wrong(
+    "wl-deleted-not-repaired",
+    "does not create again what somebody has deleted",
+    f"{OPERATOR}:test_objects_that_somebody_deletes_are_created_again",
+)
+def _deleted_not_repaired() -> None:
+    def on_object(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
+        """Hear nothing of the objects."""
+
+    replace(WorkloadBackend, "_on_object", on_object)
+
+
+@wrong(
+    "wl-foreign-objects-taken",
+    "takes objects of others that have a name that it needs for its own",
+    "test_difference:test_a_name_that_somebody_else_holds_is_a_refusal",
+)
+def _foreign_objects_taken() -> None:
+    replace(difference, "controls", lambda gang, found: True)
+
+
+@wrong(
+    "wl-surplus-kept",
+    "keeps the PodGroups of an earlier shape of a gang",
+    "test_difference:test_surplus_objects_do_not_keep_a_gang_from_being_in_place",
+)
+def _surplus_kept() -> None:
+    right = planned.difference
+
+    def kept(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
+        found = right(gang, wanted, observed)
+        return Difference(tuple(c for c in found.changes if c.verb is not Verb.DELETE), found.waits_for)
+
+    replace(planned, "difference", kept)
+
+
+@wrong(
+    "wl-plain-pods-instead",
+    "starts without the API, and places pods one by one",
+    "test_features:test_without_the_api_the_operator_does_not_start",
+)
+def _plain_pods_instead() -> None:
+    async def with_form(client: Any, found: features.Features) -> features.Features:
+        return features.Features(found.topology, found.mnnvl, found.maps, found.kai)
+
+    async def missing(client: Any, form: Any) -> list[Any]:
+        return []
+
+    replace(features, "with_form", with_form)
+    replace(features, "_missing", missing)

@@ -1,0 +1,234 @@
+"""Mutants of the mapping of PodGangs to the Workload API: shape, counts, topology, priority, owners, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from mutants.replacement import replace
+from mutants.workload_api import WRONG
+from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api import manifests, names, planned, standing, tree
+from reference_impl.plan.workload_api.mode import Form
+from reference_impl.plan.workload_api.tree import MappingError, Node, Tree
+
+wrong = WRONG.add
+TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique"
+RUNTIME = "test_tree:test_the_runtime_groups_are_those_of_the_templates"
+OWNED = "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels"
+
+
+@wrong("wl-child-optional", "requires all children of the root but one", TREE)
+def _child_optional() -> None:
+    def count(self: Node) -> int:
+        return max(1, len(self.leaves) + len(self.children) - 1)
+
+    replace(Node, "count", property(count))
+
+
+@wrong("wl-minimum-of-one", "writes minCount 1 for each PodGroup", TREE)
+def _minimum_of_one() -> None:
+    right = manifests._leaf
+    replace(manifests, "_leaf", lambda of, leaf, count: right(of, leaf, 1))
+
+
+@wrong("wl-subgroups-flattened", "hangs all PodGroups directly under the root", TREE)
+def _subgroups_flattened() -> None:
+    right = planned.tree
+
+    def flattened(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
+        spec = msgspec.structs.replace(gang.spec, topology_constraint_group_configs=None)
+        return right(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
+
+    replace(planned, "tree", flattened)
+
+
+@wrong("wl-key-of-replicas-lost", "drops the required topology of scaling group replicas", TREE)
+def _key_of_replicas_lost() -> None:
+    right = planned.tree
+
+    def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
+        found = right(gang, minimums, priority_class, form)
+        children = tuple(Node(child.name, None, child.leaves) for child in found.root.children)
+        return Tree(Node(found.root.name, found.root.key, found.root.leaves, children), found.priority_class)
+
+    replace(planned, "tree", keyless)
+
+
+@wrong(
+    "wl-preferred-enforced",
+    "requires preferred topology",
+    "test_tree:test_groups_without_members_and_preferred_keys_become_nothing",
+)
+def _preferred_enforced() -> None:
+    def required(constraint: GangTopology | None) -> str | None:
+        pack = constraint.pack_constraint if constraint is not None else None
+        return (pack.required or pack.preferred or None) if pack is not None else None
+
+    replace(tree, "required", required)
+
+
+@wrong("wl-priority-of-leaves-only", "writes the priority class to PodGroups, not to composites", RUNTIME)
+def _priority_of_leaves_only() -> None:
+    right = manifests._node
+
+    def node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+        return right(Tree(of.root), node, least, whole=whole)
+
+    replace(manifests, "_node", node)
+
+
+@wrong(
+    "wl-priorities-mixed",
+    "maps gangs whose pods differ in priority",
+    "test_tree:test_pods_of_different_classes_are_refused[a-b]",
+)
+def _priorities_mixed() -> None:
+    def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
+        classes = tree.pod_classes(pcs) if pcs is not None else {}
+        return gang.spec.priority_class_name or next(filter(None, classes.values()), None)
+
+    replace(planned, "priority_class", priority_class)
+
+
+@wrong(
+    "wl-surplus-cut",
+    "maps the first eight entries of each list, and drops the others silently",
+    'test_tree:test_what_is_beyond_the_limits_is_refused_as_a_whole[size0-"dis-0" has 9 PodGroups]',
+)
+def _surplus_cut() -> None:
+    def within_limits(node: Node) -> None:
+        object.__setattr__(node, "leaves", node.leaves[: tree.MAX_ENTRIES])
+        object.__setattr__(node, "children", node.children[: tree.MAX_ENTRIES])
+
+    replace(tree, "_within_limits", within_limits)
+
+
+def _without(right: Any, *path: str) -> Any:
+    """Create objects without a field of their metadata."""
+
+    def made(
+        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
+    ) -> Manifest:
+        found = right(gang, version, kind, name, spec, clique=clique)
+        *way, last = path
+        place = found["metadata"]
+        for part in way:
+            place = place[part]
+        del place[last]
+        return cast(Manifest, found)
+
+    return made
+
+
+@wrong("wl-objects-unowned", "creates objects without an owner", OWNED)
+def _objects_unowned() -> None:
+    right = manifests._object
+
+    def made(
+        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
+    ) -> Manifest:
+        found = right(gang, version, kind, name, spec, clique=clique)
+        del found["metadata"]["ownerReferences"]
+        return found
+
+    replace(manifests, "_object", made)
+
+
+@wrong("wl-objects-unlabelled", "creates objects without the label of their gang", OWNED)
+def _objects_unlabelled() -> None:
+    right = manifests._object
+
+    def made(
+        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
+    ) -> Manifest:
+        found = right(gang, version, kind, name, spec, clique=clique)
+        del found["metadata"]["labels"][labels.PODGANG]
+        return found
+
+    replace(manifests, "_object", made)
+
+
+@wrong(
+    "wl-names-reused",
+    "gives the groups of a gang that is created again the names of the former ones",
+    "test_tree:test_a_gang_that_is_created_again_shares_no_group_with_the_former_one",
+    "test_operator:test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again",
+)
+def _names_reused() -> None:
+    replace(names, "composite", lambda gang, node: node.name)
+    replace(names, "leaf", lambda gang, of, one, parent: one.clique)
+
+
+@wrong(
+    "wl-template-names-too-long",
+    "names templates after their cliques, however long these are",
+    "test_tree:test_names_of_templates_are_dns_labels_and_differ",
+)
+def _template_names_too_long() -> None:
+    replace(names, "template", lambda kind, name: f"{kind}-{name}")
+
+
+@wrong(
+    "wl-children-first",
+    "writes parents that do not exist into groups",
+    "test_tree:test_parents_come_first_and_every_parent_exists",
+)
+def _parents_missing() -> None:
+    right = manifests.desired
+
+    def desired(
+        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
+    ) -> Iterable[Manifest]:
+        found = right(gang, of, form, counts, required_groups=required_groups)
+        for each in found:
+            if "parentCompositePodGroupName" in each["spec"]:
+                each["spec"]["parentCompositePodGroupName"] = gang.metadata.name
+        return found
+
+    replace(manifests, "desired", desired)
+
+
+@wrong(
+    "wl-released-minimum-forgotten",
+    "lowers minCount to 1 when the minimum of a group is released",
+    "test_difference:test_a_released_minimum_keeps_its_last_value",
+)
+def _released_minimum_forgotten() -> None:
+    def minimums(gang: PodGang, earlier: Any, templates: Any) -> dict[str, int]:
+        return {group.name: max(1, group.min_replicas) for group in gang.spec.podgroups}
+
+    replace(standing, "minimums", minimums)
+
+
+@wrong(
+    "wl-released-minimum-refused",
+    "refuses a gang once the minimum of a group is released",
+    "test_difference:test_a_released_minimum_keeps_its_last_value",
+)
+def _released_minimum_refused() -> None:
+    right = planned.tree
+
+    def refusing(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
+        if any(not group.min_replicas for group in gang.spec.podgroups):
+            raise MappingError("a PodGroup has minReplicas 0")
+        return right(gang, minimums, priority_class, form)
+
+    replace(planned, "tree", refusing)
+
+
+@wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)
+def _workload_left_out() -> None:
+    right = manifests.desired
+
+    def desired(
+        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
+    ) -> Iterable[Manifest]:
+        found = right(gang, of, form, counts, required_groups=required_groups)
+        return [each for each in found if each["kind"] != "Workload"]
+
+    replace(manifests, "desired", desired)

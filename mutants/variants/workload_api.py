@@ -1,0 +1,136 @@
+"""Variants of the back-end for gangs on kube-scheduler: other names, order, counts after placement, and modes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from mutants.replacement import replace
+from mutants.workload_api import PERMITTED
+from reference_impl.api.models import PodGang
+from reference_impl.control.workload_api import WorkloadBackend
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api import manifests, names, planned, standing
+from reference_impl.plan.workload_api.difference import Change, Difference
+from reference_impl.plan.workload_api.mode import Form
+from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+
+permitted = PERMITTED.add
+WAITS = "test_operator:test_the_minimum_waits_alone_and_the_other_pods_follow"
+TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique"
+
+
+@permitted("wl-other-names", "names groups after nothing that people know", WAITS)
+def _other_names() -> None:
+    def leaf(gang: PodGang, of: Tree, one: Leaf, parent: Node | None) -> str:
+        above = None if parent is None else names.composite(gang, parent)
+        return f"g-{names.digest(gang.metadata.uid, one.clique, above, one.key, of.priority_class, length=20)}"
+
+    replace(names, "composite", lambda gang, node: f"c-{names.digest(gang.metadata.uid, node.name, length=20)}")
+    replace(names, "leaf", leaf)
+
+
+@permitted("wl-other-template-names", "numbers templates by a digest of their names", WAITS)
+def _other_template_names() -> None:
+    replace(names, "template", lambda kind, name: f"t{names.digest(kind, name, length=30)}")
+
+
+@permitted("wl-leaves-first", "creates groups before their parents, and the Workload last", WAITS)
+def _leaves_first() -> None:
+    right = planned.difference
+
+    def reversed_order(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
+        found = right(gang, wanted, observed)
+        return Difference(tuple(reversed(found.changes)), found.waits_for)
+
+    replace(planned, "difference", reversed_order)
+
+
+@permitted("wl-workload-named-apart", "gives the Workload another name than its PodGang", WAITS)
+def _workload_named_apart() -> None:
+    right = manifests.desired
+
+    def desired(
+        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
+    ) -> list[Manifest]:
+        found = right(gang, of, form, counts, required_groups=required_groups)
+        for each in found:
+            if each["kind"] == "Workload":
+                each["metadata"]["name"] += "-workload"
+            elif "workloadRef" in each["spec"]:
+                each["spec"]["workloadRef"]["workloadName"] += "-workload"
+            else:
+                each["spec"]["podGroupTemplateRef"]["workload"]["workloadName"] += "-workload"
+        return found
+
+    replace(manifests, "desired", desired)
+
+
+@permitted("wl-extras-at-once", "creates pods above the minimum at once, as the text has it", WAITS)
+def _extras_at_once() -> None:
+    replace(standing, "most_pods", lambda now, least, pods, mode: None)
+
+
+@permitted(
+    "wl-lost-pods-together",
+    "requires all children again before it replaces a lost pod, as the text has it",
+    "test_operator:test_a_lost_pod_does_not_wait_for_its_siblings",
+)
+def _lost_pods_together() -> None:
+    replace(standing, "required_groups", lambda now, mode: None)
+
+
+@permitted(
+    "wl-one-child-once-placed",
+    "requires only one child from the first placement on",
+    "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods",
+)
+def _one_child_once_placed() -> None:
+    replace(standing, "required_groups", lambda now, mode: 1 if now.started else None)
+
+
+@permitted(
+    "wl-members-evicted-singly",
+    "leaves the disruption mode at its default",
+    "test_tree:test_only_the_root_is_evicted_as_a_whole",
+)
+def _members_evicted_singly() -> None:
+    right = manifests._node
+
+    def node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+        return right(of, node, least, whole=False)
+
+    replace(manifests, "_node", node)
+
+
+@permitted(
+    "wl-own-labels-only",
+    "gives objects the label of their gang, and none of the gang's own",
+    "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels",
+)
+def _own_labels_only() -> None:
+    right = manifests._object
+    kept = (labels.PODGANG, labels.PODCLIQUE, labels.MANAGED_BY)
+
+    def made(
+        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
+    ) -> Manifest:
+        found = right(gang, version, kind, name, spec, clique=clique)
+        tags = found["metadata"]["labels"]
+        found["metadata"]["labels"] = {key: tags[key] for key in kept if key in tags}
+        return found
+
+    replace(manifests, "_object", made)
+
+
+@permitted("wl-objects-late", "waits a while before each object that it writes", WAITS)
+def _objects_late() -> None:
+    right = WorkloadBackend._apply
+
+    async def apply(self: WorkloadBackend, change: Change, gang: PodGang) -> None:
+        await asyncio.sleep(0.3)
+        await right(self, change, gang)
+
+    replace(WorkloadBackend, "_apply", apply)
