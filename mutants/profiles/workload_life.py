@@ -192,13 +192,13 @@ def _foreign_objects_taken() -> None:
     "test_difference:test_surplus_objects_do_not_keep_a_gang_from_being_in_place",
 )
 def _surplus_kept() -> None:
-    right = planned.difference
+    right = difference.difference
 
     def kept(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
         found = right(gang, wanted, observed)
         return Difference(tuple(c for c in found.changes if c.verb is not Verb.DELETE), found.waits_for)
 
-    replace(planned, "difference", kept)
+    replace(difference, "difference", kept)
 
 
 @wrong(

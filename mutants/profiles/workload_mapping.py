@@ -12,7 +12,7 @@ from mutants.workload_api import WRONG
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.workload_api import manifests, names, planned, standing, tree
+from reference_impl.plan.workload_api import manifests, names, standing, tree
 from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import MappingError, Node, Tree
 
@@ -38,25 +38,25 @@ def _minimum_of_one() -> None:
 
 @wrong("wl-subgroups-flattened", "hangs all PodGroups directly under the root", TREE)
 def _subgroups_flattened() -> None:
-    right = planned.tree
+    right = tree.tree
 
     def flattened(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         spec = msgspec.structs.replace(gang.spec, topology_constraint_group_configs=None)
         return right(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
 
-    replace(planned, "tree", flattened)
+    replace(tree, "tree", flattened)
 
 
 @wrong("wl-key-of-replicas-lost", "drops the required topology of scaling group replicas", TREE)
 def _key_of_replicas_lost() -> None:
-    right = planned.tree
+    right = tree.tree
 
     def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         found = right(gang, minimums, priority_class, form)
         children = tuple(Node(child.name, None, child.leaves) for child in found.root.children)
         return Tree(Node(found.root.name, found.root.key, found.root.leaves, children), found.priority_class)
 
-    replace(planned, "tree", keyless)
+    replace(tree, "tree", keyless)
 
 
 @wrong(
@@ -92,7 +92,7 @@ def _priorities_mixed() -> None:
         classes = tree.pod_classes(pcs) if pcs is not None else {}
         return gang.spec.priority_class_name or next(filter(None, classes.values()), None)
 
-    replace(planned, "priority_class", priority_class)
+    replace(tree, "priority_class", priority_class)
 
 
 @wrong(
@@ -211,14 +211,14 @@ def _released_minimum_forgotten() -> None:
     "test_difference:test_a_released_minimum_keeps_its_last_value",
 )
 def _released_minimum_refused() -> None:
-    right = planned.tree
+    right = tree.tree
 
     def refusing(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         if any(not group.min_replicas for group in gang.spec.podgroups):
             raise MappingError("a PodGroup has minReplicas 0")
         return right(gang, minimums, priority_class, form)
 
-    replace(planned, "tree", refusing)
+    replace(tree, "tree", refusing)
 
 
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)

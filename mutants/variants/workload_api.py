@@ -12,7 +12,7 @@ from reference_impl.api.models import PodGang
 from reference_impl.control.workload_api import WorkloadBackend
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.workload_api import manifests, names, planned, standing
+from reference_impl.plan.workload_api import difference, manifests, names, standing
 from reference_impl.plan.workload_api.difference import Change, Difference
 from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
@@ -39,13 +39,13 @@ def _other_template_names() -> None:
 
 @permitted("wl-leaves-first", "creates groups before their parents, and the Workload last", WAITS)
 def _leaves_first() -> None:
-    right = planned.difference
+    right = difference.difference
 
     def reversed_order(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
         found = right(gang, wanted, observed)
         return Difference(tuple(reversed(found.changes)), found.waits_for)
 
-    replace(planned, "difference", reversed_order)
+    replace(difference, "difference", reversed_order)
 
 
 @permitted("wl-workload-named-apart", "gives the Workload another name than its PodGang", WAITS)

@@ -12,11 +12,12 @@ from reference_impl.api.models import PodCliqueSet, PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels
 from reference_impl.plan.coherent.conditions import SCHEDULED
-from reference_impl.plan.workload_api import manifests, names, standing
-from reference_impl.plan.workload_api.difference import LEAVES, TREES, Difference, Observed, controls, difference
+from reference_impl.plan.workload_api import difference as differences
+from reference_impl.plan.workload_api import manifests, names, standing, tree
+from reference_impl.plan.workload_api.difference import LEAVES, TREES, Difference, Observed, controls
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.plan.workload_api.standing import Standing
-from reference_impl.plan.workload_api.tree import MappingError, priority_class, tree
+from reference_impl.plan.workload_api.tree import MappingError
 
 REFUSED = "KubeBackendSyncFailed"
 """Reason of the condition and of the event about a gang that cannot be mapped (WL-HC15)."""
@@ -73,12 +74,12 @@ def plan(
     least = standing.minimums(gang, _earlier(gang, observed), templates)
     now = standing.standing(gang, least, members)
     try:
-        of = tree(gang, least, priority_class(gang, pcs), mode.form)
+        of = tree.tree(gang, least, tree.priority_class(gang, pcs), mode.form)
         groups = manifests.group_names(gang, of, mode.form)
         counts = standing.counts(gang, least, groups, members)
         required = standing.required_groups(now, mode)
         wanted = manifests.desired(gang, of, mode.form, counts, required_groups=required)
-        return Planned(now, least, groups, difference(gang, wanted, observed))
+        return Planned(now, least, groups, differences.difference(gang, wanted, observed))
     except MappingError as error:
         return Planned(now, least, refusal=str(error))
 

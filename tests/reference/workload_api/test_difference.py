@@ -153,7 +153,7 @@ def test_labels_are_restored():
     assert "spec" not in change.body
 
 
-# -- names that are taken (WL-HC09, WL37-L03, WL37-L04) ----------------------------------------------------------------
+# -- names that are taken (WL37-L03, WL37-L04) ----------------------------------------------------------------
 
 
 def test_a_name_that_somebody_else_holds_is_a_refusal():
