@@ -19,6 +19,7 @@ from conformance.grove.admission import manifests
 from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenarios
 from conformance.implementation import loading
+from conformance.lab.gaps import instances
 from conformance.report import recorded
 from conformance.scale import scenario
 from conformance.suite import coverage
@@ -51,6 +52,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),
     ("fixtures", "findings/*.runs.yaml", recorded.read),
     ("fixtures", "scheduling/*.yaml", scenarios.read),
+    ("fixtures", "gaps/*.yaml", instances.load),
 ]
 """Data folder, pattern of file names, and a function that reads such a file and raises UsageError if it is invalid."""
 

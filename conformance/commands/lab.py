@@ -12,12 +12,17 @@ import typer
 
 from conformance import disk
 from conformance.cluster import progress
-from conformance.cluster.assets import versions
+from conformance.cluster.assets import resolve_all, versions
 from conformance.commands import output
 from conformance.commands.kubernetes import Kubernetes
 from conformance.errors import Exit, UsageError
 from conformance.lab import curves, playing, results
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
+from conformance.lab.gaps import instances
+from conformance.lab.gaps import picture as gap_picture
+from conformance.lab.gaps import playing as gap_playing
+from conformance.lab.gaps import results as gap_results
+from conformance.lab.gaps.forms import FORMS, Form
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure what choices in the contract cost.")
 
@@ -113,3 +118,50 @@ def _command(
     for option, values in (("--layout", layout), ("--workload", workload), ("--course", course)):
         words += [f"{option} '{value}'" if " " in value else f"{option} {value}" for value in values or ()]
     return " ".join([*words, f"--runs {runs}", *([f"--kubernetes {kubernetes}"] if kubernetes else [])])
+
+
+@app.command()
+def gaps(
+    form: Annotated[list[str] | None, typer.Option(help="Only this column: plain, groups, trees, podgangs.")] = None,
+    gap: Annotated[list[str] | None, typer.Option(help="Only this gap (repeatable).")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="How often each instance is played.")] = 2,
+    report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
+) -> int:
+    """Show which needs of inference are met by plain pods, by Kubernetes' Workload API, and by a gang scheduler.
+
+    Each instance is played on a fake cluster, with gates that are removed as an operator does. Writes a JSON document,
+    a Markdown page, a picture, and for each instance its objects as YAML and its recorded history.
+    """
+    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
+    columns = chosen(form or (), FORMS, "--form")
+    wanted = chosen(gap or (), instances.load(), "--gap")
+    for version in {column.kubernetes for column in columns}:
+        with progress.terminal("programs") as report:
+            resolve_all(report, version)
+    found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))})
+    stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
+    played = [each for one in wanted for each in one.instances]
+    try:
+        with progress.terminal("lab") as report:
+            for outcome in gap_playing.play(
+                [(column, run) for column in columns for run in range(1, runs + 1)], played, report_dir / stem, report
+            ):
+                gap_results.add(found, outcome)
+    except gap_playing.PlayFailed as failure:
+        typer.echo(f"not played: {failure}", err=True)
+        return Exit.NOT_CONFORMANT
+    gap_results.show(found, wanted, output.console())
+    options = [f"--form {each}" for each in form or ()] + [f"--gap {each}" for each in gap or ()]
+    command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
+    page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
+    data.write_bytes(orjson.dumps(found) + b"\n")
+    page.write_text(gap_results.markdown(found, wanted, command, image.name), encoding="utf-8")
+    image.write_text(gap_picture.draw(found, wanted), encoding="utf-8")
+    for path in (page, image, data, report_dir / stem):
+        typer.echo(f"result: {path}")
+    return Exit.CONFORMANT
+
+
+def _minors(columns: Sequence[Form]) -> list[str]:
+    """Return the versions of Kubernetes of the columns."""
+    return sorted({versions(column.kubernetes)["kubernetes"] for column in columns})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from conformance.documents import suggestion
 from conformance.errors import UsageError
@@ -79,7 +79,16 @@ COURSES = (
     Course(NODE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"),
 )
 
-Named = TypeVar("Named", GangLayout, Workload, Course)
+
+class HasName(Protocol):
+    """Something that users name."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+
+Named = TypeVar("Named", bound=HasName)
 
 
 def chosen(names: Sequence[str], known: Sequence[Named], option: str) -> list[Named]:

@@ -48,10 +48,13 @@ class Bench:
     """Nodes, groups and pods of one instance. Nodes have as many GPUs as they are told, and no other scarce
     resource."""
 
-    def __init__(self, env: SceneEnvironment, name: str, *, trees: bool = False) -> None:
-        """Raises Blocked if the cluster does not serve PodGroups, or CompositePodGroups for `trees`."""
+    def __init__(
+        self, env: SceneEnvironment, name: str, *, trees: bool = False, groups: bool = True, scheduler: str = ""
+    ) -> None:
+        """`scheduler` is the scheduler name of the pods, by default that of the judged implementation. Raises Blocked
+        if the cluster does not serve PodGroups (unless not `groups`), or CompositePodGroups for `trees`."""
         self.env, self.name = env, name
-        for kind in (PODGROUPS, *([COMPOSITES] if trees else [])):
+        for kind in [*([PODGROUPS] if groups else []), *([COMPOSITES] if trees else [])]:
             if not env.served(kind):
                 raise Blocked(NOT_SERVED.format(kind=kind), "circumstances")
         self._nodes = 0
@@ -59,7 +62,7 @@ class Bench:
         self.place = Place(
             env.namespace,
             name,
-            self._testbed.scheduler,
+            scheduler or self._testbed.scheduler,
             labels={BY_HAND: name},
             selector=self._testbed.selector,
             tolerations=self._testbed.tolerations,

@@ -1,0 +1,1 @@
+"""What inference needs of gang scheduling, measured on several schedulers and APIs."""

@@ -1,0 +1,91 @@
+"""The forms in which a service is told to a scheduler: plain pods, PodGroups, trees of groups, PodGangs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from conformance.grove.scheduling import instance as oracle
+from conformance.grove.scheduling.manifests import KEYS
+from conformance.lab.gaps.instances import Component, Instance
+from conformance.testing.workload_groups import Leaf, Root, Tree
+
+PLAIN, GROUPS, TREES, PODGANGS = "plain", "groups", "trees", "podgangs"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One column: who is told what, on which Kubernetes (empty: the default version) with which features."""
+
+    name: str
+    title: str
+    implementation: str
+    kubernetes: str = ""
+    features: tuple[str, ...] = ()
+
+    @property
+    def cluster(self) -> tuple[str, str, tuple[str, ...]]:
+        """Return what decides the cluster: forms that agree in it are played on one."""
+        return self.implementation, self.kubernetes, self.features
+
+
+FORMS = (
+    Form(PLAIN, "kube-scheduler, plain pods", "reference"),
+    Form(GROUPS, "Workload API, flat (1.36)", "kube-scheduler", "1.36", ("workload-api",)),
+    Form(TREES, "Workload API, hierarchical (1.37)", "kube-scheduler", "1.37", ("workload-api",)),
+    Form(PODGANGS, "the reference's gang scheduler", "reference"),
+)
+
+
+def leaves(component: Component, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
+    """Return the PodGroups of a component: one for each replica, or one for all replicas that are single pods."""
+    name, key = f"{prefix}{component.name}", KEYS["rack"] if component.rack and keys else ""
+    if component.single:
+        return [Leaf(name, component.replicas, component.minimum, component.gpus, key)]
+    return [Leaf(f"{name}-{i}", component.pods, component.pods, component.gpus, key) for i in range(component.replicas)]
+
+
+def named(instance: Instance) -> Iterator[tuple[Component, list[Leaf]]]:
+    """Yield each component with its PodGroups, whose names are in the order of the components."""
+    for order, component in zip("abcdefgh", instance.components, strict=False):
+        yield component, leaves(component, f"{order}-")
+
+
+def roots(form: Form, instance: Instance) -> list[Root]:
+    """Return the groups and trees of an instance; for plain pods, what would be its groups."""
+    if form.name != TREES:
+        return [leaf for _, each in named(instance) for leaf in each]
+    children: list[Root] = []
+    for component, own in named(instance):
+        if component.single:
+            children += own
+        else:
+            children.append(Tree(own[0].name.rpartition("-")[0], own, component.minimum))
+    key = KEYS["block"] if instance.block else ""
+    only = children[0] if len(children) == 1 else None
+    if isinstance(only, Tree):
+        return [Tree(only.name, only.children, only.minimum, key)]
+    return [Tree("root", children, len(children), key)]
+
+
+def gangs(instance: Instance) -> tuple[oracle.Gang, ...]:
+    """Return the PodGangs that Grove makes of an instance: the base gang with the required replicas, and one for each
+    further replica of several pods."""
+    base: list[oracle.Group] = []
+    scaled: list[oracle.Gang] = []
+    for component, own in named(instance):
+        for index, leaf in enumerate(own):
+            group = oracle.Group(leaf.name, leaf.minimum, leaf.pods, {"gpus": leaf.gpus}, "rack" if leaf.key else "")
+            if component.single or index < component.minimum:
+                base.append(group)
+            else:
+                scaled.append(oracle.Gang(f"more-{leaf.name}", (group,), base="base"))
+    return oracle.Gang("base", tuple(base), required="block" if instance.block else ""), *scaled
+
+
+def counts(instance: Instance, bound: Sequence[int]) -> dict[str, list[int]]:
+    """Return the bound pods of each component from those of its PodGroups, in order."""
+    found, left = {}, list(bound)
+    for component, own in named(instance):
+        found[component.name] = [left.pop(0) for _ in own]
+    return found

@@ -1,0 +1,120 @@
+"""Gaps and their instances, read from `fixtures/gaps/`, and the judgement of one outcome. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import documents
+from conformance.data import folder
+
+MINIMUM, NOTHING = "minimum", "nothing"
+"""What an instance expects: the minimum of each component, or that nothing is bound."""
+
+Counts = Mapping[str, Sequence[int]]
+"""Component → bound pods of each replica; of a component of single pods one number."""
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes that are alike. `taken`: a pod of nobody's runs on each."""
+
+    count: int = 1
+    gpus: int = 1
+    rack: str = ""
+    block: str = ""
+    taken: bool = False
+
+
+@dataclass(frozen=True)
+class Component:
+    """One role of a service: `minimum` of its replicas are required, and all `pods` of a replica. `rack`: whether each
+    replica must be in one rack."""
+
+    name: str
+    minimum: int
+    replicas: int = 1
+    pods: int = 1
+    gpus: int = 1
+    rack: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Return whether a replica is a pod."""
+        return self.pods == 1
+
+    def complete(self, bound: Sequence[int]) -> int:
+        """Return how many replicas are bound whole."""
+        return bound[0] if self.single else sum(count >= self.pods for count in bound)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Nodes, a service, and what must become of it. `block`: all of it must be in one block. `lost`: components that
+    lose a pod once all runs, which is made again; the node of the first one's is taken meanwhile."""
+
+    name: str
+    row: str
+    nodes: tuple[NodeGroup, ...]
+    components: tuple[Component, ...]
+    expect: str
+    block: bool = False
+    lost: tuple[str, ...] = ()
+
+    def standing(self, bound: Counts) -> str:
+        """Return what is bound: the minimum of each component, nothing, or `part` of it."""
+        if not any(sum(bound[each.name]) for each in self.components):
+            return NOTHING
+        enough = all(each.complete(bound[each.name]) >= each.minimum for each in self.components)
+        return MINIMUM if enough else "part"
+
+    def right(self, bound: Counts) -> bool:
+        """Return whether an outcome is as it must be."""
+        if self.expect.endswith(" again"):
+            [component] = [each for each in self.components if each.name == self.expect.removesuffix(" again")]
+            return component.complete(bound[component.name]) >= component.minimum
+        return self.standing(bound) == self.expect
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A need of inference, with its instances. `said_by`: the forms whose API can say it."""
+
+    name: str
+    title: str
+    needs: str
+    said_by: tuple[str, ...]
+    instances: tuple[Instance, ...]
+
+    def closed(self, form: str, right: Sequence[bool]) -> str:
+        """Return whether a form closes the gap: `closed`, `partly` or `not`. What its API cannot say is not closed by
+        luck."""
+        if form not in self.said_by or not any(right):
+            return "not"
+        return "closed" if all(right) else "partly"
+
+
+def load(path: Path | None = None) -> tuple[Gap, ...]:
+    """Read the gaps. Raises UsageError (file, line, field)."""
+    place = folder("fixtures") / "gaps"
+    document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
+    return tuple(_gap(entry) for entry in document.value["gaps"])
+
+
+def _gap(entry: Mapping[str, Any]) -> Gap:
+    instances = tuple(_instance(each) for each in entry["instances"])
+    return Gap(entry["name"], entry["title"], entry["needs"], tuple(entry["saidBy"]), instances)
+
+
+def _instance(entry: Mapping[str, Any]) -> Instance:
+    return Instance(
+        name=entry["name"],
+        row=entry["row"],
+        nodes=tuple(NodeGroup(**each) for each in entry["nodes"]),
+        components=tuple(Component(**each) for each in entry["components"]),
+        expect=entry["expect"],
+        block=entry.get("block", False),
+        lost=tuple(entry.get("lost", ())),
+    )

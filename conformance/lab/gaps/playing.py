@@ -1,0 +1,115 @@
+"""Play all instances of a form at once, on one cluster for the forms that can share it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from conformance.cluster.assets import versions
+from conformance.cluster.features import Requested
+from conformance.errors import HarnessError
+from conformance.lab.gaps import recording
+from conformance.lab.gaps.forms import Form
+from conformance.lab.gaps.instances import Counts, Instance
+from conformance.lab.gaps.plays import Play
+from conformance.suite.checks import Blocked
+from conformance.suite.environment import RunningTest
+from conformance.suite.ledger import Ledger
+from conformance.suite.scene import SceneBroken, SceneChecks, SceneEnded
+from conformance.suite.session import ClusterEnvironment, open_environment
+from conformance.suite.settings import RunSettings
+from conformance.testing.scene import SceneEnvironment
+
+Report = Callable[[str, str], None]
+
+QUIET = 4.0
+"""Seconds without a change after which a form is at rest. A tree that waits for room is tried again after up to 14 s
+(WL37-B40), but no room appears here."""
+WITHIN = 60.0
+
+
+class PlayFailed(Exception):
+    """A form could not be played to its end."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one instance in one form. `wrong` says what is not as it must be; empty if all is."""
+
+    form: Form
+    instance: Instance
+    run: int
+    counts: Counts
+    wrong: str
+
+
+def play(
+    wanted: Sequence[tuple[Form, int]], instances: Sequence[Instance], folder: Path, report: Report
+) -> Iterator[Outcome]:
+    """Play the instances in each form as often as wanted, and write their recordings to a folder. Raises PlayFailed, or
+    HarnessError where the suite is at fault."""
+    for _, pairs in groupby(sorted(wanted, key=lambda pair: pair[0].cluster), lambda pair: pair[0].cluster):
+        mine = list(pairs)
+        form = mine[0][0]
+        report(form.title, "starting a cluster")
+        with tempfile.TemporaryDirectory(prefix="grove-lab-") as place, _cluster(place, form) as cluster:
+            for form, run in mine:
+                report(f"{form.title}, run {run}", f"{len(instances)} instances")
+                yield from _played(cluster, form, run, instances, folder)
+
+
+def _cluster(place: str, form: Form) -> closing[ClusterEnvironment]:
+    settings = RunSettings(
+        run=f"gaps-{os.getpid()}",
+        directory=place,
+        implementation=form.implementation,
+        kubernetes=versions(form.kubernetes)["kubernetes"],
+        cluster_features=Requested(presets=form.features),
+    )
+    try:
+        return closing(open_environment(settings, form.name, Ledger(lambda line: None)))
+    except Blocked as error:
+        raise HarnessError(error.reason) from error
+
+
+def _played(
+    cluster: ClusterEnvironment, form: Form, run: int, instances: Sequence[Instance], folder: Path
+) -> Iterator[Outcome]:
+    key = f"gaps-{form.name}-{run}"
+    with cluster.play(RunningTest(key, SceneChecks(key, ()))) as env:
+        plays = [Play(env, form, instance) for instance in instances]
+        try:
+            _to_rest(env, plays)
+        except (SceneEnded, SceneBroken, Blocked) as error:
+            raise PlayFailed(f"{form.title}, run {run}: {error}") from error
+        view = env.history.view()
+        for each in plays:
+            counts, instance = each.counts(view), each.instance
+            right = instance.right(counts)
+            wrong = each.domains(view) if right else f"expected: {instance.expect}"
+            recording.write(folder / f"{form.name}-{run}" / instance.name, env, each.bench.name)
+            yield Outcome(form, instance, run, counts, wrong)
+
+
+def _to_rest(env: SceneEnvironment, plays: Sequence[Play]) -> None:
+    """Make everything, then do what an operator does, until nothing moves any more."""
+    for each in plays:
+        each.nodes()
+    for each in plays:
+        each.submit()
+    plays[0].bench.witness()
+    while True:
+        view = env.quiet(QUIET, WITHIN, real=True)
+        released = [each for each in plays if each.release(view)]
+        if not released:
+            break
+    for each in plays:
+        if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
+            each.lose()
+    plays[0].bench.witness("last-witness")
+    env.quiet(QUIET, WITHIN, real=True)

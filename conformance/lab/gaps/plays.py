@@ -1,0 +1,162 @@
+"""One instance in one form while it is played: what is made, and what an operator does meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import pods as pod_fields
+from conformance.grove.fields import terminating
+from conformance.grove.labels import GATE
+from conformance.grove.scheduling import instance as oracle
+from conformance.grove.scheduling import manifests
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.lab.gaps import forms
+from conformance.lab.gaps.forms import Form
+from conformance.lab.gaps.instances import Counts, Instance
+from conformance.suite.api import Object
+from conformance.testing import workload_groups as made
+from conformance.testing.benches import Bench
+from conformance.testing.scene import SceneEnvironment
+from conformance.testing.workload_groups import Leaf
+
+NOW = "2026-01-01T00:00:00Z"
+KUBE_SCHEDULER = "default-scheduler"
+
+
+class Play:
+    """An instance on nodes of its own. Pods are made with a gate, which is removed pod by pod in the order of the
+    components: that is how an operator does it, and no scheduler is at an advantage (WL37-B42)."""
+
+    def __init__(self, env: SceneEnvironment, form: Form, instance: Instance) -> None:
+        self.form, self.instance = form, instance
+        kube = form.name != forms.PODGANGS
+        self.bench = Bench(
+            env,
+            f"{form.name[0]}-{instance.name}",
+            trees=form.name == forms.TREES,
+            groups=form.name in (forms.GROUPS, forms.TREES),
+            scheduler=KUBE_SCHEDULER if kube else "",
+        )
+        self.leaves = [leaf for _, own in forms.named(instance) for leaf in own]
+        self._env, self._released = env, False
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def nodes(self) -> None:
+        """Add the nodes."""
+        for number, group in enumerate(self.instance.nodes):
+            labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
+            for index, node in enumerate(self.bench.nodes(*[group.gpus] * group.count, **labels)):
+                if group.taken:
+                    self.bench.plain(f"other-{number}-{index}", gpus=group.gpus, node=node)
+
+    def submit(self) -> None:
+        """Make the service."""
+        if self.form.name == forms.PODGANGS:
+            self._submit_gangs()
+        elif self.form.name == forms.PLAIN:
+            self._submit_pods()
+        else:
+            self.bench.submit(*forms.roots(self.form, self.instance))
+
+    def release(self, view: View) -> bool:
+        """Remove the gates of scaled gangs once the minimum of the base gang is bound, and return whether there was
+        anything to do."""
+        scaled = [gang for gang in forms.gangs(self.instance) if gang.base]
+        if self.form.name != forms.PODGANGS or self._released or not scaled:
+            return False
+        if self.instance.standing(self.counts(view)) != "minimum":
+            return False
+        self._released = True
+        for gang in scaled:
+            for leaf in (leaf for leaf in self.leaves if leaf.name == gang.groups[0].name):
+                for index in range(leaf.pods):
+                    self._env.patch("pods", self._pod(leaf, index), {"spec": {"schedulingGates": None}})
+        return True
+
+    def lose(self) -> None:
+        """Delete the first pod of each component that loses one, take the node of the first of them, and make the pods
+        again."""
+        env, view = self._env, self._env.history.view()
+        leaves = [own[0] for component, own in forms.named(self.instance) if component.name in self.instance.lost]
+        names = [self._pod(leaf, 0) for leaf in leaves]
+        lost = [dict(view.get("pods", name) or {}) for name in names]
+        for name in names:
+            env.delete("pods", name)
+        env.wait_for(
+            f"{self.bench.name} has lost pods",
+            lambda view: all(view.get("pods", name) is None for name in names) or Unmet("a deleted pod is still there"),
+        )
+        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
+        for pod in lost:
+            env.create(_fresh(pod))
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def counts(self, view: View) -> Counts:
+        """Return the bound pods of each component."""
+        bound = [
+            sum(_runs(view.get("pods", self._pod(leaf, index))) for index in range(leaf.pods)) for leaf in self.leaves
+        ]
+        return forms.counts(self.instance, bound)
+
+    def domains(self, view: View) -> str:
+        """Return what is wrong with the domains of the bound pods; empty if nothing is."""
+        racks = [(leaf.name, self._under(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
+        blocks = {block for leaf in self.leaves for block in self._under(view, leaf, manifests.KEYS["block"])}
+        if self.instance.block and len(blocks) > 1:
+            return f"in {len(blocks)} blocks"
+        split = [name for name, found in racks if len(found) > 1]
+        return f"{split[0]} is in several racks" if split else ""
+
+    # -- within ------------------------------------------------------------------------------------------------------
+
+    def _submit_pods(self) -> None:
+        pods = [pod for leaf in self.leaves for pod in made.pods(leaf, self.bench.place, gated=True)]
+        for pod in pods:
+            del pod["spec"]["schedulingGroup"]
+        self._env.create_all(pods)
+        for leaf in self.leaves:
+            for index in range(leaf.pods):
+                self.bench.ungate(leaf, index)
+
+    def _submit_gangs(self) -> None:
+        testbed = self._env.testbed(self.bench.name)
+        instance = oracle.Instance((), forms.gangs(self.instance))
+        self.bench.classes(0)
+        if (binding := manifests.topology_binding(instance, testbed)) is not None:
+            self._env.create(binding)
+        status = manifests.gang_status(NOW)
+        self._env.create_all([{**gang, **status} for gang in manifests.gangs(instance, testbed)])
+        pods = manifests.pods(instance, testbed)
+        held = [pod for pod in pods if not pod["spec"].get("schedulingGates")]
+        for pod in held:
+            pod["spec"]["schedulingGates"] = [{"name": GATE}]
+        self._env.create_all(pods)
+        for pod in held:
+            self._env.patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": None}})
+
+    def _pod(self, leaf: Leaf, index: int) -> str:
+        if self.form.name != forms.PODGANGS:
+            return self.bench.place.name(leaf.name, index)
+        [gang] = [g for g in forms.gangs(self.instance) for group in g.groups if group.name == leaf.name]
+        return self._env.testbed(self.bench.name).name(gang.name, leaf.name, str(index))
+
+    def _under(self, view: View, leaf: Leaf, key: str) -> set[str]:
+        pods = [view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods)]
+        nodes = [view.get("nodes", pod_fields.node(pod)) for pod in pods if pod is not None and _runs(pod)]
+        return {node["metadata"]["labels"][key] for node in nodes if node is not None}
+
+
+def _runs(pod: Mapping[str, Any] | None) -> bool:
+    return pod is not None and pod_fields.bound(pod) and not terminating(pod)
+
+
+def _fresh(pod: Mapping[str, Any]) -> Object:
+    """Return a pod as it was made: without what the API server and the scheduler have added."""
+    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
+    added = ("nodeName", "schedulingGates", "priority", "preemptionPolicy")
+    spec = {key: value for key, value in pod["spec"].items() if key not in added}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
