@@ -13,9 +13,6 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.implementation.values import ClusterFacts
 
-REFERENCE = "reference"
-"""The descriptor that supplies the roles that an implementation does not play."""
-
 
 def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
     """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError."""
@@ -27,8 +24,8 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
     """The implementation that supplies the roles that `judged` does not play; None if it plays all."""
     if judged.roles == set(Role):
         return None
-    where = judged.document.where("supplied")
-    return loading.load(REFERENCE, judged.supplied, options=(loading.OPTIONS[0], where))
+    options = (judged.document.where("suppliedBy"), judged.document.where("supplied"))
+    return loading.load(judged.supplied_by, judged.supplied, options=options)
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:

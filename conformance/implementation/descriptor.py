@@ -130,6 +130,8 @@ class Descriptor:
     """The ClusterRole that the user of a role is bound to; `cluster-admin` if none is named."""
     supplied: Mapping[str, str]
     """Parameters of the implementation that supplies the roles that this one does not play."""
+    supplied_by: str
+    """Its name."""
     record: tuple[str, ...]
     """Further resources to record, as `plural.group`."""
     settle: float

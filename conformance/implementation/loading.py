@@ -35,6 +35,8 @@ from conformance.implementation.parameters import Parameter, resolved
 from conformance.implementation.program import find_program
 
 OPTIONS = ("--implementation", "--set")
+REFERENCE = "reference"
+"""The descriptor that supplies the roles that an implementation does not play, unless it names another one."""
 PARTS: tuple[Part, ...] = ("crds", "objects", "webhooks")
 
 
@@ -56,6 +58,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     podgangs: Metadata = Metadata()
     cluster_roles: dict[Role, str] = {}
     supplied: dict[str, str] = {}
+    supplied_by: str = REFERENCE
     record: list[str] = []
     settle: float = 0.0
     upgrades: list[Upgrade] = []
@@ -100,6 +103,7 @@ def load(
         podgangs=file.podgangs,
         cluster_roles=file.cluster_roles,
         supplied=file.supplied,
+        supplied_by=file.supplied_by,
         record=tuple(file.record),
         settle=file.settle,
         expected_failures=tuple(file.expected_failures),

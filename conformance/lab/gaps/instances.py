@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance import documents
 from conformance.data import folder
+from conformance.errors import UsageError
 
 MINIMUM, NOTHING = "minimum", "nothing"
 """What an instance expects: the minimum of each component, or that nothing is bound."""
@@ -100,7 +101,14 @@ def load(path: Path | None = None) -> tuple[Gap, ...]:
     """Read the gaps. Raises UsageError (file, line, field)."""
     place = folder("fixtures") / "gaps"
     document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
-    return tuple(_gap(entry) for entry in document.value["gaps"])
+    found, known = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
+    for number, gap in enumerate(found):
+        for index, instance in enumerate(gap.instances):
+            if instance.name in known:
+                where = document.where("gaps", number, "instances", index, "name")
+                raise UsageError(f"{instance.name} is there twice", where=where, hint="give it another name")
+            known.add(instance.name)
+    return found
 
 
 def _gap(entry: Mapping[str, Any]) -> Gap:

@@ -1,0 +1,97 @@
+"""What an operator has made of a PodGang: its Workload, its tree of groups, and the groups that its pods name.
+
+Objects are found by their owner, never by their name: no document promises names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.grove.expected import Clique, Expected, Gang
+from conformance.grove.fields import controller, items, name, number, terminating, text, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.benches import group_of
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OfGang:
+    """The objects that a PodGang controls."""
+
+    workloads: list[Object]
+    composites: list[Object]
+    leaves: list[Object]
+
+    @property
+    def roots(self) -> list[Object]:
+        """Return the composites without a parent."""
+        return [each for each in self.composites if not parent(each)]
+
+    def children(self, of: Object) -> list[Object]:
+        """Return the composites and PodGroups below a composite."""
+        return [each for each in (*self.composites, *self.leaves) if parent(each) == name(of)]
+
+    def depth(self, of: Object) -> int:
+        """Return how many levels of groups there are from a composite down, itself included."""
+        below = [self.depth(each) for each in self.children(of) if each in self.composites]
+        return 1 + max(below, default=0)
+
+
+def of_gang(view: View, gang: str) -> OfGang:
+    """Return what a PodGang controls. Objects that are being deleted are left out."""
+    owner = uid(view.get("podgangs", gang))
+
+    def owned(resource: str) -> list[Object]:
+        found = [each for each in view.list(resource) if not terminating(each)]
+        return [each for each in found if owner and text(controller(each), "uid") == owner]
+
+    return OfGang(owned("workloads"), owned("compositepodgroups"), owned("podgroups"))
+
+
+def parent(group: Object) -> str:
+    """Return the name of the composite above a group; empty for a root."""
+    return text(group, "spec", "parentCompositePodGroupName")
+
+
+def minimum(group: Object) -> int | None:
+    """Return minCount of a PodGroup, or minGroupCount of a composite."""
+    gang = ("spec", "schedulingPolicy", "gang")
+    return number(group, *gang, "minCount" if group.get("kind") == "PodGroup" else "minGroupCount")
+
+
+def key(group: Object) -> str:
+    """Return the topology key of a group; empty if it has none."""
+    constraints = items(group, "spec", "schedulingConstraints", "topology")
+    return text(constraints[0], "key") if constraints else ""
+
+
+def named(view: View, clique: Clique) -> set[str]:
+    """Return the PodGroups that the pods of a clique name; an empty text for pods without one."""
+    return {group_of(pod) for pod in predicates.pods_of(view, clique.name)}
+
+
+def leaf_of(view: View, clique: Clique) -> Object:
+    """Return the PodGroup of a clique's pods; an empty mapping if they do not agree on an existing one."""
+    found = named(view, clique)
+    return (view.get("podgroups", found.pop()) or {}) if len(found) == 1 else {}
+
+
+def in_place(wanted: Expected, *gangs: Gang) -> Callable[[View], bool | Unmet]:
+    """Each gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
+
+    def seen(view: View) -> bool | Unmet:
+        for gang in gangs:
+            found = of_gang(view, gang.name)
+            if len(found.roots) != 1 or not found.workloads:
+                return Unmet(f"{gang.name} has {len(found.roots)} roots and {len(found.workloads)} Workloads")
+            for clique in wanted.of_gang(gang.name):
+                if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
+                    return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
+        return True
+
+    return seen

@@ -1,0 +1,235 @@
+"""What an operator makes of PodGangs for Kubernetes' own scheduler: shape, minimums, owners, topology, priority."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import condition_is, controller, name, text, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import predicates
+from conformance.testing.benches import BLOCK, RACK
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.topology_bindings import topology_binding
+from conformance.tests.workload_api import objects_of_gangs as objects
+
+ZONE = "topology.kubernetes.io/zone"
+LEVELS = {"zone": ZONE, "block": BLOCK, "rack": RACK, "host": "kubernetes.io/hostname"}
+CLASS = "conformance-10"
+
+
+class GangsThatWait(Scene):
+    """Two components with minimums of one and two, and a set with a router and two worker replicas, of which one is
+    required. There is no node for them."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        pair = env.workload("components", setName="pair", prefills=3, decodes=4, decodesMinAvailable=2)
+        group = env.workload("disaggregated", setName="group", workers=2, workersMinAvailable=1)
+        self.pair, self.group = expected(pair), expected(group)
+        self.sets = [self.pair, self.group]
+        self.gangs = [(wanted, gang) for wanted in self.sets for gang in wanted.base_gangs]
+        for workload in (pair, group):
+            env.create(workload)
+        env.wait_for("trees in place", self._in_place)
+        env.quiet(2)
+        env.mark("at rest")
+
+    def _in_place(self, view: View) -> bool | Unmet:
+        for wanted, gang in self.gangs:
+            if not (answer := objects.in_place(wanted, gang)(view)):
+                return answer
+        return True
+
+
+class RequiredDomains(Scene):
+    """A set in a zone, whose scaling group replicas are in a rack each; a preferred host on one of its cliques."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        binding = f"{env.namespace}-levels"
+        env.create(topology_binding(binding, LEVELS))
+        workload = env.workload("packed", binding=binding)
+        self.wanted = expected(workload)
+        [self.base] = self.wanted.base_gangs
+        env.create(workload)
+        env.wait_for("tree in place", objects.in_place(self.wanted, self.base))
+        env.settle("a Warning about the preference", self._warned, 10)
+        env.mark("at rest")
+        env.delete("clustertopologybindings", binding)
+
+    def _warned(self, view: View) -> bool | Unmet:
+        about = [e for e in view.list("events") if text(e, "type") == "Warning"]
+        named = {text(e, "regarding", "name") or text(e, "involvedObject", "name") for e in about}
+        return self.base.name in named or Unmet(f"Warnings are about {sorted(named)}")
+
+
+class SetsWithClasses(Scene):
+    """Three sets with a PriorityClass: of the set, of all cliques, of both. There is room for all."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        entry = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": CLASS}}
+        if env.dry_run.ask(env.dry_run.create({**entry, "value": 10})).accepted:
+            env.create({**entry, "value": 10})
+        env.nodes("dgx-h100", 2)
+        self.cliques = []
+        self.refused = []
+        for where in ("set", "cliques", "both"):
+            workload = env.workload("components", setName=where, prefills=1, decodes=1)
+            template = workload["spec"]["template"]
+            if where != "cliques":
+                template["priorityClassName"] = CLASS
+            for clique in template["cliques"] if where != "set" else ():
+                clique["spec"]["podSpec"]["priorityClassName"] = CLASS
+            if env.dry_run.ask(env.dry_run.create(workload)).refused:
+                self.refused.append(where)
+                continue
+            env.create(workload)
+            self.cliques += list(expected(workload).cliques.values())
+        env.wait_for("accepted sets bound", predicates.all_bound(self.cliques))
+
+
+class TooManyCliques(Scene):
+    """A set of nine standalone cliques, and later a set of eight; with room for both."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 3)
+        nine, eight = (self._set(env, count) for count in (9, 8))
+        self.nine, self.eight = list(expected(nine).cliques.values()), list(expected(eight).cliques.values())
+        [self.gang] = expected(nine).base_gangs
+        env.create(nine)
+        env.settle("a Warning about the gang", self._warned, 20)
+        env.create(eight)
+        env.wait_for("eight cliques bound", predicates.all_bound(self.eight))
+        env.quiet(1, real=True)
+        env.mark("at rest")
+
+    def _set(self, env: SceneEnvironment, count: int) -> Object:
+        workload = env.workload("components", setName=f"c{count}", prefills=1, decodes=1)
+        [first, *_] = workload["spec"]["template"]["cliques"]
+        names = [f"part{index}" for index in range(count)]
+        workload["spec"]["template"]["cliques"] = [
+            {**first, "name": each, "spec": {**first["spec"], "roleName": each}} for each in names
+        ]
+        return workload
+
+    def _warned(self, view: View) -> bool | Unmet:
+        about = [e for e in view.list("events") if text(e, "type") == "Warning"]
+        named = {text(e, "regarding", "name") or text(e, "involvedObject", "name") for e in about}
+        return self.gang.name in named or Unmet(f"Warnings are about {sorted(named)}")
+
+
+@requirement("WAPI-070", reaches="trees in place")
+def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
+    """An operator MUST make one root CompositePodGroup of each PodGang that waits, with as many required children as it
+    has, and a PodGroup for each of its PodCliques."""
+    view = run.at("at rest")
+    for wanted, gang in run.scene.gangs:
+        found = objects.of_gang(view, gang.name)
+        run.expect(f"roots of {gang.name}", 1, len(found.roots))
+        run.expect(f"PodGroups of {gang.name}", len(wanted.of_gang(gang.name)), len(found.leaves))
+        children = {name(each): len(found.children(each)) for each in found.composites}
+        run.same("children that are required", children, {name(c): objects.minimum(c) for c in found.composites})
+        lost = [name(each) for each in (*found.composites, *found.leaves) if not _rooted(found, each)]
+        run.expect(f"groups of {gang.name} that hang under no root", [], lost)
+
+
+@requirement("WAPI-071")
+def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) -> None:
+    """The minCount of a PodGroup MUST be the minReplicas of its PodClique in the PodGang."""
+    run.given("trees in place")
+    view = run.at("at rest")
+    for wanted, gang in run.scene.gangs:
+        seen = {c.name: objects.minimum(objects.leaf_of(view, c)) for c in wanted.of_gang(gang.name)}
+        run.same(f"minCount in {gang.name}", dict(gang.minimums), seen)
+
+
+@requirement("WAPI-072")
+def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> None:
+    """All Pods of a PodClique MUST name one PodGroup, and the Pods of no other one MUST name it."""
+    run.given("trees in place")
+    view = run.at("at rest")
+    cliques = [c for wanted, gang in run.scene.gangs for c in wanted.of_gang(gang.name)]
+    seen = {clique.name: sorted(objects.named(view, clique) - {""}) for clique in cliques}
+    run.same("PodGroups of a clique", dict.fromkeys(seen, 1), {each: len(found) for each, found in seen.items()})
+    groups = [group for found in seen.values() for group in found]
+    run.expect("PodGroups of two cliques", [], sorted({group for group in groups if groups.count(group) > 1}))
+
+
+@requirement("WAPI-073")
+def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
+    """Each PodGang MUST have a Workload whose controllerRef names it, and which its groups refer to."""
+    run.given("trees in place")
+    view = run.at("at rest")
+    for _, gang in run.scene.gangs:
+        found = objects.of_gang(view, gang.name)
+        refs = {text(each, "spec", "controllerRef", "name") for each in found.workloads}
+        run.expect(f"controllerRef of the Workloads of {gang.name}", {gang.name}, refs)
+        known = {name(each) for each in found.workloads}
+        named = {text(each, "spec", "workloadRef", "workloadName") for each in (*found.composites, *found.leaves)}
+        run.expect("Workloads that groups name and that do not exist", set(), named - known)
+
+
+@requirement("WAPI-074")
+def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
+    """Workloads, CompositePodGroups and PodGroups of an operator MUST be controlled by their PodGang."""
+    run.given("trees in place")
+    view = run.at("at rest")
+    gangs = {uid(view.get("podgangs", each)): each for each in view.names("podgangs")}
+    made = [o for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
+    owners = {name(each): text(controller(each), "uid") in gangs for each in made}
+    run.same("has a PodGang as controller", dict.fromkeys(owners, True), owners)
+
+
+@requirement("WAPI-075")
+def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> None:
+    """A required topology key MUST be set on its own level: of the PodGang on the root, of a scaling group replica on a
+    CompositePodGroup of its PodGroups, of a PodClique on its PodGroup; preferred keys MUST NOT be set."""
+    run.given("tree in place")
+    view = run.at("at rest")
+    found = objects.of_gang(view, run.scene.base.name)
+    [root] = found.roots
+    run.expect("key of the root", ZONE, objects.key(root))
+    members = [c for c in run.scene.wanted.of_gang(run.scene.base.name) if c.group]
+    parents = {objects.parent(objects.leaf_of(view, clique)) for clique in members}
+    run.expect("parents of the replica's PodGroups", 1, len(parents))
+    replica = view.get("compositepodgroups", min(parents)) or {}
+    run.expect("key of the replica, which is not the root", (RACK, True), (objects.key(replica), replica != root))
+    leaves = {clique.name: objects.key(objects.leaf_of(view, clique)) for clique in members}
+    run.same("keys of its PodGroups", dict.fromkeys(leaves, ""), leaves)
+
+
+@requirement("WAPI-076", reaches="a Warning about the preference")
+def test_an_ignored_preference_is_told(run: Recorded[RequiredDomains]) -> None:
+    """A preferred topology that is ignored MUST be told by a Warning event about the PodGang."""
+    run.given("tree in place")
+
+
+@requirement("WAPI-077", reaches="accepted sets bound")
+def test_sets_with_a_class_are_scheduled(run: Recorded[SetsWithClasses]) -> None:
+    """A set with a PriorityClass on itself, on its PodCliques, or on both MUST be scheduled if there is room, unless it
+    was rejected at admission."""
+
+
+@requirement("WAPI-078", reaches="eight cliques bound")
+def test_what_cannot_be_said_is_not_scheduled(run: Recorded[TooManyCliques]) -> None:
+    """A PodGang with more PodGroups than a list of templates can have MUST NOT be scheduled in part or as plain Pods;
+    others MUST be scheduled."""
+    run.always("no pod of nine cliques is bound", predicates.none_bound(run.scene.nine), until="at rest")
+
+
+@requirement("WAPI-079", reaches="a Warning about the gang")
+def test_what_cannot_be_said_is_told(run: Recorded[TooManyCliques]) -> None:
+    """A PodGang that cannot be mapped MUST be told by a Warning event about it, and MUST NOT have Scheduled=True."""
+    found = run.at("at rest").get("podgangs", run.scene.gang.name)
+    run.expect("Scheduled is True", False, condition_is(found, "Scheduled") == "True")
+
+
+def _rooted(found: objects.OfGang, group: objects.Object) -> bool:
+    """Return whether the parents of a group lead to the root."""
+    by_name = {name(each): each for each in found.composites}
+    for _ in range(4):
+        if not objects.parent(group):
+            return group in found.roots
+        if objects.parent(group) not in by_name:
+            return False
+        group = by_name[objects.parent(group)]
+    return False

@@ -1,0 +1,256 @@
+"""PodGangs on Kubernetes' own scheduler while they wait, run, scale, lose Pods and lose their groups."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import Expected, expected
+from conformance.grove.fields import condition_is, name, terminating, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.predicates import Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.workload_api import objects_of_gangs as objects
+
+GROUPS = "podcliquescalinggroups"
+SCARCE = "minimum bound where the {} pods are many"
+
+
+class ServiceOnTooFewNodes(Scene):
+    """Ten prefill pods, of which one is required, and a decode pod that fits on no node; later one on which it does."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("single", 10)
+        workload = env.workload("components", prefills=10, prefillGpus=1, decodes=1, decodeGpus=8)
+        self.wanted = expected(workload)
+        [self.gang] = self.wanted.base_gangs
+        self.cliques = list(self.wanted.cliques.values())
+        env.create(workload)
+        env.wait_for("tree in place", objects.in_place(self.wanted, self.gang))
+        env.wait_for("gang is Initialized", self._says(Initialized="True"))
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        env.quiet(2, real=True)
+        env.mark("tried")
+        env.nodes("dgx-h100", 1)
+        env.wait_for("minimums bound", predicates.admitted(self.wanted, self.gang))
+        env.wait_for("extras bound", predicates.all_bound(self.cliques))
+        env.settle("gang says so", self._says(Scheduled="True", Ready="True"))
+
+    def _says(self, **wanted: str) -> Predicate:
+        def seen(view: View) -> bool | Unmet:
+            found = {kind: condition_is(view.get("podgangs", self.gang.name), kind) for kind in wanted}
+            return found == wanted or Unmet(f"{self.gang.name} says {found}")
+
+        return seen
+
+
+class ScarceNodes(Scene):
+    """Two services of ten and two pods, of which one of each is required, on ten nodes each; the larger component is
+    first by name in one, and last in the other."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.parts = []
+        for first in ("prefill", "decode"):
+            sizes = {"prefills": 10, "decodes": 2} if first == "prefill" else {"prefills": 2, "decodes": 10}
+            wanted = self._service(env, first, sizes)
+            [gang] = wanted.base_gangs
+            self.parts.append((first, wanted, gang))
+        env.nodes("single", 20)
+        for first, wanted, gang in self.parts:
+            env.settle(SCARCE.format(first), predicates.admitted(wanted, gang))
+
+    def _service(self, env: SceneEnvironment, name: str, sizes: dict[str, int]) -> Expected:
+        workload = env.workload("components", setName=name, prefillGpus=1, decodeGpus=1, **sizes)
+        env.create(workload)
+        return expected(workload)
+
+
+class LostGroups(Scene):
+    """A running service whose PodGroup, root and Workload are deleted by somebody, one after the other."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        workload = env.workload("components", prefills=2, decodes=1)
+        self.wanted = expected(workload)
+        [self.gang] = self.wanted.base_gangs
+        self.cliques = list(self.wanted.cliques.values())
+        env.create(workload)
+        env.wait_for("service bound", predicates.all_bound(self.cliques))
+        env.quiet(1)
+        view = env.history.view()
+        self.pods = {name(pod): uid(pod) for c in self.cliques for pod in predicates.pods_of(view, c.name)}
+        env.mark("before")
+        found = objects.of_gang(view, self.gang.name)
+        for kind, each in (("compositepodgroups", found.roots[0]), ("workloads", found.workloads[0])):
+            old = uid(each)
+            env.delete(kind, name(each))
+            env.wait_for(f"{kind} made again", self._again(kind, old))
+        env.quiet(1)
+        env.mark("at rest")
+
+    def _again(self, kind: str, old: str) -> Predicate:
+        def seen(view: View) -> bool | Unmet:
+            found = objects.of_gang(view, self.gang.name)
+            now = found.roots if kind == "compositepodgroups" else found.workloads
+            fresh = len(now) == 1 and uid(now[0]) != old
+            return fresh or Unmet(f"{self.gang.name} has {len(now)} {kind}, none of them new")
+
+        return seen
+
+
+class ScaledService(Scene):
+    """A running set whose clique is scaled from two pods to four, and whose scaling group from one replica to two, back
+    to one, and to two again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 4)
+        workload = env.workload("disaggregated", routers=2, workers=1, workersMinAvailable=1)
+        self.wanted = expected(workload)
+        [self.base] = self.wanted.base_gangs
+        env.create(workload)
+        env.wait_for("set bound", predicates.all_bound(list(self.wanted.cliques.values())))
+        env.quiet(1)
+        env.mark("before")
+        [self.router] = [c for c in self.wanted.cliques.values() if not c.group]
+        env.patch("podcliques", self.router.name, {"spec": {"replicas": 4}}, subresource="scale")
+        env.wait_for("more routers bound", self._routers(4))
+        env.mark("scaled out")
+        larger = env.workload("disaggregated", routers=2, workers=2, workersMinAvailable=1)
+        self.larger = expected(larger)
+        [self.scaled] = self.larger.scaled_gangs
+        more = self.larger.of_gang(self.scaled.name)
+        group = next(iter(self.wanted.groups))
+        env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
+        env.wait_for("second replica bound", predicates.all_bound(more))
+        env.mark("second replica")
+        env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
+        env.wait_for("second replica gone", self._gone)
+        env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
+        env.wait_for("second replica bound again", predicates.all_bound(more))
+
+    def _routers(self, count: int) -> Predicate:
+        def seen(view: View) -> bool | Unmet:
+            found = predicates.bound(view, [self.router])[self.router.name]
+            return found == count or Unmet(f"{found} of {count} routers are bound")
+
+        return seen
+
+    def _gone(self, view: View) -> bool | Unmet:
+        left = [each for c in self.larger.of_gang(self.scaled.name) for each in predicates.pods_of(view, c.name)]
+        return not left or Unmet(f"{len(left)} pods of the second replica are still there")
+
+
+class LostPods(Scene):
+    """A running service of two prefill pods, both required, on nodes of two GPUs, and one decode pod on a node of its
+    own. One of each is lost; the node of the prefill pod is taken."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 2)
+        env.nodes("single", 1)
+        workload = env.workload(
+            "components", prefills=2, prefillsMinAvailable=2, prefillGpus=2, decodes=1, decodeGpus=1
+        )
+        self.wanted = expected(workload)
+        [self.gang] = self.wanted.base_gangs
+        cliques = {c.name.rpartition("-")[2]: c for c in self.wanted.cliques.values()}
+        env.create(workload)
+        env.wait_for("service bound", predicates.all_bound(list(cliques.values())))
+        view = env.history.view()
+        [prefill, *_] = predicates.pods_of(view, cliques["prefill"].name)
+        [decode] = predicates.pods_of(view, cliques["decode"].name)
+        env.patch("nodes", prefill["spec"]["nodeName"], {"spec": {"unschedulable": True}})
+        for pod in (prefill, decode):
+            env.delete("pods", name(pod))
+        self.decode = cliques["decode"]
+        env.settle("the pod that fits is bound again", self._again(uid(decode)))
+
+    def _again(self, old: str) -> Predicate:
+        def seen(view: View) -> bool | Unmet:
+            found = [pod for pod in predicates.pods_of(view, self.decode.name) if uid(pod) != old]
+            bound = [pod for pod in found if pod["spec"].get("nodeName")]
+            return bool(bound) or Unmet(f"{len(found)} new pods of {self.decode.name}, none of them bound")
+
+        return seen
+
+
+@requirement("WAPI-080", reaches=("minimums bound", "extras bound"))
+def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNodes]) -> None:
+    """While the minimum of one PodClique does not fit, no Pod of the PodGang MUST be bound; once all fit, they MUST be
+    bound, and then the others."""
+    run.always("no pod is bound", predicates.none_bound(run.scene.cliques), until="tried")
+
+
+@requirement("WAPI-081", reaches="gang says so")
+def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> None:
+    """A PodGang whose Pods wait for room MUST be Initialized, and neither Scheduled nor Ready; once its Pods run, it
+    MUST be all of these."""
+    found = run.at("tried").get("podgangs", run.scene.gang.name)
+    said = {kind: condition_is(found, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
+    run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, said)
+
+
+@requirement("WAPI-082", reaches=(SCARCE.format("prefill"), SCARCE.format("decode")))
+def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None:
+    """An operator SHOULD let the minimums of all PodCliques of a PodGang be bound before the Pods above them, whatever
+    their names."""
+
+
+@requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))
+def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
+    """A CompositePodGroup or Workload that somebody deletes MUST be made again, and the PodGroups MUST hang under
+    it."""
+    found = objects.of_gang(run.at("at rest"), run.scene.gang.name)
+    run.expect("PodGroups under the root", len(found.leaves), len(found.children(found.roots[0])))
+
+
+@requirement("WAPI-084")
+def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> None:
+    """Running Pods MUST NOT be affected when their groups are deleted and made again."""
+    run.given("workloads made again")
+    view = run.at("at rest")
+    found = {name(pod): uid(pod) for c in run.scene.cliques for pod in predicates.pods_of(view, c.name)}
+    run.same("Pods", run.scene.pods, found)
+
+
+@requirement("WAPI-085", reaches="more routers bound")
+def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
+    """When a PodClique gets more Pods, these MUST join its PodGroup; no group MUST be replaced, and no Pod."""
+    before, after = run.at("before"), run.at("scaled out")
+    for kind in ("podgroups", "compositepodgroups"):
+        old = {name(each): uid(each) for each in before.list(kind)}
+        run.same(f"{kind} that existed", old, {each: uid(after.get(kind, each)) for each in old})
+    pods = {name(pod): uid(pod) for pod in before.list("pods")}
+    run.same("Pods that existed", pods, {each: uid(after.get("pods", each)) for each in pods})
+    run.expect("PodGroups of the routers", 1, len(objects.named(after, run.scene.router)))
+
+
+@requirement("WAPI-086")
+def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -> None:
+    """A scaled PodGang MUST have groups of its own, and the groups of its base PodGang MUST NOT change."""
+    run.given("more routers bound", "second replica bound")
+    view = run.at("second replica")
+    found = objects.of_gang(view, run.scene.scaled.name)
+    groups = {c.name: objects.leaf_of(view, c) in found.leaves for c in run.scene.larger.of_gang(run.scene.scaled.name)}
+    run.same("its Pods are in its own groups", dict.fromkeys(groups, True), groups)
+    base = [uid(each) for each in objects.of_gang(view, run.scene.base.name).leaves]
+    earlier = [uid(each) for each in objects.of_gang(run.at("scaled out"), run.scene.base.name).leaves]
+    run.expect("PodGroups of the base", earlier, base)
+
+
+@requirement("WAPI-087", reaches="second replica bound again")
+def test_a_replica_that_comes_back_is_scheduled(run: Recorded[ScaledService]) -> None:
+    """When a replica of a scaling group goes and comes back, its new Pods MUST be bound, in PodGroups that are not
+    being deleted."""
+    run.given("second replica gone")
+    view = run.at("second replica bound again")
+    leaves = {c.name: objects.leaf_of(view, c) for c in run.scene.larger.of_gang(run.scene.scaled.name)}
+    alive = {each: bool(leaf) and not terminating(leaf) for each, leaf in leaves.items()}
+    run.same("their PodGroups are alive", dict.fromkeys(alive, True), alive)
+
+
+@requirement("WAPI-088", reaches="the pod that fits is bound again")
+def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
+    """A lost Pod of a placed PodGang for which there is room SHOULD be bound again, although that of another PodClique
+    does not fit."""
+    run.given("service bound")
