@@ -13,7 +13,8 @@ LOW, HIGH = "conformance-1", "conformance-10"
 
 
 class GangsInRacks(Scene):
-    """A gang of three Pods, and racks of two nodes and of three; another one where no rack holds it, until it does."""
+    """A gang of three Pods, and racks of two nodes and of three; another one where no rack holds it, until it does, and
+    where a node is in no rack."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.wide, self.narrow = Bench(env, "wide"), Bench(env, "narrow")
@@ -22,6 +23,7 @@ class GangsInRacks(Scene):
         self.wide.nodes(1, 1, 1, rack="b")
         self.narrow.nodes(1, 1, rack="a")
         self.narrow.nodes(1, 1, rack="b")
+        self.narrow.nodes(1)
         for bench in (self.wide, self.narrow):
             bench.submit(self.gang)
         env.wait_for("gang bound", self.wide.all_bound(self.gang))
