@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 import msgspec
@@ -12,7 +13,7 @@ from conformance.errors import Exit
 from conformance.report import model
 from conformance.report.model import Outcome, RunVerdict
 from conformance.suite import checklist, ledger
-from conformance.suite.requirement import Level, Registry, Requirement
+from conformance.suite.requirement import Level, Limit, Registry, Requirement
 
 TODAY = date(2026, 11, 21)
 
@@ -418,3 +419,29 @@ def test_the_order_of_events_of_different_workers_does_not_matter() -> None:
 def test_a_ledger_without_a_beginning_is_refused() -> None:
     with pytest.raises(ValueError, match="no run-started"):
         model.judge(registry(), [DONE], TODAY)
+
+
+LIMIT = Limit("KEP-L02", "minimums before extras are not promised")
+
+
+def limited(outcome: str, level: Level = Level.MAY) -> model.Report:
+    """A run of a MUST that passes, and of a requirement that a limit may keep from holding."""
+    entries = registry(entry("AA-001"), replace(entry("AA-002", level=level), limit=LIMIT))
+    events = [begin({"t": ("AA-001",), "u": ("AA-002",)}), started("t", "AA-001"), check("t", "AA-001"), ended("t")]
+    ending = "passed" if outcome == "passed" else "known-limit"
+    return model.judge(
+        entries, [*events, started("u", "AA-002"), check("u", "AA-002", outcome), ended("u", ending), DONE], TODAY
+    )
+
+
+@pytest.mark.parametrize("level", [Level.MAY, Level.MUST])
+def test_a_limit_that_the_specification_accepts_is_nobodys_failure(level: Level) -> None:
+    report = limited("failed", level)
+    [_, found] = report.results
+    assert (found.outcome, found.reason) == (Outcome.KNOWN_LIMIT, "KEP-L02: minimums before extras are not promised")
+    assert found.failures and (report.verdict, report.exit) == (RunVerdict.CONFORMANT, Exit.CONFORMANT)
+    assert report.profiles[0].counts[Outcome.KNOWN_LIMIT] == 1
+
+
+def test_what_holds_although_it_need_not_has_passed() -> None:
+    assert [result.outcome for result in limited("passed").results] == [Outcome.PASSED, Outcome.PASSED]

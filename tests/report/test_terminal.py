@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 from test_document import EVENTS, REGISTRY
-from test_model import DONE, TODAY, begin, check, ended, entry, started
+from test_model import DONE, TODAY, begin, check, ended, entry, limited, started
 
 from conformance.report import model, terminal
 from conformance.report.progress import Progress
@@ -189,3 +189,20 @@ def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     assert failure < text.index('expected: ["ä","b"]') < text.index(r"seen:     \x1b[31mline one")
     assert text.index(r"seen:     \x1b[31mline one") < text.index("1/1 failed")
     assert r"gw0: harness error: etcd \x1b[2J died" in text
+
+
+def test_a_known_limit_is_explained_and_is_no_cause_of_failures() -> None:
+    text = StringIO()
+    terminal.show(limited("failed"), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
+    lines = text.getvalue()
+    assert "known limits, which the specification accepts (nobody's failure):" in lines
+    assert "≈ KEP-L02: minimums before extras are not promised (AA-002)" in lines
+    assert "cause" not in lines and "is conformant (core: 1 known-limit, 1 passed)" in lines
+
+
+def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
+    out = StringIO()
+    with Book(tmp_path) as book, Progress(book, 1, Console(file=out, width=200), 0.0, frozenset({"AA-002"})):
+        for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
+            book.write(event)
+    assert "≈ AA-002 w (u)" in out.getvalue() and "1/1 known-limit u" in out.getvalue()

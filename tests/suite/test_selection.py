@@ -64,3 +64,19 @@ def test_a_violated_rule_counts_whatever_was_selected() -> None:
     assert found.judged >= {"GANG-024", "INV-004"}
     assert "CORE-001" not in found.judged
     assert {"gang", "core"} <= set(found.profiles)
+
+
+def test_a_profile_that_needs_another_cluster_runs_only_if_it_is_selected() -> None:
+    assert "workload-api" in REGISTRY.clusters
+    assert "workload-api" not in chosen("workload-api").profiles
+    assert "WAPI-001" in chosen("workload-api", profiles=("workload-api",)).judged
+    assert chosen("workload-api", ids=("WAPI-001",)).profiles == ("workload-api",)
+
+
+@pytest.mark.parametrize(("version", "judged"), [("1.36.3", False), ("v1.37.2", True), ("1.100.0", True), ("", True)])
+def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged: bool) -> None:
+    entry = REGISTRY.requirements["WAPI-050"]
+    assert entry.kubernetes == "1.37"
+    found = scope(REGISTRY, (), ("WAPI-001", entry.id), BOTH, ("workload-api",), version)
+    assert "WAPI-001" in found.judged and (entry.id in found.judged) is judged
+    assert judged or found.unclaimed[entry.id] == "holds from Kubernetes 1.37"

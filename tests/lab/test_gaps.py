@@ -1,0 +1,130 @@
+"""The gaps: what each form tells a scheduler, and how outcomes become cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.lab.gaps import forms, instances, picture, results
+from conformance.lab.gaps.forms import FORMS
+from conformance.lab.gaps.instances import Component, Gap, Instance, NodeGroup
+from conformance.lab.gaps.playing import Outcome
+from conformance.testing.workload_groups import Leaf, Tree
+
+BY_NAME = {form.name: form for form in FORMS}
+PREFILL, DECODE = Component("prefill", 1, replicas=2, pods=4, rack=True), Component("decode", 1, replicas=3)
+SERVICE = Instance("service", "WL37-G06", (NodeGroup(6),), (PREFILL, DECODE), "minimum", block=True)
+
+
+def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None:
+    [root] = forms.roots(BY_NAME["trees"], SERVICE)
+    assert isinstance(root, Tree) and (root.minimum, root.key) == (2, "kubernetes.io/block")
+    prefill, decode = root.children
+    assert isinstance(prefill, Tree) and prefill.minimum == 1
+    assert [(leaf.name, leaf.pods, leaf.minimum, leaf.key) for leaf in prefill.leaves] == [
+        ("a-prefill-0", 4, 4, "kubernetes.io/rack"),
+        ("a-prefill-1", 4, 4, "kubernetes.io/rack"),
+    ]
+    assert decode == Leaf("b-decode", pods=3, minimum=1)
+
+
+def test_replicas_of_one_component_are_a_tree_without_another_root() -> None:
+    [root] = forms.roots(BY_NAME["trees"], Instance("one", "WL37-G08", (), (Component("p", 2, 3, 2),), "minimum"))
+    assert isinstance(root, Tree) and (root.minimum, len(root.children)) == (2, 3)
+
+
+def test_groups_know_nothing_of_each_other() -> None:
+    assert [root.name for root in forms.roots(BY_NAME["groups"], SERVICE)] == ["a-prefill-0", "a-prefill-1", "b-decode"]
+
+
+def test_gangs_have_the_required_replicas_in_the_base() -> None:
+    base, scaled = forms.gangs(SERVICE)
+    assert [(g.name, g.minimum, g.desired, g.required) for g in base.groups] == [
+        ("a-prefill-0", 4, 4, "rack"),
+        ("b-decode", 1, 3, ""),
+    ]
+    assert (base.required, scaled.base, [g.name for g in scaled.groups]) == ("block", "base", ["a-prefill-1"])
+
+
+def test_counts_are_by_component() -> None:
+    assert forms.counts(SERVICE, [4, 0, 2]) == {"prefill": [4, 0], "decode": [2]}
+
+
+@pytest.mark.parametrize(
+    ("bound", "standing"),
+    [
+        ({"prefill": [4, 0], "decode": [1]}, "minimum"),
+        ({"prefill": [3, 1], "decode": [1]}, "part"),
+        ({"prefill": [4, 0], "decode": [0]}, "part"),
+        ({"prefill": [0, 0], "decode": [0]}, "nothing"),
+    ],
+)
+def test_a_service_stands_whole_in_part_or_not(bound: dict[str, list[int]], standing: str) -> None:
+    assert SERVICE.standing(bound) == standing
+    assert SERVICE.right(bound) == (standing == "minimum")
+
+
+def test_a_lost_pod_must_be_bound_again() -> None:
+    lost = Instance("lost", "WL37-G13", (), (Component("p", 2, 2), Component("d", 1)), "d again", lost=("p", "d"))
+    assert lost.right({"p": [1], "d": [1]}) and not lost.right({"p": [2], "d": [0]})
+
+
+@pytest.mark.parametrize(
+    ("form", "right", "word"),
+    [
+        ("trees", [True, True], "closed"),
+        ("trees", [True, False], "partly"),
+        ("trees", [False, False], "not"),
+        ("plain", [True, True], "not"),  # by luck: its API cannot say it
+    ],
+)
+def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) -> None:
+    assert Gap("g", "a gap", "why", ("trees",), ()).closed(form, right) == word
+
+
+def played(*runs: str) -> tuple[results.Document, Gap]:
+    gap = Gap("g", "a gap", "why", ("trees",), (SERVICE,))
+    found = results.document({"kubernetes": "1.37.2"})
+    for number, wrong in enumerate(runs, 1):
+        counts = {"prefill": [0, 0] if wrong else [4, 0], "decode": [0 if wrong else 1]}
+        results.add(found, Outcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
+    return found, gap
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [(("", ""), "closed"), (("expected: minimum", "expected: minimum"), "not"), (("", "expected: minimum"), "varies")],
+)
+def test_a_cell_says_when_runs_differ(runs: tuple[str, str], word: str) -> None:
+    found, gap = played(*runs)
+    assert results.cell(found, gap, BY_NAME["trees"]) == word
+
+
+def test_the_page_has_cells_outcomes_and_the_picture() -> None:
+    found, gap = played("", "expected: minimum")
+    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+    assert "| a gap | **varies** |" in page
+    assert "| service | WL37-G06 | minimum | {4+0, 1} or {0+0, 0} ✗ |" in page
+    drawn = picture.draw(found, [gap])
+    assert drawn.count('class="bound"') == 5 and drawn.count('class="waiting"') == 6
+
+
+def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> None:
+    gaps = instances.load()
+    assert [gap.name for gap in gaps][:2] == ["complete-replicas", "one-of-each"]
+    for gap in gaps:
+        assert set(gap.said_by) <= set(BY_NAME)
+        for instance in gap.instances:
+            assert [leaf for root in forms.roots(BY_NAME["trees"], instance) for leaf in root.leaves] == [
+                leaf for _, own in forms.named(instance) for leaf in own
+            ]
+
+
+def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
+    entry = "  - {name: a, row: WL37-G01, nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
+    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
+    (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
+    with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is there twice"):
+        instances.load(tmp_path / "gaps.yaml")
