@@ -18,7 +18,8 @@ def markdown(registry: Registry) -> str:
         "What an implementation of the Grove API is judged by. A MUST decides the verdict of its profile; a SHOULD",
         "that fails is shown and decides nothing. Ids are never reused or renamed. In parentheses are the rows of the",
         "[specification](spec/README.md) from which a requirement follows. *Seed* names the proposal that a",
-        "requirement rests on if no release of upstream has what it says.",
+        "requirement rests on if no release of upstream has what it says. *Limit* names what the specification accepts",
+        "where a requirement does not hold: nobody fails it.",
     ]
     for profile, text in registry.profiles.items():
         entries = [r for r in registry.requirements.values() if r.profile == profile]
@@ -43,6 +44,10 @@ def _row(entry: Requirement) -> str:
         text += f" (feature `{entry.feature}`)"
     if entry.seed:
         text += f" (seed: {entry.seed})"
+    if entry.kubernetes:
+        text += f" (from Kubernetes {entry.kubernetes})"
+    if entry.limit:
+        text += f" (limit: {_source(entry.limit.row)})"
     if entry.unless:
         text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"

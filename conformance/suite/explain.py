@@ -44,6 +44,10 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield f"  since:   {entry.since}"
     if entry.feature:
         yield f"  feature: {entry.feature} (only implementations that claim it are judged)"
+    if entry.kubernetes:
+        yield f"  from:    Kubernetes {entry.kubernetes}"
+    if entry.limit:
+        yield f"  limit:   {entry.limit} (nobody's failure)"
     if entry.seed:
         yield f"  seed:    {entry.seed} (not upstream's contract)"
     if entry.unless:
