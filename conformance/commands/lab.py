@@ -23,6 +23,7 @@ from conformance.lab.gaps import picture as gap_picture
 from conformance.lab.gaps import playing as gap_playing
 from conformance.lab.gaps import results as gap_results
 from conformance.lab.gaps.forms import FORMS, Form
+from conformance.lab.gaps.mappings import MAPPINGS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure what choices in the contract cost.")
 
@@ -124,6 +125,7 @@ def _command(
 def gaps(
     form: Annotated[list[str] | None, typer.Option(help="Only this column: plain, groups, trees, podgangs.")] = None,
     gap: Annotated[list[str] | None, typer.Option(help="Only this gap (repeatable).")] = None,
+    mappings: Annotated[bool, typer.Option(help="Also compare mappings of one service to the Workload API.")] = True,
     runs: Annotated[int, typer.Option(min=1, help="How often each instance is played.")] = 2,
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
 ) -> int:
@@ -141,17 +143,18 @@ def gaps(
     found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))})
     stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
     played = [each for one in wanted for each in one.instances]
+    pairs = [(column, run) for column in columns for run in range(1, runs + 1)]
+    rows = MAPPINGS if mappings else ()
     try:
         with progress.terminal("lab") as report:
-            for outcome in gap_playing.play(
-                [(column, run) for column in columns for run in range(1, runs + 1)], played, report_dir / stem, report
-            ):
+            for outcome in gap_playing.play(pairs, played, rows, report_dir / stem, report):
                 gap_results.add(found, outcome)
     except gap_playing.PlayFailed as failure:
         typer.echo(f"not played: {failure}", err=True)
         return Exit.NOT_CONFORMANT
     gap_results.show(found, wanted, output.console())
     options = [f"--form {each}" for each in form or ()] + [f"--gap {each}" for each in gap or ()]
+    options += [] if mappings else ["--no-mappings"]
     command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
     page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
     data.write_bytes(orjson.dumps(found) + b"\n")

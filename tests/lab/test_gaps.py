@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
-from conformance.lab.gaps import forms, instances, picture, results
+from conformance.lab.gaps import forms, instances, mappings, picture, results
 from conformance.lab.gaps.forms import FORMS
 from conformance.lab.gaps.instances import Component, Gap, Instance, NodeGroup
-from conformance.lab.gaps.playing import Outcome
+from conformance.lab.gaps.playing import Mapped, Outcome
 from conformance.testing.workload_groups import Leaf, Tree
 
 BY_NAME = {form.name: form for form in FORMS}
@@ -128,3 +128,35 @@ def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
     (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
     with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is there twice"):
         instances.load(tmp_path / "gaps.yaml")
+
+
+@pytest.mark.parametrize(
+    ("bound", "word", "is_right"),
+    [
+        ({"router": 0, "p0": 0, "d0": 0, "p1": 0, "d1": 0}, "0", False),
+        ({"router": 2, "p0": 3, "d0": 0, "p1": 0, "d1": 0}, "part", False),
+        ({"router": 1, "p0": 3, "d0": 2, "p1": 0, "d1": 0}, "F", True),
+        ({"router": 2, "p0": 3, "d0": 2, "p1": 0, "d1": 2}, "F+r+d", True),
+        ({"router": 2, "p0": 3, "d0": 2, "p1": 3, "d1": 2}, "all", True),
+    ],
+)
+def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_right: bool) -> None:
+    assert mappings.told(bound) == word
+    assert mappings.right(9, word) is is_right
+    assert mappings.right(5, word) is (word == "0")
+
+
+def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
+    [base], scaled = mappings.gangs("h1")
+    assert isinstance(base, Tree) and base.minimum == len(base.children) == 3
+    assert [leaf.pods for leaf in base.leaves] == [2, 1, 2, 1, 1]
+    assert [root.name for root in scaled] == ["p1", "d1"]
+
+
+def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
+    found, gap = played("", "")
+    for nodes, seen in ((5, "0"), (6, "0"), (12, "all")):
+        results.add(found, Mapped(BY_NAME["trees"], mappings.MAPPINGS[5], nodes, 1, seen))
+    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+    row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
+    assert row == "| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | 0 | 0 ✗ |  |  |  |  |  | all |"

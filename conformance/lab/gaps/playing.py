@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -16,6 +16,7 @@ from conformance.errors import HarnessError
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import Form
 from conformance.lab.gaps.instances import Counts, Instance
+from conformance.lab.gaps.mappings import Mapping, MappingPlay
 from conformance.lab.gaps.plays import Play
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
@@ -38,6 +39,17 @@ class PlayFailed(Exception):
 
 
 @dataclass(frozen=True)
+class Mapped:
+    """What became of one mapping on a number of nodes."""
+
+    form: Form
+    mapping: Mapping
+    nodes: int
+    run: int
+    seen: str
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of one instance in one form. `wrong` says what is not as it must be; empty if all is."""
 
@@ -49,10 +61,14 @@ class Outcome:
 
 
 def play(
-    wanted: Sequence[tuple[Form, int]], instances: Sequence[Instance], folder: Path, report: Report
-) -> Iterator[Outcome]:
-    """Play the instances in each form as often as wanted, and write their recordings to a folder. Raises PlayFailed, or
-    HarnessError where the suite is at fault."""
+    wanted: Sequence[tuple[Form, int]],
+    instances: Sequence[Instance],
+    mappings: Sequence[Mapping],
+    folder: Path,
+    report: Report,
+) -> Iterator[Outcome | Mapped]:
+    """Play the instances and mappings in each form as often as wanted, and write their recordings to a folder. Raises
+    PlayFailed, or HarnessError where the suite is at fault."""
     for _, pairs in groupby(sorted(wanted, key=lambda pair: pair[0].cluster), lambda pair: pair[0].cluster):
         mine = list(pairs)
         form = mine[0][0]
@@ -60,7 +76,10 @@ def play(
         with tempfile.TemporaryDirectory(prefix="grove-lab-") as place, _cluster(place, form) as cluster:
             for form, run in mine:
                 report(f"{form.title}, run {run}", f"{len(instances)} instances")
-                yield from _played(cluster, form, run, instances, folder)
+                yield from _played(cluster, form, run, instances, folder / f"{form.name}-{run}")
+                if own := [mapping for mapping in mappings if form.name in mapping.forms]:
+                    report(f"{form.title}, run {run}", f"{len(own)} mappings")
+                    yield from _mapped(cluster, form, run, own, folder / f"{form.name}-{run}")
 
 
 def _cluster(place: str, form: Form) -> closing[ClusterEnvironment]:
@@ -80,23 +99,42 @@ def _cluster(place: str, form: Form) -> closing[ClusterEnvironment]:
 def _played(
     cluster: ClusterEnvironment, form: Form, run: int, instances: Sequence[Instance], folder: Path
 ) -> Iterator[Outcome]:
-    key = f"gaps-{form.name}-{run}"
-    with cluster.play(RunningTest(key, SceneChecks(key, ()))) as env:
+    with _scene(cluster, form, run, "gaps") as env:
         plays = [Play(env, form, instance) for instance in instances]
-        try:
-            _to_rest(env, plays)
-        except (SceneEnded, SceneBroken, Blocked) as error:
-            raise PlayFailed(f"{form.title}, run {run}: {error}") from error
+        _to_rest(env, plays)
+        _lose(env, plays)
         view = env.history.view()
         for each in plays:
             counts, instance = each.counts(view), each.instance
             right = instance.right(counts)
             wrong = each.domains(view) if right else f"expected: {instance.expect}"
-            recording.write(folder / f"{form.name}-{run}" / instance.name, env, each.bench.name)
+            recording.write(folder / instance.name, env, each.bench.name)
             yield Outcome(form, instance, run, counts, wrong)
 
 
-def _to_rest(env: SceneEnvironment, plays: Sequence[Play]) -> None:
+def _mapped(
+    cluster: ClusterEnvironment, form: Form, run: int, mappings: Sequence[Mapping], folder: Path
+) -> Iterator[Mapped]:
+    with _scene(cluster, form, run, "mappings") as env:
+        plays = [MappingPlay(env, form, mapping, nodes) for mapping in mappings for nodes in mapping.sizes]
+        _to_rest(env, plays)
+        view = env.history.view()
+        for each in plays:
+            recording.write(folder / each.bench.name, env, each.bench.name)
+            yield Mapped(form, each.mapping, each.nodes_wanted, run, each.seen(view))
+
+
+@contextmanager
+def _scene(cluster: ClusterEnvironment, form: Form, run: int, what: str) -> Iterator[SceneEnvironment]:
+    key = f"{what}-{form.name}-{run}"
+    with cluster.play(RunningTest(key, SceneChecks(key, ()))) as env:
+        try:
+            yield env
+        except (SceneEnded, SceneBroken, Blocked) as error:
+            raise PlayFailed(f"{form.title}, run {run}: {error}") from error
+
+
+def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay]) -> None:
     """Make everything, then do what an operator does, until nothing moves any more."""
     for each in plays:
         each.nodes()
@@ -108,6 +146,10 @@ def _to_rest(env: SceneEnvironment, plays: Sequence[Play]) -> None:
         released = [each for each in plays if each.release(view)]
         if not released:
             break
+
+
+def _lose(env: SceneEnvironment, plays: Sequence[Play]) -> None:
+    """Take pods from the instances that lose some, and wait until nothing moves any more."""
     for each in plays:
         if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
             each.lose()

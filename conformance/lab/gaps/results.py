@@ -13,7 +13,8 @@ from rich.table import Table
 
 from conformance.lab.gaps.forms import FORMS, Form
 from conformance.lab.gaps.instances import Counts, Gap, Instance
-from conformance.lab.gaps.playing import Outcome
+from conformance.lab.gaps.mappings import EVERY, MAPPINGS, right
+from conformance.lab.gaps.playing import Mapped, Outcome
 
 Document = dict[str, Any]
 
@@ -31,11 +32,16 @@ def document(versions: Mapping[str, str]) -> Document:
         "startedAt": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
         "outcomes": [],
+        "mappings": [],
     }
 
 
-def add(found: Document, outcome: Outcome) -> None:
-    """Add what became of an instance."""
+def add(found: Document, outcome: Outcome | Mapped) -> None:
+    """Add what became of an instance or of a mapping."""
+    if isinstance(outcome, Mapped):
+        entry = {"form": outcome.form.name, "row": outcome.mapping.row, "nodes": outcome.nodes, "run": outcome.run}
+        found["mappings"].append({**entry, "seen": outcome.seen})
+        return
     found["outcomes"].append(
         {
             "form": outcome.form.name,
@@ -122,6 +128,8 @@ def markdown(found: Document, gaps: Sequence[Gap], command: str, picture: str) -
             lines += list(_instances(found, gap, forms))
         else:
             lines.append("No instance: an API can say it or cannot.")
+    if found["mappings"]:
+        lines += ["", *_mappings(found, forms)]
     return "\n".join([*lines, "", f"![bound pods of each instance]({picture})", ""])
 
 
@@ -132,6 +140,28 @@ def _instances(found: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str
     for instance in gap.instances:
         seen = [told(outcomes(found, form, instance)) for form in forms]
         yield _line([instance.name, instance.row, instance.expect, *seen])
+
+
+def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
+    """Yield the table of mappings: what was bound on each number of nodes."""
+    yield "## Mappings of one service"
+    yield ""
+    yield "A router (2 pods, 1 required), prefill (2 replicas of 3 pods) and decode (2 replicas of 2 pods), of which"
+    yield "one each is required: a floor of 6 pods. docs/spec/workload-api-1.37.md explains the words in its section 7."
+    yield ""
+    yield _line(["row", "groups", "the router's second pod", "on", *map(str, EVERY)])
+    yield _line(["---"] * (len(EVERY) + 4))
+    for mapping in MAPPINGS:
+        for form in (form for form in forms if form.name in mapping.forms):
+            cells = [_mapped(found, mapping.row, form, nodes) for nodes in EVERY]
+            if any(cells):
+                yield _line([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
+
+
+def _mapped(found: Document, row: str, form: Form, nodes: int) -> str:
+    wanted = (row, form.name, nodes)
+    seen = [each["seen"] for each in found["mappings"] if (each["row"], each["form"], each["nodes"]) == wanted]
+    return " or ".join(f"{each}{'' if right(nodes, each) else ' ✗'}" for each in dict.fromkeys(seen))
 
 
 def _versions(found: Document) -> str:

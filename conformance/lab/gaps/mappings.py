@@ -1,0 +1,158 @@
+"""Ways to map the gangs of one service to the Workload API, and when its extra pod joins (WL37, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.grove import pods as pod_fields
+from conformance.history.view import View
+from conformance.lab.gaps.forms import GROUPS, TREES, Form
+from conformance.suite.api import Object
+from conformance.testing import workload_groups as made
+from conformance.testing.benches import Bench
+from conformance.testing.scene import SceneEnvironment
+from conformance.testing.workload_groups import Leaf, Root, Tree
+
+FLOOR = 6
+"""Pods of the minimum: a router, a prefill replica of three pods, a decode replica of two."""
+SIZES = (5, 6, 7, 9, 12)
+EVERY = tuple(range(5, 13))
+ROUTER = Leaf("a-router", 2, 1)
+REPLICAS = {
+    "p0": [Leaf("b-p0-l", 1, 1), Leaf("b-p0-w", 2, 2)],
+    "d0": [Leaf("c-d0-l", 1, 1), Leaf("c-d0-w", 1, 1)],
+    "p1": [Leaf("d-p1-l", 1, 1), Leaf("d-p1-w", 2, 2)],
+    "d1": [Leaf("e-d1-l", 1, 1), Leaf("e-d1-w", 1, 1)],
+}
+BASE, SCALED = ("p0", "d0"), ("p1", "d1")
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One row: how gangs become groups, and how the router's second pod does. `sizes`: the numbers of nodes."""
+
+    row: str
+    shape: str
+    """`flat`: a PodGroup for each clique; `collapsed`: one for each gang; `h1`: a tree for each; `h2`: one tree."""
+    extra: str
+    """`free`: made with the others; `gated` in its group, `plain` gated in no group, `late` made: once the floor is
+    bound."""
+    forms: tuple[str, ...]
+    sizes: tuple[int, ...] = SIZES
+
+
+MAPPINGS = (
+    Mapping("WL37-M01", "flat", "free", (GROUPS, TREES)),
+    Mapping("WL37-M02", "flat", "gated", (GROUPS, TREES)),
+    Mapping("WL37-M03", "collapsed", "free", (GROUPS, TREES)),
+    Mapping("WL37-M04", "collapsed", "gated", (GROUPS, TREES)),
+    Mapping("WL37-M05", "collapsed", "late", (GROUPS, TREES)),
+    Mapping("WL37-M06", "h1", "free", (TREES,)),
+    Mapping("WL37-M07", "h1", "gated", (TREES,)),
+    Mapping("WL37-M08", "h1", "late", (TREES,), EVERY),
+    Mapping("WL37-M09", "h2", "free", (TREES,)),
+)
+"""The rows that do not depend on who is faster (of WL37-M10 and of `plain`, some do)."""
+
+
+def gangs(shape: str) -> tuple[list[Root], list[Root]]:
+    """Return the groups of the base gang, and those of the scaled gangs."""
+    leaves = {name: Tree(name, own, 2) for name, own in REPLICAS.items()}
+    match shape:
+        case "flat":
+            of = [leaf for name in BASE for leaf in REPLICAS[name]]
+            return [ROUTER, *of], [leaf for name in SCALED for leaf in REPLICAS[name]]
+        case "collapsed":
+            return [Leaf("base", FLOOR + 1, FLOOR)], [Leaf("p1", 3, 3), Leaf("d1", 2, 2)]
+        case "h1":
+            return [Tree("base", [ROUTER, *(leaves[name] for name in BASE)], 3)], [leaves[name] for name in SCALED]
+        case _:
+            prefill = Tree("prefill", [leaves["p0"], leaves["p1"]], 1)
+            decode = Tree("decode", [leaves["d0"], leaves["d1"]], 1)
+            return [Tree("base", [ROUTER, prefill, decode], 3)], []
+
+
+def told(bound: dict[str, int]) -> str:
+    """Return what is bound: `0`, `part`, `F` with `+r`, `+p`, `+d`, or `all`. `bound`: part → pods."""
+    full = {"router": 2, **{name: sum(leaf.pods for leaf in own) for name, own in REPLICAS.items()}}
+    if bound == full:
+        return "all"
+    if not any(bound.values()):
+        return "0"
+    if not bound["router"] or any(bound[name] < full[name] for name in BASE):
+        return "part"
+    more = {"+r": bound["router"] == 2, "+p": bound["p1"] == full["p1"], "+d": bound["d1"] == full["d1"]}
+    return "F" + "".join(word for word, is_bound in more.items() if is_bound)
+
+
+def right(nodes: int, seen: str) -> bool:
+    """Return whether an outcome is as it must be: the floor if it fits, else nothing."""
+    return seen.startswith("F") or seen == "all" if nodes >= FLOOR else seen == "0"
+
+
+class MappingPlay:
+    """One mapping on a number of nodes while it is played."""
+
+    def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, nodes: int) -> None:
+        self.mapping, self.nodes_wanted = mapping, nodes
+        name = f"{form.name[0]}-{mapping.row.rpartition('-')[2].lower()}-on-{nodes}"
+        self.bench = Bench(env, name, trees=form.name == TREES)
+        self._env, self._released = env, False
+        self.floor, self.scaled, self.extra = self._pods()
+
+    def nodes(self) -> None:
+        """Add the nodes."""
+        self.bench.nodes(*[1] * self.nodes_wanted)
+
+    def submit(self) -> None:
+        """Make the groups, and the pods with gates; remove those of the base gang one by one."""
+        base, scaled = gangs(self.mapping.shape)
+        self.bench.groups(*base, *scaled)
+        extra = [] if self.mapping.extra == "late" else [self.extra]
+        self._env.create_all([*self.floor, *extra, *self.scaled])
+        now = [*self.floor, *(extra if self.mapping.extra == "free" else [])]
+        self._ungate([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
+
+    def release(self, view: View) -> bool:
+        """Let the extra pod and the scaled gangs follow once the floor is bound, as an operator does. Return whether
+        there was anything to do."""
+        if self._released or not right(FLOOR, self.seen(view)):
+            return False
+        self._released = True
+        if self.mapping.extra == "late":
+            self._env.create({**self.extra, "spec": {**self.extra["spec"], "schedulingGates": []}})
+        elif self.mapping.extra != "free":
+            self._ungate([self.extra])
+        if self.mapping.shape != "h2":
+            self._ungate(self.scaled)
+        return True
+
+    def seen(self, view: View) -> str:
+        """Return what is bound."""
+        parts = dict.fromkeys(("router", *REPLICAS), 0)
+        for pod in (*self.floor, self.extra, *self.scaled):
+            found = view.get("pods", pod["metadata"]["name"])
+            part = pod["metadata"]["name"].removeprefix(f"{self.bench.name}-").split("-")[1]
+            parts[part] += found is not None and pod_fields.bound(found)
+        return told(parts)
+
+    def _pods(self) -> tuple[list[Object], list[Object], Object]:
+        """Return the pods of the floor, those of the scaled gangs, and the router's second pod."""
+        router = made.pods(ROUTER, self.bench.place, gated=True)
+        parts = {
+            name: [pod for leaf in own for pod in made.pods(leaf, self.bench.place, gated=True)]
+            for name, own in REPLICAS.items()
+        }
+        floor = [router[0], *parts["p0"], *parts["d0"]]
+        if self.mapping.shape == "collapsed":
+            for pods, group in (([*floor, router[1]], "base"), (parts["p1"], "p1"), (parts["d1"], "d1")):
+                for pod in pods:
+                    pod["spec"]["schedulingGroup"] = {"podGroupName": self.bench.place.name(group)}
+        if self.mapping.extra == "plain":
+            del router[1]["spec"]["schedulingGroup"]
+        return floor, [*parts["p1"], *parts["d1"]], router[1]
+
+    def _ungate(self, pods: Sequence[Object]) -> None:
+        for pod in pods:
+            self._env.patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": None}})
