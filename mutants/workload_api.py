@@ -20,7 +20,7 @@ PASSES: dict[str, tuple[str, ...]] = {}
 @dataclass(frozen=True)
 class Difference:
     """A difference of the operator from the reference. `text` says what it does; `seen_by` are tests in
-    tests/reference/workload_api that fail with it, as `module:function`."""
+    tests/reference/workload_api that fail with it: `module:function`, `#n` for row n of its parameters."""
 
     name: str
     text: str

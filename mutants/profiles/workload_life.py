@@ -92,8 +92,7 @@ def _all_pods_in_one_group() -> None:
 @wrong(
     "wl-extras-inside",
     "creates pods above the minimum together with the others",
-    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed[now0-mode0-0-2]",
-    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
 )
 def _extras_inside() -> None:
     replace(standing, "most_pods", lambda now, least, pods, mode: None)
@@ -102,7 +101,7 @@ def _extras_inside() -> None:
 @wrong(
     "wl-extras-never",
     "never creates pods above the minimum",
-    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed[now3-mode3-2-None]",
+    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#3",
 )
 def _extras_never() -> None:
     replace(standing, "most_pods", lambda now, least, pods, mode: least)
@@ -121,7 +120,7 @@ def _optional_from_the_start() -> None:
 @wrong(
     "wl-loss-of-all-forgotten",
     "places the pods of a gang that has lost everything one by one",
-    "test_standing:test_where_a_gang_stands[True-0-0-expected9]",
+    "test_standing:test_where_a_gang_stands#9",
 )
 def _loss_of_all_forgotten() -> None:
     right = standing.standing

@@ -85,7 +85,7 @@ def _priority_of_leaves_only() -> None:
 @wrong(
     "wl-priorities-mixed",
     "maps gangs whose pods differ in priority",
-    "test_tree:test_pods_of_different_classes_are_refused[a-b]",
+    "test_tree:test_pods_of_different_classes_are_refused#0",
 )
 def _priorities_mixed() -> None:
     def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
@@ -98,7 +98,7 @@ def _priorities_mixed() -> None:
 @wrong(
     "wl-surplus-cut",
     "maps the first eight entries of each list, and drops the others silently",
-    'test_tree:test_what_is_beyond_the_limits_is_refused_as_a_whole[size0-"dis-0" has 9 PodGroups]',
+    "test_tree:test_what_is_beyond_the_limits_is_refused_as_a_whole#0",
 )
 def _surplus_cut() -> None:
     def within_limits(node: Node) -> None:
@@ -157,7 +157,6 @@ def _objects_unlabelled() -> None:
     "wl-names-reused",
     "gives the groups of a gang that is created again the names of the former ones",
     "test_tree:test_a_gang_that_is_created_again_shares_no_group_with_the_former_one",
-    "test_operator:test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again",
 )
 def _names_reused() -> None:
     replace(names, "composite", lambda gang, node: node.name)

@@ -68,7 +68,11 @@ def _workload_named_apart() -> None:
     replace(manifests, "desired", desired)
 
 
-@permitted("wl-extras-at-once", "creates pods above the minimum at once, as the text has it", WAITS)
+@permitted(
+    "wl-extras-at-once",
+    "creates pods above the minimum at once, as the text has it",
+    "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
+)
 def _extras_at_once() -> None:
     replace(standing, "most_pods", lambda now, least, pods, mode: None)
 
@@ -76,7 +80,7 @@ def _extras_at_once() -> None:
 @permitted(
     "wl-lost-pods-together",
     "requires all children again before it replaces a lost pod, as the text has it",
-    "test_operator:test_a_lost_pod_does_not_wait_for_its_siblings",
+    "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods",
 )
 def _lost_pods_together() -> None:
     replace(standing, "required_groups", lambda now, mode: None)
