@@ -27,7 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mutants import runs, trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog, Switch
 from mutants.runs import Lanes, Proof
-from mutants.trials import Trial
+from mutants.trials import Bench, Trial
 from reference_impl.extensions import UnknownNameError
 
 T = TypeVar("T", bound=Switch)
@@ -57,8 +57,12 @@ def main(
     wanted = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
     # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
     # whole selection, which goes without: the same requirements have passed in a proof of everything.
-    controls = [] if few else trials.controls(chosen, parallel)
-    proofs = prove([*controls, *wanted], parallel)
+    proofs: list[Proof] = []
+    for bench in (trials.USUAL, trials.WORKLOAD_API):
+        own = [each for each in chosen if trials.bench(each.caught_by) is bench]
+        of_bench = [trial for trial in wanted if trial.bench is bench]
+        controls = [] if few else trials.controls(own, parallel)
+        proofs += prove([*controls, *of_bench], parallel, bench)
     typer.echo(summary(proofs))
     sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
 
@@ -77,14 +81,14 @@ def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
         raise typer.BadParameter(str(error), param_hint=f"--{catalog.word}") from None
 
 
-def prove(wanted: Sequence[Trial], parallel: int) -> list[Proof]:
-    """Run trials on lanes, longest first, and show each proof when it is there."""
+def prove(wanted: Sequence[Trial], parallel: int, bench: Bench) -> list[Proof]:
+    """Run trials of one bench on lanes, longest first, and show each proof when it is there."""
     if not wanted:
         return []
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
     console = Console(soft_wrap=True, highlight=False, markup=False)
     proofs: list[Proof] = []
-    with Lanes(min(parallel, len(wanted))) as lanes, ThreadPoolExecutor(parallel) as pool:
+    with Lanes(min(parallel, len(wanted)), bench) as lanes, ThreadPoolExecutor(parallel) as pool:
 
         def on_a_lane(trial: Trial) -> Proof:
             kubeconfig = lanes.free.get()

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from mutants import replacement
-from mutants.trials import Trial
+from mutants.trials import USUAL, Bench, Trial
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 """Forks the runs from a process that has imported and collected the suite: that would be a third of their CPU."""
@@ -68,14 +68,15 @@ class Proof:
 class Lanes:
     """Clusters on which runs follow each other: bringing one up for each trial would cost as much again."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, bench: Bench = USUAL) -> None:
+        self._bench = bench
         self._names = [f"mutants-{os.getpid()}-{number}" for number in range(count)]
         self.free: Queue[str] = Queue()
 
     def __enter__(self) -> Lanes:
         try:
             with ThreadPoolExecutor(len(self._names)) as pool:
-                for kubeconfig in pool.map(_up, self._names):
+                for kubeconfig in pool.map(self._up, self._names):
                     self.free.put(kubeconfig)
         except BaseException:
             self.__exit__()
@@ -86,11 +87,10 @@ class Lanes:
         with ThreadPoolExecutor(len(self._names)) as pool:
             list(pool.map(lambda name: _conformance("cluster", "down", name), self._names))
 
-
-def _up(name: str) -> str:
-    """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
-    done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), check=True)
-    return done.stdout.strip().partition("=")[2]
+    def _up(self, name: str) -> str:
+        """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
+        done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), *self._bench.cluster, check=True)
+        return done.stdout.strip().partition("=")[2]
 
 
 def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
@@ -134,7 +134,15 @@ def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
 
 
 def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
-    arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", trial.time_scale]
+    arguments = [
+        "run",
+        "--implementation",
+        trial.bench.implementation,
+        "--workers",
+        "0",
+        "--time-scale",
+        trial.time_scale,
+    ]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
     if trial.kind == "mutant":
         arguments += ["--fail-fast"]

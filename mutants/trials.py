@@ -24,6 +24,24 @@ SECONDS = Path(__file__).parent.parent / "reports" / "mutants.json"
 
 
 @dataclass(frozen=True)
+class Bench:
+    """What trials run on: an implementation, and the options of its cluster."""
+
+    implementation: str
+    cluster: tuple[str, ...] = ()
+
+
+USUAL = Bench("reference")
+WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--features", "workload-api"))
+"""For requirements that are judged on kube-scheduler (docs/workload-api.md)."""
+
+
+def bench(ids: Iterable[str]) -> Bench:
+    """Return what trials of these requirements run on."""
+    return WORKLOAD_API if any(identity.startswith("WAPI-") for identity in ids) else USUAL
+
+
+@dataclass(frozen=True)
 class Trial:
     """A run of the suite: against what, on which requirements, and which outcome each of them must have."""
 
@@ -44,6 +62,11 @@ class Trial:
         if identity in self.blocked:
             return "blocked"
         return "failed" if self.kind == "mutant" else "passed"
+
+    @property
+    def bench(self) -> Bench:
+        """What it runs on."""
+        return bench(self.ids)
 
     @classmethod
     def of_mutant(cls, mutant: Mutant) -> Trial:

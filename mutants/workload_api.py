@@ -11,9 +11,48 @@ from dataclasses import dataclass
 
 from mutants.registry import Apply, mutant, variant
 
-CAUGHT_BY: dict[str, tuple[str, ...]] = {}
+CAUGHT_BY: dict[str, tuple[str, ...]] = {
+    "wl-child-optional": ("WAPI-070",),
+    "wl-minimum-of-one": ("WAPI-071",),
+    "wl-subgroups-flattened": ("WAPI-075",),
+    "wl-key-of-replicas-lost": ("WAPI-075",),
+    "wl-preferred-enforced": ("WAPI-075",),
+    "wl-priority-of-leaves-only": ("WAPI-077",),
+    "wl-surplus-cut": ("WAPI-078", "WAPI-079"),
+    "wl-objects-unowned": ("WAPI-074",),
+    "wl-names-reused": ("WAPI-087",),
+    "wl-parents-missing": ("WAPI-070",),
+    "wl-workload-left-out": ("WAPI-073",),
+    "wl-scaled-gangs-plain": ("WAPI-086",),
+    "wl-refused-gang-released": ("WAPI-078",),
+    "wl-refusal-without-event": ("WAPI-079",),
+    "wl-preferred-silent": ("WAPI-076",),
+    "wl-conditions-unwritten": ("WAPI-081",),
+    "wl-pods-without-group": ("WAPI-072", "WAPI-080"),
+    "wl-all-pods-in-one-group": ("WAPI-072",),
+    "wl-extras-inside": ("WAPI-082",),
+    "wl-extras-never": ("WAPI-080",),
+    "wl-extras-in-no-group": ("WAPI-085",),
+    "wl-lost-pods-wait": ("WAPI-088",),
+    "wl-children-optional-from-the-start": ("WAPI-070", "WAPI-080"),
+    "wl-shape-never-rebuilt": ("WAPI-088",),
+    "wl-deleted-not-repaired": ("WAPI-083",),
+    "wl-pods-deleted-with-groups": ("WAPI-084",),
+}
 """Name of a mutant → requirements that must fail because of it."""
-PASSES: dict[str, tuple[str, ...]] = {}
+_MAPPING = ("WAPI-070", "WAPI-071", "WAPI-072", "WAPI-073", "WAPI-074", "WAPI-075")
+PASSES: dict[str, tuple[str, ...]] = {
+    "wl-other-names": (*_MAPPING, "WAPI-083", "WAPI-086", "WAPI-087"),
+    "wl-other-template-names": _MAPPING,
+    "wl-leaves-first": (*_MAPPING, "WAPI-080", "WAPI-083"),
+    "wl-workload-named-apart": (*_MAPPING, "WAPI-083", "WAPI-087"),
+    "wl-extras-at-once": (*_MAPPING, "WAPI-081", "WAPI-085"),
+    "wl-lost-pods-together": (*_MAPPING, "WAPI-083", "WAPI-084"),
+    "wl-one-child-once-placed": ("WAPI-070", "WAPI-080", "WAPI-085", "WAPI-088"),
+    "wl-members-evicted-singly": _MAPPING,
+    "wl-own-labels-only": (*_MAPPING, "WAPI-083", "WAPI-087"),
+    "wl-objects-late": (*_MAPPING, "WAPI-080", "WAPI-083", "WAPI-088"),
+}
 """Name of a variant → requirements that must pass nevertheless."""
 
 

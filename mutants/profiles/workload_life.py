@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,8 +11,11 @@ from mutants.workload_api import WRONG
 from reference_impl.api.models import PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.api.workload_api import WorkloadObject
-from reference_impl.control import features
+from reference_impl.control import features, workload_api
+from reference_impl.control.cache import GANG, key_text
+from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
+from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, planned, standing
 from reference_impl.plan.workload_api.difference import Change, Difference, Verb
@@ -33,15 +37,6 @@ def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
     return list(pods)
 
 
-@wrong(
-    "wl-gates-before-objects",
-    "removes the gates of pods before the objects of their gang exist",
-    f"{OPERATOR}:test_a_name_that_somebody_holds_is_reported_until_it_is_free",
-)
-def _gates_before_objects() -> None:
-    replace(GangPlans, "startable", _startable)
-
-
 @wrong("wl-refusal-silent", "says nothing of a gang that cannot be mapped", REFUSED)
 def _refusal_silent() -> None:
     replace(planned, "with_refusal", lambda status, refusal: status)
@@ -53,6 +48,68 @@ def _refusal_without_event() -> None:
         self._warned[gang.metadata.key] = found.refusal, False
 
     replace(WorkloadBackend, "_warn", warn)
+
+
+@wrong(
+    "wl-preferred-silent",
+    "posts no event about preferred topology that it ignores",
+    f"{OPERATOR}:test_a_preferred_topology_is_ignored_with_one_event",
+)
+def _preferred_silent() -> None:
+    replace(workload_api, "prefers", lambda gang: False)
+
+
+@wrong(
+    "wl-conditions-unwritten",
+    "never writes Scheduled and Ready of gangs on kube-scheduler",
+    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+)
+def _conditions_unwritten() -> None:
+    async def write_conditions(self: GangReconciler, gang: PodGang, members: list[Pod]) -> None:
+        """Write nothing."""
+
+    replace(GangReconciler, "_write_conditions", write_conditions)
+
+
+@wrong(
+    "wl-pods-deleted-with-groups",
+    "deletes the pods of a gang when one of its objects is deleted",
+    f"{OPERATOR}:test_objects_that_somebody_deletes_are_created_again",
+)
+def _pods_deleted_with_groups() -> None:
+    right = WorkloadBackend._on_object
+
+    async def end(self: WorkloadBackend, gang: str) -> None:
+        for pod in self._cache.pods.indexed(GANG, gang):
+            await self._writer.delete(self._cache.pods, pod)
+
+    def on_object(self: WorkloadBackend, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
+        right(self, kind, old, item)
+        if kind == "DELETED" and (owner := item.metadata.controller) is not None:
+            ends.append(asyncio.ensure_future(end(self, key_text(item.metadata.namespace, owner.name))))
+
+    ends: list[asyncio.Future[None]] = []
+    replace(WorkloadBackend, "_on_object", on_object)
+
+
+@wrong(
+    "wl-extras-in-no-group",
+    "creates pods above the minimum without a PodGroup",
+    f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
+)
+def _extras_in_no_group() -> None:
+    right = GangPlans.marked
+
+    def marked(self: GangPlans, pod: Manifest) -> Manifest:
+        meta = pod["metadata"]
+        gang = self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG])
+        plan, index = self.of(gang), int(meta["labels"][labels.POD_INDEX])
+        above = plan is not None and index >= plan.minimums.get(meta["labels"][labels.PODCLIQUE], 1)
+        return pod if above else right(self, pod)
+
+    replace(GangPlans, "marked", marked)
+    replace(standing, "stale", lambda pods, group: [])
+    replace(GangPlans, "startable", _startable)
 
 
 @wrong(
@@ -76,7 +133,7 @@ def _all_pods_in_one_group() -> None:
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
         found, meta = right(self, pod), pod["metadata"]
-        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"]["grove.io/podgang"]))
+        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG]))
         if plan is None or not plan.groups:
             return found
         return {

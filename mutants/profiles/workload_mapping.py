@@ -10,6 +10,7 @@ import msgspec
 from mutants.replacement import replace
 from mutants.workload_api import WRONG
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
+from reference_impl.control.workload_api import GangPlans
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import manifests, names, standing, tree
@@ -173,7 +174,7 @@ def _template_names_too_long() -> None:
 
 
 @wrong(
-    "wl-children-first",
+    "wl-parents-missing",
     "writes parents that do not exist into groups",
     "test_tree:test_parents_come_first_and_every_parent_exists",
 )
@@ -218,6 +219,22 @@ def _released_minimum_refused() -> None:
         return right(gang, minimums, priority_class, form)
 
     replace(tree, "tree", refusing)
+
+
+@wrong(
+    "wl-scaled-gangs-plain",
+    "makes nothing of scaled gangs",
+    "test_operator:test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again",
+)
+def _scaled_gangs_plain() -> None:
+    right = GangPlans.serves
+
+    def serves(self: GangPlans, gang: PodGang | None) -> bool:
+        meta = gang.metadata if gang is not None else None
+        base = meta is not None and meta.name == f"{meta.label(labels.PART_OF)}-{meta.label(labels.REPLICA_INDEX)}"
+        return right(self, gang) and base
+
+    replace(GangPlans, "serves", serves)
 
 
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)

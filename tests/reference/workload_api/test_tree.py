@@ -83,7 +83,7 @@ def test_the_runtime_groups_are_those_of_the_templates():
         template = templates.pop(spec["workloadRef"]["templateName"])
         for field in ("schedulingPolicy", "schedulingConstraints", "priorityClassName", "disruptionMode"):
             assert spec.get(field) == template.get(field), field
-        assert spec["priorityClassName"] == "high"
+        assert spec.get("priorityClassName") == "high"
 
 
 def test_parents_come_first_and_every_parent_exists():
@@ -110,10 +110,10 @@ def test_only_the_root_is_evicted_as_a_whole():
 def test_objects_are_owned_by_the_gang_and_have_its_labels():
     for change in planned(disaggregated()).difference.changes:
         meta = change.body["metadata"]
-        [owner] = meta["ownerReferences"]
+        [owner] = meta.get("ownerReferences", [])
         assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == ("PodGang", "dis-0", "1", True)
-        assert meta["labels"][labels.PODGANG] == "dis-0"
-        assert meta["labels"][labels.SCHEDULER_NAME] == "default-scheduler"
+        assert meta["labels"].get(labels.PODGANG) == "dis-0"
+        assert meta["labels"].get(labels.SCHEDULER_NAME) == "default-scheduler"
         assert (labels.PODCLIQUE in meta["labels"]) == (change.kind == "PodGroup")
 
 
