@@ -1,0 +1,109 @@
+"""What running inference needs of Kubernetes' gangs, and neither the KEPs nor kube-scheduler give."""
+
+from __future__ import annotations
+
+from conformance.testing.benches import Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, Tree
+
+LOW, HIGH = "conformance-1", "conformance-10"
+SHORT = 5.0
+"""Seconds for what a scheduler does at once if it does it at all: there is room."""
+
+
+class RunningTrees(Scene):
+    """Three running trees of two prefill and one decode Pods, all required, with room. In the first, a gated Pod joins
+    the decode Pod, and a prefill Pod is lost and made again. In the second, both prefill Pods are lost and one is made
+    again, and a decode Pod joins. In the third, the prefill Pods and their PodGroup are deleted, and the decode Pod is
+    lost and made again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.gated, self.short, self.bereft = (Bench(env, name, trees=True) for name in ("gated", "short", "bereft"))
+        self.p, self.d = Leaf("p", 2, 2), Leaf("d", 1, 1)
+        benches = (self.gated, self.short, self.bereft)
+        for bench in benches:
+            bench.nodes(1, 1, 1, 1)
+            bench.submit(Tree("root", [self.p, self.d], minimum=2))
+        for bench in benches:
+            env.wait_for(f"{bench.name} bound", bench.all_bound(self.p, self.d))
+        self.gated.pods(self.d, first=1, count=1, gated=True)
+        self._lose(env, self.gated, "p-0")
+        self._lose(env, self.short, "p-0", "p-1")
+        self._lose(env, self.bereft, "p-0", "p-1", "d-0")
+        env.delete("podgroups", self.bereft.place.name("p"))
+        self.gated.pods(self.p, first=2, count=1)
+        self.short.pods(self.p, first=2, count=1)
+        self.short.pods(self.d, first=1, count=1)
+        self.bereft.pods(self.d, first=1, count=1)
+        env.settle("bound beside a gated Pod", self.gated.running("p-2"), SHORT)
+        env.settle("bound beside a short sibling", self.short.running("d-1"), SHORT)
+        env.settle("bound without its sibling", self.bereft.running("d-1"), SHORT)
+
+    def _lose(self, env: SceneEnvironment, bench: Bench, *pods: str) -> None:
+        names = [bench.place.name(pod) for pod in pods]
+        for name in names:
+            env.delete("pods", name)
+        env.wait_for(f"{bench.name} has lost pods", lambda view: all(view.get("pods", name) is None for name in names))
+
+
+class ExtrasThatPreempt(Scene):
+    """Two nodes under Pods of low priority, and a tree of high priority with one required Pod of each of two PodGroups,
+    the first of which has two more."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench = Bench(env, "greedy", trees=True)
+        self.bench.classes(1, 10)
+        children = [Leaf("a-many", 3, 1, priority=HIGH), Leaf("b-one", 1, 1, priority=HIGH)]
+        self.tree = Tree("root", children, 2, priority=HIGH)
+        for pod, node in zip("xy", self.bench.nodes(1, 1), strict=True):
+            self.bench.plain(pod, priority=LOW, node=node)
+        env.wait_for("nodes full", self.bench.running("x", "y"))
+        self.bench.submit(self.tree)
+        minimums = [(leaf, 1) for leaf in self.tree.leaves]
+        env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT)
+
+
+class DyingPodGroup(Scene):
+    """A running PodGroup that is deleted while its owner still needs it; its Pods are lost and made again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.bench, self.gang = Bench(env, "dying"), Leaf("g", 2, 2)
+        self.bench.nodes(1, 1)
+        self.bench.submit(self.gang)
+        env.wait_for("gang bound", self.bench.all_bound(self.gang))
+        env.delete("podgroups", self.bench.place.name("g"))
+        for index in range(2):
+            self.bench.lose(self.gang, index)
+        env.wait_for("PodGroup gone", lambda view: view.get("podgroups", self.bench.place.name("g")) is None)
+        self.bench.pods(self.gang, first=2)
+        env.settle("Pods bound again", self.bench.running("g-2", "g-3"), SHORT)
+
+
+@requirement("WAPI-065", reaches="bound beside a gated Pod")
+def test_a_gated_pod_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
+    """The scheduler MAY bind the replacement of a lost Pod while another Pod of the tree has a gate."""
+    run.given("gated bound", "gated has lost pods")
+
+
+@requirement("WAPI-066", reaches="bound beside a short sibling")
+def test_a_short_sibling_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
+    """The scheduler MAY bind a further Pod of a PodGroup of a placed tree while a sibling is below its minimum."""
+    run.given("short bound", "short has lost pods")
+
+
+@requirement("WAPI-067", reaches="bound without its sibling")
+def test_a_deleted_sibling_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
+    """The scheduler MAY bind the replacement of a lost Pod of a placed tree after a sibling was deleted."""
+    run.given("bereft bound", "bereft has lost pods")
+
+
+@requirement("WAPI-068", reaches="minimums bound")
+def test_minimums_preempt_without_extras(run: Recorded[ExtrasThatPreempt]) -> None:
+    """The scheduler MAY evict Pods for the minimums of a tree where there is no room for its further Pods."""
+    run.given("nodes full")
+
+
+@requirement("WAPI-069", reaches="Pods bound again")
+def test_pods_of_a_group_that_is_gone_are_bound(run: Recorded[DyingPodGroup]) -> None:
+    """The scheduler MAY bind Pods whose PodGroup was deleted while they were replaced."""
+    run.given("PodGroup gone")
