@@ -26,7 +26,7 @@ class ServiceOnTooFewNodes(Scene):
         self.cliques = list(self.wanted.cliques.values())
         env.create(workload)
         env.wait_for("tree in place", objects.in_place(self.wanted, self.gang))
-        env.wait_for("gang is Initialized", self._says(Initialized="True"))
+        env.settle("gang is Initialized", self._says(Initialized="True"), 20)
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
