@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.grove import pods as pod_fields
-from conformance.grove.fields import terminating
+from conformance.grove.fields import label, terminating
 from conformance.grove.labels import GATE
 from conformance.grove.scheduling import instance as oracle
 from conformance.grove.scheduling import manifests
@@ -147,7 +147,7 @@ class Play:
     def _under(self, view: View, leaf: Leaf, key: str) -> set[str]:
         pods = [view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods)]
         nodes = [view.get("nodes", pod_fields.node(pod)) for pod in pods if pod is not None and _runs(pod)]
-        return {node["metadata"]["labels"][key] for node in nodes if node is not None}
+        return {label(node, key) for node in nodes}
 
 
 def _runs(pod: Mapping[str, Any] | None) -> bool:
