@@ -125,7 +125,7 @@ def _command(
 def gaps(
     form: Annotated[list[str] | None, typer.Option(help="Only this column: plain, groups, trees, podgangs.")] = None,
     gap: Annotated[list[str] | None, typer.Option(help="Only this gap (repeatable).")] = None,
-    mappings: Annotated[bool, typer.Option(help="Also compare mappings of one service to the Workload API.")] = True,
+    mappings: Annotated[bool, typer.Option(help="Also play mappings of one service to the Workload API, once.")] = True,
     runs: Annotated[int, typer.Option(min=1, help="How often each instance is played.")] = 2,
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
 ) -> int:

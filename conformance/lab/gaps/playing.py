@@ -67,8 +67,8 @@ def play(
     folder: Path,
     report: Report,
 ) -> Iterator[Outcome | Mapped]:
-    """Play the instances and mappings in each form as often as wanted, and write their recordings to a folder. Raises
-    PlayFailed, or HarnessError where the suite is at fault."""
+    """Play the instances in each form as often as wanted, and the mappings once, and write their recordings to a
+    folder. Raises PlayFailed, or HarnessError where the suite is at fault."""
     for _, pairs in groupby(sorted(wanted, key=lambda pair: pair[0].cluster), lambda pair: pair[0].cluster):
         mine = list(pairs)
         form = mine[0][0]
@@ -77,7 +77,8 @@ def play(
             for form, run in mine:
                 report(f"{form.title}, run {run}", f"{len(instances)} instances")
                 yield from _played(cluster, form, run, instances, folder / f"{form.name}-{run}")
-                if own := [mapping for mapping in mappings if form.name in mapping.forms]:
+                own = [mapping for mapping in mappings if form.name in mapping.forms]
+                if own and run == 1:
                     report(f"{form.title}, run {run}", f"{len(own)} mappings")
                     yield from _mapped(cluster, form, run, own, folder / f"{form.name}-{run}")
 
