@@ -144,14 +144,14 @@ def gaps(
     stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
     played = [each for one in wanted for each in one.instances]
     pairs = [(column, run) for column in columns for run in range(1, runs + 1)]
-    rows = MAPPINGS if mappings else ()
+    rows, done = MAPPINGS if mappings else (), Exit.CONFORMANT
     try:
         with progress.terminal("lab") as report:
             for outcome in gap_playing.play(pairs, played, rows, report_dir / stem, report):
                 gap_results.add(found, outcome)
     except gap_playing.PlayFailed as failure:
         typer.echo(f"not played: {failure}", err=True)
-        return Exit.NOT_CONFORMANT
+        done = Exit.NOT_CONFORMANT
     gap_results.show(found, wanted, output.console())
     options = [f"--form {each}" for each in form or ()] + [f"--gap {each}" for each in gap or ()]
     options += [] if mappings else ["--no-mappings"]
@@ -162,7 +162,7 @@ def gaps(
     image.write_text(gap_picture.draw(found, wanted), encoding="utf-8")
     for path in (page, image, data, report_dir / stem):
         typer.echo(f"result: {path}")
-    return Exit.CONFORMANT
+    return done
 
 
 def _minors(columns: Sequence[Form]) -> list[str]:

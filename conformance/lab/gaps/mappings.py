@@ -128,6 +128,10 @@ class MappingPlay:
             self._ungate(self.scaled)
         return True
 
+    def witness(self, pod: str) -> None:
+        """Show that the scheduler had its chance, as `Bench.witness`."""
+        self.bench.witness(pod)
+
     def seen(self, view: View) -> str:
         """Return what is bound."""
         parts = dict.fromkeys(("router", *REPLICAS), 0)

@@ -141,7 +141,7 @@ def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay
         each.nodes()
     for each in plays:
         each.submit()
-    plays[0].bench.witness()
+    plays[0].witness("witness")
     while True:
         view = env.quiet(QUIET, WITHIN, real=True)
         released = [each for each in plays if each.release(view)]
@@ -154,5 +154,5 @@ def _lose(env: SceneEnvironment, plays: Sequence[Play]) -> None:
     for each in plays:
         if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
             each.lose()
-    plays[0].bench.witness("last-witness")
+    plays[0].witness("last-witness")
     env.quiet(QUIET, WITHIN, real=True)

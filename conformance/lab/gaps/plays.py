@@ -93,6 +93,11 @@ class Play:
         for pod in lost:
             env.create(_fresh(pod))
 
+    def witness(self, pod: str) -> None:
+        """Show that the scheduler had its chance, as `Bench.witness`. A scheduler of PodGangs knows no plain pods."""
+        if self.form.name != forms.PODGANGS:
+            self.bench.witness(pod)
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def counts(self, view: View) -> Counts:
