@@ -129,7 +129,7 @@ class _Preflight:
         """With the gate off, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
-            raise _off(APISERVER, GENERIC, "drops schedulingGroup of pods without an error: gangs would be plain pods")
+            raise _off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
 
     async def _served(self) -> None:
         expected = self._expected
@@ -162,7 +162,7 @@ class _Preflight:
         }
         for name, gate in gates.items():
             if name in wanted["spec"] and stored["spec"].get(name) != wanted["spec"][name]:
-                raise _off(APISERVER, gate, f"drops {name} of groups without an error")
+                raise _off(APISERVER, gate, f"it drops {name} of groups without an error")
 
     async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
         path = resource.path(self._namespace)
@@ -204,7 +204,7 @@ class _Preflight:
         if self._expected.topology:
             said = _condition(await self._read("flat-0"))
             if "placement" not in str(said.get("message")):
-                raise _off(SCHEDULER, TOPOLOGY, "ignores the topology of groups")
+                raise _off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
 
     def _dead(self) -> UsageError:
         cause = self._cause(SCHEDULER) or ": one of its APIs may not be served"
