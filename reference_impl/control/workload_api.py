@@ -220,13 +220,14 @@ class WorkloadBackend:
         return None
 
     async def _apply(self, change: Change, gang: PodGang) -> None:
+        """Make one write. Only the patch of a Workload has a list, and the scheduler writes PodGroups as well."""
         informer = self._plans.informers[change.kind]
         item = informer.get(gang.metadata.namespace, change.name)
         match change.verb:
             case Verb.CREATE:
                 await self._writer.create(informer, change.body)
             case Verb.PATCH if item is not None:
-                await self._writer.patch(informer, item, change.body, guard=True)
+                await self._writer.patch(informer, item, change.body, guard=change.kind == "Workload")
             case Verb.REPLACE if item is not None:
                 await self._writer.delete(informer, item)
                 await self._writer.create(informer, change.body)
