@@ -122,6 +122,7 @@ def test_a_pod_group_stays_while_a_pod_runs(run: Recorded[DeletedPodGroup]) -> N
         after="gang bound",
         until="still a Pod",
     )
+    run.given("still a Pod")
 
 
 @requirement("WAPI-011", reaches="gang bound")

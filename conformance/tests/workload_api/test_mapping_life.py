@@ -12,7 +12,6 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.workload_api import objects_of_gangs as objects
 
 GROUPS = "podcliquescalinggroups"
-SCARCE = "minimum bound where the {} pods are many"
 
 
 class ServiceOnTooFewNodes(Scene):
@@ -58,7 +57,7 @@ class ScarceNodes(Scene):
             self.parts.append((first, wanted, gang))
         env.nodes("single", 20)
         for first, wanted, gang in self.parts:
-            env.settle(SCARCE.format(first), predicates.admitted(wanted, gang))
+            env.settle(f"minimum bound where the {first} pods are many", predicates.admitted(wanted, gang))
 
     def _service(self, env: SceneEnvironment, name: str, sizes: dict[str, int]) -> Expected:
         workload = env.workload("components", setName=name, prefillGpus=1, decodeGpus=1, **sizes)
@@ -190,7 +189,10 @@ def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> Non
     run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, said)
 
 
-@requirement("WAPI-082", reaches=(SCARCE.format("prefill"), SCARCE.format("decode")))
+@requirement(
+    "WAPI-082",
+    reaches=("minimum bound where the prefill pods are many", "minimum bound where the decode pods are many"),
+)
 def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None:
     """An operator SHOULD let the minimums of all PodCliques of a PodGang be bound before the Pods above them, whatever
     their names."""
