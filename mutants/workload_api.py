@@ -1,7 +1,7 @@
 """Wrong and permitted differences of the back-end for gangs on kube-scheduler (docs/workload-api.md).
 
 `CAUGHT_BY` and `PASSES` say which requirements judge a difference; it is registered as a mutant or variant as soon as
-there is one. `tests/mutants/test_workload_api.py` shows for each without a cluster that it changes what it says.
+there is one. `tests/mutants/test_workload_api_mutants.py` shows without a cluster that each changes what it says.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.coherent.test_coherent_rules import FAULTS
 CATALOGS = pytest.mark.parametrize("catalog", [MUTANTS, VARIANTS], ids=lambda catalog: catalog.word)
 
 TRACES = "played traces break it, see tests/coherent/test_coherent_rules.py"
-KUBERNETES = "about kube-scheduler: tests/suite/test_workload_api.py, test_workload_api_checks.py, docs/findings"
+KUBERNETES = "see tests/suite/test_workload_api_profile.py, test_workload_api_checks.py, docs/findings"
 OF_KUBERNETES = (*range(1, 18), *range(20, 29), *range(30, 36), *range(40, 45), *range(50, 55), *range(60, 70))
 UNCLAIMED = {
     **{f"INV-{number:03}": TRACES for number in (12, 13, 14, 15, 19, 20, 21, 22, 23)},

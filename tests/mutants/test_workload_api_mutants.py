@@ -57,6 +57,13 @@ print(json.dumps(found))
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> None:
+    """All differences are known: each registers itself when its module is loaded."""
+    MUTANTS.all()
+    VARIANTS.all()
+
+
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, int]:
     """Name of a difference → 1 if the tests that it names have failed, 0 if they have passed."""

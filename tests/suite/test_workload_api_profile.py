@@ -14,7 +14,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import Requested
 from conformance.cluster.settings import ClusterSettings
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.thorough]  # 1.37 is built on first use
 
 OF_SCHEDULER = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
 LACKING = {
