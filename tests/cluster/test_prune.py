@@ -152,7 +152,7 @@ def uid_of_victim(state: State) -> str:
 
 
 def test_a_descendant_that_emptied_its_environment_is_ended(state: State) -> None:
-    code = "import os, subprocess; p = subprocess.Popen(['sleep', '1000'], env={}, start_new_session=True); p.wait()"
+    code = "import signal, subprocess as s; s.Popen(['sleep', '1000'], env={}, start_new_session=True); signal.pause()"
     marker = {processes.CLUSTER: "gone", processes.STATE_ROOT: str(state.root)}
     with subprocess.Popen([sys.executable, "-c", code], env=os.environ | marker) as orphan:
         (child,) = wait_for(psutil.Process(orphan.pid).children)
