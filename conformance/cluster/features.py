@@ -65,7 +65,7 @@ class Features:
         return flags
 
     def on(self, gate: str) -> bool:
-        """Return whether any component has the gate on: then it is meant to work."""
+        """Return whether any component has the gate on: then all that need it must have it."""
         return any(gates.get(gate, False) for gates in self.gates.values())
 
 

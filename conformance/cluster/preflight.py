@@ -55,7 +55,7 @@ class Expected:
 
     @classmethod
     def of(cls, features: Features, minor: str, scheduler: bool = True) -> Expected:
-        """Return what is expected of features: a gate that one component has on is meant to work."""
+        """Return what the preflight expects: a gate that one component has on must be on in all that need it."""
         wanted = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
         newest = tuple(map(int, minor.split("."))) >= (1, 37)
         return cls(

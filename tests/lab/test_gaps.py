@@ -126,7 +126,7 @@ def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
     entry = "  - {name: a, row: WL37-G01, nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
     head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
     (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
-    with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is there twice"):
+    with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is defined twice"):
         instances.load(tmp_path / "gaps.yaml")
 
 

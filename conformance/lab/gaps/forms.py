@@ -1,4 +1,4 @@
-"""The forms in which a service is told to a scheduler: plain pods, PodGroups, trees of groups, PodGangs. Pure."""
+"""How a service is described to a scheduler: as plain pods, PodGroups, trees of groups or PodGangs. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN, GROUPS, TREES, PODGANGS = "plain", "groups", "trees", "podgangs"
 
 @dataclass(frozen=True)
 class Form:
-    """One column: who is told what, on which Kubernetes (empty: the default version) with which features."""
+    """One column: the scheduler, the form, the version of Kubernetes (empty: the default) and its features."""
 
     name: str
     title: str

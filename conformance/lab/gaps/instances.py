@@ -106,7 +106,7 @@ def load(path: Path | None = None) -> tuple[Gap, ...]:
         for index, instance in enumerate(gap.instances):
             if instance.name in known:
                 where = document.where("gaps", number, "instances", index, "name")
-                raise UsageError(f"{instance.name} is there twice", where=where, hint="give it another name")
+                raise UsageError(f"{instance.name} is defined twice", where=where, hint="give it another name")
             known.add(instance.name)
     return found
 

@@ -51,7 +51,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one instance in one form. `wrong` says what is not as it must be; empty if all is."""
+    """The result of one instance in one form. `wrong` lists what differs from what must hold; empty if nothing does."""
 
     form: Form
     instance: Instance

@@ -50,6 +50,9 @@ class RequiredDomains(Scene):
         workload = env.workload("packed", binding=binding)
         self.wanted = expected(workload)
         [self.base] = self.wanted.base_gangs
+        groups = workload["spec"]["template"]["podCliqueScalingGroups"]
+        packed = {each for group in groups if "topologyConstraint" in group for each in group["cliqueNames"]}
+        self.packed = [c for c in self.wanted.of_gang(self.base.name) if c.template.name in packed]
         env.create(workload)
         env.wait_for("tree in place", objects.in_place(self.wanted, self.base))
         env.settle("a Warning about the preference", self._warned, 10)
@@ -188,12 +191,11 @@ def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> No
     found = objects.of_gang(view, run.scene.base.name)
     [root] = found.roots
     run.expect("key of the root", ZONE, objects.key(root))
-    members = [c for c in run.scene.wanted.of_gang(run.scene.base.name) if c.group]
-    parents = {objects.parent(objects.leaf_of(view, clique)) for clique in members}
+    parents = {objects.parent(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.expect("parents of the replica's PodGroups", 1, len(parents))
     replica = view.get("compositepodgroups", min(parents)) or {}
     run.expect("key of the replica, which is not the root", (RACK, True), (objects.key(replica), replica != root))
-    leaves = {clique.name: objects.key(objects.leaf_of(view, clique)) for clique in members}
+    leaves = {clique.name: objects.key(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.same("keys of its PodGroups", dict.fromkeys(leaves, ""), leaves)
 
 
