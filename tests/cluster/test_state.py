@@ -80,11 +80,12 @@ def test_a_state_root_that_cannot_be_written_is_the_users(tmp_path: Path, monkey
             State(root).add(record())
 
     state = State(tmp_path / "state")
-    state.add(record())
+    added = record()
+    state.add(added)
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(UsageError, match="cannot be written: No space left on device"):
-        state.update(record(), phase="ready")
-    assert state.read("one") == record()
+        state.update(added, phase="ready")
+    assert state.read("one") == added
 
 
 def test_what_needs_no_room_works_on_a_full_disk(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
