@@ -22,7 +22,7 @@ from rich.console import Console
 from conformance import data, disk
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
-from conformance.cluster.features import Requested, of_programs
+from conformance.cluster.features import Requested, of_programs, resolve
 from conformance.cluster.state import State
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
@@ -153,9 +153,11 @@ def run(
     plan = launch.collect(settings)
     settings = _with(settings, ids=_of_tests(settings, plan, chosen))
     if plan.selected and not where:
-        with progress.terminal("programs") as report:  # here, where the user can watch minutes of building
+        minor = settings.kubernetes.rpartition(".")[0]
+        resolve(settings.cluster_features, minor)  # a misspelt set is said before minutes of building
+        with progress.terminal("programs") as report:  # here, where the user can watch them
             assets = resolve_all(report, settings.kubernetes)
-        of_programs(settings.cluster_features, settings.kubernetes.rpartition(".")[0], assets.program)
+        of_programs(settings.cluster_features, minor, assets.program)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     settings = _with(
