@@ -6,7 +6,7 @@
 4. a build from pinned Go modules.
 
 Invariants: a folder of the cache is either absent or complete: it is filled elsewhere and moved there by one rename. A
-program of the cache is unchanged: each process compares its digest before the first use.
+program of the cache is unchanged: its digest is compared before the first use, and again when its file was touched.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import json
 import os
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,10 @@ from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
+DIGEST = "digest.json"
+"""The end of the name of a file with the digest of another, and with what it was like when it was read."""
+SETTLED = 2_000_000_000
+"""Nanoseconds after which a further change of a file has another time, whatever the file system's clock."""
 HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
 _SITES = Sites()
 
@@ -242,15 +247,21 @@ def _given(program: Program) -> Path | None:
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 (hex) of a file. It is read once per process: 0.4 s for all programs together."""
+    """Return the SHA-256 (hex) of a file of the cache. A file is read again only when it was touched: reading all
+    programs takes as long as starting one of them, and each cluster needs them."""
     now = path.stat()
-    return _sha256(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
-
-
-@cache
-def _sha256(path: Path, state: tuple[int, ...]) -> str:
+    state = [now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns]
+    note = path.with_name(f"{path.name}.{DIGEST}")
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        noted = json.loads(note.read_text())
+        if noted["state"] == state:
+            return str(noted["sha256"])
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - now.st_ctime_ns > SETTLED:  # else it might be touched again without a trace
+        with suppress(OSError):  # a cache that others may only read
+            disk.write(note, json.dumps({"state": state, "sha256": digest}))
+    return digest
 
 
 def _fsync(path: Path) -> None:

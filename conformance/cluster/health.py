@@ -87,7 +87,7 @@ class Health:
     def _client(self, port: Port) -> ssl.SSLContext:
         if port is not Port.APISERVER:
             # These two create a certificate at each start, and their health needs no identity.
-            context = ssl.create_default_context()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
             return context

@@ -182,7 +182,8 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
         *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "allure_pytest.plugin", "-p", "no:cacheprovider"),
         # It collects garbage over and over at the end of a session, to warn of what no verdict depends on.
         *("-p", "no:unraisableexception"),
-        *("--capture=sys", "--import-mode=importlib", "-q"),
+        # What a test says is kept; of other exceptions Python's own traceback does, and costs a tenth of the time.
+        *("--capture=sys", "--import-mode=importlib", "-q", "--tb=native"),
         *("--conformance-run", str(settings.folder / "run.json")),
     ]
 

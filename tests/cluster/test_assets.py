@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.cluster import pins, processes
+from conformance.cluster import assets, pins, processes
 from conformance.cluster.assets import RECEIPT, Assets, Store, programs, resolve_all
 from conformance.cluster.pins import Program
 from conformance.cluster.progress import Report, silent
@@ -127,6 +129,25 @@ def test_a_program_that_was_replaced_by_one_of_the_same_size_is_noticed(tmp_path
     told: list[str] = []
     assert store(tmp_path).resolve(kubectl(), lambda *words: told.append(words[1])).read_text() == "#!/bin/sh\n"
     assert "the one in the cache is not the one that was put there" in told
+
+
+def test_a_program_is_read_again_only_when_it_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "SETTLED", 0)
+    path = store(tmp_path).resolve(kubectl(), silent)
+    reads: list[object] = []
+    file_digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda *given: reads.append(given) or file_digest(*given))
+    for _ in range(3):
+        store(tmp_path).resolve(kubectl(), silent)
+    assert len(reads) == 1
+    before = path.stat()
+    path.write_text("#!/bin/zh\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+    path.touch()
+    store(tmp_path).resolve(kubectl(), silent)
+    path.with_name("kubectl.digest.json").write_text("{")
+    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
 
 
 def test_a_download_is_used_only_while_its_digest_is_the_pinned_one(
