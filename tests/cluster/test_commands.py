@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -24,6 +26,14 @@ def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "conformance.cli", *arguments], capture_output=True, text=True, timeout=120, check=False
     )
+
+
+def here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """As `grove_conformance`, in this process: to import the program again takes longer than most commands."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def raising(error: BaseException) -> int:
@@ -94,7 +104,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
     ],
 )
 def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:
-    done = grove_conformance(*arguments)
+    done = here(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert told in done.stderr and done.stderr.count("\n") == 1
 
@@ -124,7 +134,7 @@ def test_a_state_folder_that_cannot_be_written_is_one_line_and_code_4(
     (tmp_path / "state").touch()
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    done = grove_conformance(*arguments)
+    done = here(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert f"state folder {tmp_path}/state: cannot be written" in done.stderr and done.stderr.count("\n") == 1
 
@@ -132,7 +142,7 @@ def test_a_state_folder_that_cannot_be_written_is_one_line_and_code_4(
 def test_prune_names_what_lives(state: State) -> None:
     me = Owner.this_process()
     state.add(Record(name="mine", uid="mine", creator=me, owner=me))
-    done = grove_conformance("cluster", "prune")
+    done = here("cluster", "prune")
     assert done.stdout == f"kept cluster mine: it ends with process {me.pid}, which is alive\n"
 
 
@@ -140,7 +150,7 @@ def test_a_list_of_clusters_has_whole_lines_in_a_pipe(state: State) -> None:
     me = Owner.this_process()
     long = {"name": "a-cluster-with-quite-a-long-name", "implementation": "an-implementation-with-a-long-name-as-well"}
     state.add(Record(uid="mine", creator=me, owner=me, created="2026-11-24T11:12:00+00:00", **long))
-    lines = grove_conformance("cluster", "list", "--all").stdout.splitlines()
+    lines = here("cluster", "list", "--all").stdout.splitlines()
     (line,) = (line for line in lines if long["name"] in line)
     whole = ("starting", long["implementation"], f"process {me.pid}", str(state.directory(long["name"])))
     assert all(text in line for text in whole)
@@ -150,13 +160,13 @@ def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
     me = Owner.this_process()
     features = ["--features", "workload-api"]
     state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
-    assert "1.37.2 --features workload-api" in grove_conformance("cluster", "list").stdout
+    assert "1.37.2 --features workload-api" in here("cluster", "list").stdout
 
 
 def test_the_versions_of_kubernetes_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     head, default, other = (
-        line for line in grove_conformance("cluster", "versions").stdout.splitlines() if line.strip(" ─━┏┓┡┩└┘┳╇┴")
+        line for line in here("cluster", "versions").stdout.splitlines() if line.strip(" ─━┏┓┡┩└┘┳╇┴")
     )
     assert "in the cache" in head
     assert all(text in default for text in ("1.36.3", "default", " no "))
@@ -165,12 +175,12 @@ def test_the_versions_of_kubernetes_are_listed(tmp_path: Path, monkeypatch: pyte
     given.touch(0o755)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", str(given))
     assert "path given, without kube-apiserver, kube-controller-manager" in (
-        grove_conformance("cluster", "versions").stdout
+        here("cluster", "versions").stdout
     )
 
 
 def test_the_data_files_are_valid() -> None:
-    done = grove_conformance("validate")
+    done = here("validate")
     assert done.returncode == 0, done.stderr
 
 
@@ -203,7 +213,7 @@ def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: 
 
 
 def test_a_cluster_cannot_live_for_a_process_that_is_not_there(state: State) -> None:
-    done = grove_conformance("cluster", "up", "lent", "--owner", "4194304")
+    done = here("cluster", "up", "lent", "--owner", "4194304")
     assert done.returncode == Exit.USAGE and "there is no process 4194304" in done.stderr
     assert not state.clusters.exists() or not list(state.clusters.iterdir())
 
@@ -212,14 +222,14 @@ def test_a_cluster_cannot_live_for_a_process_that_is_not_there(state: State) -> 
 def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     done = grove_conformance("cluster", "up", "play", "--nodes", "tiny:3", "--nodes", "dgx-h100:1")
     assert done.returncode == 0, done.stderr
-    path = grove_conformance("cluster", "kubeconfig", "play").stdout.strip()
+    path = here("cluster", "kubeconfig", "play").stdout.strip()
     assert done.stdout == f"export KUBECONFIG={path}\n"
-    assert grove_conformance("cluster", "kubeconfig", "play", "--raw").stdout == Path(path).read_text()
-    (record,) = json.loads(grove_conformance("cluster", "list", "--json").stdout)
+    assert here("cluster", "kubeconfig", "play", "--raw").stdout == Path(path).read_text()
+    (record,) = json.loads(here("cluster", "list", "--json").stdout)
     assert record["name"] == "play" and record["owner"] is None and record["phase"] == "ready"
-    assert "Ready" in grove_conformance("cluster", "list").stdout
+    assert "Ready" in here("cluster", "list").stdout
     listed = grove_conformance("cluster", "kubectl", "play", "--", "get", "nodes", "-o", "name")
     assert sorted(listed.stdout.split()) == ["node/dgx-h100-0", "node/tiny-0", "node/tiny-1", "node/tiny-2"]
-    assert grove_conformance("cluster", "prune").stdout == "nothing to remove\n"
+    assert here("cluster", "prune").stdout == "nothing to remove\n"
     assert grove_conformance("cluster", "down", "play").returncode == 0
-    assert json.loads(grove_conformance("cluster", "list", "--json").stdout) == []
+    assert json.loads(here("cluster", "list", "--json").stdout) == []
