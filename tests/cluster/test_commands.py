@@ -174,9 +174,7 @@ def test_the_versions_of_kubernetes_are_listed(tmp_path: Path, monkeypatch: pyte
     given = tmp_path / "kube-scheduler"
     given.touch(0o755)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", str(given))
-    assert "path given, without kube-apiserver, kube-controller-manager" in (
-        here("cluster", "versions").stdout
-    )
+    assert "path given, without kube-apiserver, kube-controller-manager" in (here("cluster", "versions").stdout)
 
 
 def test_the_data_files_are_valid() -> None:

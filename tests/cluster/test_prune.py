@@ -195,7 +195,7 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
         "etcd",
         pytest.param("kube-apiserver", marks=pytest.mark.thorough),
         pytest.param("kube-controller-manager", marks=pytest.mark.thorough),
-        "kwok-controller",
+        pytest.param("kwok-controller", marks=pytest.mark.thorough),
     ],
 )
 def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(state: State, component: str) -> None:

@@ -19,7 +19,7 @@ from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths
 from tests.reference.test_killed_at_any_write import complete
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1}
 """All cliques of the set with their pods. Of these `c` does not change, and goes with its replica of the group."""

@@ -21,7 +21,7 @@ from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
 from tests.reference.test_killed_at_any_write import complete
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1, "s-0-g-1-b": 1, "s-0-g-1-c": 1}
 """All cliques of the set with their pods. Each of two steps of the update moves a pod of `a` and a replica of `g`."""
