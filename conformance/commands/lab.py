@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +18,14 @@ from conformance.cluster.assets import resolve_all, versions
 from conformance.commands import output
 from conformance.commands.kubernetes import Kubernetes
 from conformance.errors import Exit, UsageError
+from conformance.implementation.parameters import assignments
 from conformance.lab import curves, playing, results
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
 from conformance.lab.gaps import instances
 from conformance.lab.gaps import picture as gap_picture
 from conformance.lab.gaps import playing as gap_playing
 from conformance.lab.gaps import results as gap_results
-from conformance.lab.gaps.forms import FORMS, Form
+from conformance.lab.gaps.forms import FORMS, KAI, Form
 from conformance.lab.gaps.mappings import MAPPINGS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure what choices in the contract cost.")
@@ -123,46 +126,60 @@ def _command(
 
 @app.command()
 def gaps(
-    form: Annotated[list[str] | None, typer.Option(help="Only this column: plain, groups, trees, podgangs.")] = None,
+    form: Annotated[list[str] | None, typer.Option(help="Only this column: plain, groups, trees, …")] = None,
     gap: Annotated[list[str] | None, typer.Option(help="Only this gap (repeatable).")] = None,
-    mappings: Annotated[bool, typer.Option(help="Also play mappings of one service to the Workload API, once.")] = True,
+    mappings: Annotated[bool, typer.Option(help="Also play mappings of one service to the Workload API.")] = True,
+    kai: Annotated[
+        list[str] | None,
+        typer.Option(help="Also play KAI: a parameter of its descriptor, NAME=VALUE (repeatable)."),
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="How often each instance is played.")] = 2,
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
 ) -> int:
     """Show which needs of inference are met by plain pods, by Kubernetes' Workload API, and by a gang scheduler.
 
     Each instance is played on a fake cluster, with gates that are removed as an operator does. Writes a JSON document,
-    a Markdown page, a picture, and for each instance its objects as YAML and its recorded history.
+    a Markdown page, a picture, and for each instance its objects as YAML, a script of kubectl commands that repeats it,
+    and its recorded history. A run that is interrupted writes what it has.
     """
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
-    columns = chosen(form or (), FORMS, "--form")
+    columns = chosen(form or (), _known(kai or ()), "--form")
     wanted = chosen(gap or (), instances.load(), "--gap")
     for version in {column.kubernetes for column in columns}:
         with progress.terminal("programs") as report:
             resolve_all(report, version)
-    found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))})
+    found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))}, columns, runs)
     stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
     played = [each for one in wanted for each in one.instances]
     pairs = [(column, run) for column in columns for run in range(1, runs + 1)]
-    rows, done = MAPPINGS if mappings else (), Exit.CONFORMANT
+    rows = MAPPINGS if mappings else ()
     try:
-        with progress.terminal("lab") as report:
-            for outcome in gap_playing.play(pairs, played, rows, report_dir / stem, report):
+        with (
+            progress.terminal("lab") as report,
+            closing(gap_playing.play(pairs, played, rows, report_dir / stem, report)) as outcomes,
+        ):
+            for outcome in outcomes:
                 gap_results.add(found, outcome)
-    except gap_playing.PlayFailed as failure:
+        found["complete"] = True
+    finally:
+        gap_results.show(found, wanted, output.console())
+        options = [f"--{name} {each}" for name, given in (("form", form), ("gap", gap)) for each in given or ()]
+        options += [*([] if mappings else ["--no-mappings"]), *(["--kai …"] if kai else [])]
+        command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
+        page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
+        data.write_bytes(orjson.dumps(found) + b"\n")
+        page.write_text(gap_results.markdown(found, wanted, command, image.name), encoding="utf-8")
+        image.write_text(gap_picture.draw(found, wanted), encoding="utf-8")
+        for path in (page, image, data, report_dir / stem):
+            typer.echo(f"result: {path}")
+    for failure in found["failures"]:
         typer.echo(f"not played: {failure}", err=True)
-        done = Exit.NOT_CONFORMANT
-    gap_results.show(found, wanted, output.console())
-    options = [f"--form {each}" for each in form or ()] + [f"--gap {each}" for each in gap or ()]
-    options += [] if mappings else ["--no-mappings"]
-    command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
-    page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
-    data.write_bytes(orjson.dumps(found) + b"\n")
-    page.write_text(gap_results.markdown(found, wanted, command, image.name), encoding="utf-8")
-    image.write_text(gap_picture.draw(found, wanted), encoding="utf-8")
-    for path in (page, image, data, report_dir / stem):
-        typer.echo(f"result: {path}")
-    return done
+    return Exit.NOT_CONFORMANT if found["failures"] else Exit.CONFORMANT
+
+
+def _known(kai: Sequence[str]) -> Sequence[Form]:
+    """Return the columns that can be played: KAI only with its programs. Raises UsageError."""
+    return [*FORMS, *([replace(KAI, parameters=tuple(assignments(kai, "--kai").items()))] if kai else [])]
 
 
 def _minors(columns: Sequence[Form]) -> list[str]:

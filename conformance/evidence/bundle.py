@@ -14,7 +14,8 @@ import yaml
 
 from conformance import credentials, regular
 from conformance.cluster.nodes import POOL
-from conformance.evidence import events, picture, timeline
+from conformance.evidence import events, picture, replay, timeline
+from conformance.evidence.replay import WAIT, Act
 from conformance.evidence.values import brief
 from conformance.history import redaction
 from conformance.history.query import History
@@ -23,7 +24,7 @@ MOST_LOG = 2_000_000
 """Maximum bytes of a log that is kept as it is. Of a longer one, the end is, and all of it is compressed."""
 MOST_READ = 64 << 20
 """Maximum bytes of a log that are read. A program whose log is kept small has no more, except for an instant."""
-INDEX, PICTURE = "README.md", "timeline.svg"
+INDEX, PICTURE, REPLAY = "README.md", "timeline.svg", "replay.sh"
 MEANING = {
     PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
     "timeline.txt": "every object of the test with its states and their times, and the failed checks",
@@ -31,6 +32,7 @@ MEANING = {
     "objects.yaml": "all objects that existed at the end",
     "checks.yaml": "all checks, with expected and seen values",
     "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for credentials",
+    REPLAY: "what the test did, as kubectl commands, for a cluster without this suite",
     "reproduce.txt": "the command that runs the test again, and how to reproduce the failure by hand",
     "manifests": "the objects that the test wrote, in order",
     "neighbor": "the same of the scene's second namespace",
@@ -74,7 +76,7 @@ def write(
     test: str,
     checks: Sequence[Check],
     history: History,
-    made: Sequence[tuple[str, Mapping[str, Any]]],
+    made: Sequence[Act],
     logs: Mapping[str, tuple[Path, int]],
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
@@ -82,14 +84,14 @@ def write(
 ) -> None:
     """Write a bundle. If it exists, only the files about checks are written again.
 
-    `made` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began,
+    `made` is what the test did, `logs` maps a name to a log file and the offset at which the test began,
     `steps` are the steps of a scene with their times, and `neighbor` is the history of its second namespace.
     """
     spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
         for place, each in spaces.items():
             _recorded(place, each)
-        _written(folder, made, logs)
+        _written(folder, made, logs, history.namespace)
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
@@ -116,13 +118,14 @@ def _recorded(folder: Path, history: History) -> None:
     _dump(folder / "objects.yaml", objects, many=True)
 
 
-def _written(folder: Path, made: Sequence[tuple[str, Mapping[str, Any]]], logs: Mapping[str, tuple[Path, int]]) -> None:
-    """Write what the test wrote, and the logs."""
-    for number, (word, body) in enumerate(made, 1):
+def _written(folder: Path, made: Sequence[Act], logs: Mapping[str, tuple[Path, int]], namespace: str) -> None:
+    """Write what the test did, and the logs."""
+    shown = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in made]
+    _save(folder / REPLAY, replay.script(shown, namespace))
+    for number, (word, body) in enumerate((act for act in shown if act[0] != WAIT), 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
-        shown = redaction.secret(body) if " secrets/" in word else redaction.value(body)
-        _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", shown)
+        _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
     for name, (log, offset) in logs.items():
         with contextlib.suppress(FileNotFoundError):
             copy_log(log, offset, folder / "logs" / f"{name}.log")

@@ -16,6 +16,7 @@ from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
+from conformance.evidence.replay import WAIT
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is, text
 from conformance.grove.labels import BY_HAND
@@ -68,7 +69,7 @@ class SceneEnvironment:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
-        """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        """What the test did, in order: a word (`create`, `patch pods/x`, `wait`, …) and the body."""
         self._nodes = dict[str, int]()
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
@@ -125,6 +126,7 @@ class SceneEnvironment:
     def fleet(self, wanted: Sequence[Object]) -> list[str]:
         """Add nodes by their manifests, which name their pool (`testbed`); otherwise as `nodes`."""
         names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
+        self.made.append(("create", {"apiVersion": "v1", "kind": "List", "items": list(wanted)}))
         self.sole_writer.fleet(wanted)
         try:
             self._api.create_all(NODES, wanted)
@@ -218,7 +220,7 @@ class SceneEnvironment:
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
         the history when this returns: later waits do not see the state before."""
-        self.made.append((f"patch {resource}/{name}", dict(patch)))
+        self.made.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
         written = self._attempt(
             f"a patch of {resource}/{name} is accepted",
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
@@ -305,6 +307,7 @@ class SceneEnvironment:
         """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
         if step in self.steps:
             raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
+        self.made.append((WAIT, {"for": step}))
         self.steps[step] = Step.now(step, self.history, unmet)
         self.after_step()
 
@@ -329,6 +332,7 @@ class SceneEnvironment:
         """Return the state once nothing `of` these has changed for `seconds`, or for `settle` of the judged scheduler,
         or when `unless` holds after a change or time is up. `real`: whatever the time scale. It never shows that
         something has happened: on a busy machine that needs a wait of its own."""
+        self.made.append((WAIT, {"for": f"no change for {seconds:g} s"}))
         self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
         self._sound(False)
         return self.history.view()

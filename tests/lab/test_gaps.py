@@ -10,7 +10,7 @@ from conformance.errors import UsageError
 from conformance.lab.gaps import forms, instances, mappings, picture, results
 from conformance.lab.gaps.forms import FORMS
 from conformance.lab.gaps.instances import Component, Gap, Instance, NodeGroup
-from conformance.lab.gaps.playing import Mapped, Outcome
+from conformance.lab.gaps.playing import Failed, Mapped, Outcome
 from conformance.testing.workload_groups import Leaf, Tree
 
 BY_NAME = {form.name: form for form in FORMS}
@@ -86,7 +86,8 @@ def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) 
 
 def played(*runs: str) -> tuple[results.Document, Gap]:
     gap = Gap("g", "a gap", "why", ("trees",), (SERVICE,))
-    found = results.document({"kubernetes": "1.37.2"})
+    found = results.document({"kubernetes": "1.37.2"}, [BY_NAME["trees"]], 2)
+    found["complete"] = True
     for number, wrong in enumerate(runs, 1):
         counts = {"prefill": [0, 0] if wrong else [4, 0], "decode": [0 if wrong else 1]}
         results.add(found, Outcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
@@ -155,8 +156,25 @@ def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
 
 def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
     found, gap = played("", "")
+    [mapping] = [each for each in mappings.MAPPINGS if each.row == "WL37-M06"]
     for nodes, seen in ((5, "0"), (6, "0"), (12, "all")):
-        results.add(found, Mapped(BY_NAME["trees"], mappings.MAPPINGS[5], nodes, 1, seen))
+        results.add(found, Mapped(BY_NAME["trees"], mapping, nodes, 1, seen))
     page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
-    assert row == "| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | 0 | 0 ✗ |  |  |  |  |  | all |"
+    cells = ["0", "0 ✗", *["not run"] * 5, "all"]
+    assert row == f"| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | {' | '.join(cells)} |"
+
+
+def test_what_was_not_played_says_so() -> None:
+    found, gap = played("")
+    found["complete"] = False
+    results.add(found, Failed(BY_NAME["trees"], 2, "the scheduler ended"))
+    assert results.cell(found, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
+    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+    assert "**The run did not end**" in page
+    assert "Not played: Workload API, hierarchical (1.37), run 2: the scheduler ended" in page
+    empty = results.document({}, FORMS, 2)
+    assert [results.cell(empty, gap, form) for form in FORMS] == ["not run"] * 4
+    assert "| service | WL37-G06 | minimum | not run | not run | not run | not run |" in results.markdown(
+        empty, [gap], "x", "x.svg"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.grove.scheduling import instance as oracle
@@ -11,30 +11,36 @@ from conformance.lab.gaps.instances import Component, Instance
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 PLAIN, GROUPS, TREES, PODGANGS = "plain", "groups", "trees", "podgangs"
+"""The APIs by which a service can be described."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One column: the scheduler, the form, the version of Kubernetes (empty: the default) and its features."""
+    """One column: the API, the scheduler (by its descriptor and parameters), the version of Kubernetes (empty: the
+    default) and its features."""
 
     name: str
     title: str
+    api: str
     implementation: str
     kubernetes: str = ""
     features: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
 
     @property
-    def cluster(self) -> tuple[str, str, tuple[str, ...]]:
+    def cluster(self) -> tuple[Hashable, ...]:
         """Return what decides the cluster: forms that agree in it are played on one."""
-        return self.implementation, self.kubernetes, self.features
+        return self.implementation, self.kubernetes, self.features, self.parameters
 
 
 FORMS = (
-    Form(PLAIN, "kube-scheduler, plain pods", "reference"),
-    Form(GROUPS, "Workload API, flat (1.36)", "kube-scheduler", "1.36", ("workload-api",)),
-    Form(TREES, "Workload API, hierarchical (1.37)", "kube-scheduler", "1.37", ("workload-api",)),
-    Form(PODGANGS, "the reference's gang scheduler", "reference"),
+    Form(PLAIN, "kube-scheduler, plain pods", PLAIN, "reference"),
+    Form(GROUPS, "Workload API, flat (1.36)", GROUPS, "kube-scheduler", "1.36", ("workload-api",)),
+    Form(TREES, "Workload API, hierarchical (1.37)", TREES, "kube-scheduler", "1.37", ("workload-api",)),
+    Form(PODGANGS, "the reference's gang scheduler", PODGANGS, "reference"),
 )
+KAI = Form("kai", "KAI", PODGANGS, "kai")
+"""Played where its programs are given: it is no part of this project."""
 
 
 def leaves(component: Component, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
@@ -53,7 +59,7 @@ def named(instance: Instance) -> Iterator[tuple[Component, list[Leaf]]]:
 
 def roots(form: Form, instance: Instance) -> list[Root]:
     """Return the groups and trees of an instance; for plain pods, what would be its groups."""
-    if form.name != TREES:
+    if form.api != TREES:
         return [leaf for _, each in named(instance) for leaf in each]
     children: list[Root] = []
     for component, own in named(instance):

@@ -81,7 +81,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Gap:
-    """A need of inference, with its instances. `said_by`: the forms whose API can say it."""
+    """A need of inference, with its instances. `said_by`: the APIs that can say it."""
 
     name: str
     title: str
@@ -89,10 +89,10 @@ class Gap:
     said_by: tuple[str, ...]
     instances: tuple[Instance, ...]
 
-    def closed(self, form: str, right: Sequence[bool]) -> str:
-        """Return whether a form closes the gap: `closed`, `partly` or `not`. What its API cannot say is not closed by
+    def closed(self, api: str, right: Sequence[bool]) -> str:
+        """Return whether an API closes the gap: `closed`, `partly` or `not`. What it cannot say is not closed by
         luck."""
-        if form not in self.said_by or not any(right):
+        if api not in self.said_by or not any(right):
             return "not"
         return "closed" if all(right) else "partly"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,10 +13,11 @@ from pathlib import Path
 from conformance.cluster.assets import versions
 from conformance.cluster.features import Requested
 from conformance.errors import HarnessError
+from conformance.history.view import View
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import Form
 from conformance.lab.gaps.instances import Counts, Instance
-from conformance.lab.gaps.mappings import Mapping, MappingPlay
+from conformance.lab.gaps.mappings import SIZES, Mapping, MappingPlay
 from conformance.lab.gaps.plays import Play
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
@@ -34,8 +35,20 @@ QUIET = 4.0
 WITHIN = 60.0
 
 
-class PlayFailed(Exception):
+class _PlayFailed(Exception):
     """A form could not be played to its end."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why one run of a form has no outcomes, or not all."""
+
+    form: Form
+    run: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.form.title}, run {self.run}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -60,34 +73,42 @@ class Outcome:
     wrong: str
 
 
+Played = Outcome | Mapped | Failed
+
+
 def play(
     wanted: Sequence[tuple[Form, int]],
     instances: Sequence[Instance],
     mappings: Sequence[Mapping],
     folder: Path,
     report: Report,
-) -> Iterator[Outcome | Mapped]:
-    """Play the instances in each form as often as wanted, and the mappings once, and write their recordings to a
-    folder. Raises PlayFailed, or HarnessError where the suite is at fault."""
+) -> Generator[Played]:
+    """Play the instances and mappings in each form as often as wanted, and write their recordings to a folder. A form
+    that cannot be played does not keep the others from it. Raises HarnessError where the suite is at fault."""
     for _, pairs in groupby(sorted(wanted, key=lambda pair: pair[0].cluster), lambda pair: pair[0].cluster):
         mine = list(pairs)
         form = mine[0][0]
         report(form.title, "starting a cluster")
-        with tempfile.TemporaryDirectory(prefix="grove-lab-") as place, _cluster(place, form) as cluster:
+        with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, form) as cluster:
             for form, run in mine:
-                report(f"{form.title}, run {run}", f"{len(instances)} instances")
-                yield from _played(cluster, form, run, instances, folder / f"{form.name}-{run}")
+                place = folder / f"{form.name}-{run}"
                 own = [mapping for mapping in mappings if form.name in mapping.forms]
-                if own and run == 1:
-                    report(f"{form.title}, run {run}", f"{len(own)} mappings")
-                    yield from _mapped(cluster, form, run, own, folder / f"{form.name}-{run}")
+                try:
+                    report(f"{form.title}, run {run}", f"{len(instances)} instances")
+                    yield from _played(cluster, form, run, instances, place)
+                    if own:
+                        report(f"{form.title}, run {run}", f"{len(own)} mappings")
+                        yield from _mapped(cluster, form, run, own, place)
+                except _PlayFailed as failure:
+                    yield Failed(form, run, str(failure))
 
 
-def _cluster(place: str, form: Form) -> closing[ClusterEnvironment]:
+def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
     settings = RunSettings(
         run=f"gaps-{os.getpid()}",
-        directory=place,
+        directory=scratch,
         implementation=form.implementation,
+        parameters=dict(form.parameters),
         kubernetes=versions(form.kubernetes)["kubernetes"],
         cluster_features=Requested(presets=form.features),
     )
@@ -117,7 +138,7 @@ def _mapped(
     cluster: ClusterEnvironment, form: Form, run: int, mappings: Sequence[Mapping], folder: Path
 ) -> Iterator[Mapped]:
     with _scene(cluster, form, run, "mappings") as env:
-        plays = [MappingPlay(env, form, mapping, nodes) for mapping in mappings for nodes in mapping.sizes]
+        plays = [MappingPlay(env, form, mapping, nodes) for mapping in mappings for nodes in SIZES]
         _to_rest(env, plays)
         view = env.history.view()
         for each in plays:
@@ -132,7 +153,7 @@ def _scene(cluster: ClusterEnvironment, form: Form, run: int, what: str) -> Iter
         try:
             yield env
         except (SceneEnded, SceneBroken, Blocked) as error:
-            raise PlayFailed(f"{form.title}, run {run}: {error}") from error
+            raise _PlayFailed(str(error)) from error
 
 
 def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay]) -> None:
@@ -143,7 +164,7 @@ def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay
         each.submit()
     plays[0].witness("witness")
     while True:
-        view = env.quiet(QUIET, WITHIN, real=True)
+        view = _at_rest(env)
         released = [each for each in plays if each.release(view)]
         if not released:
             break
@@ -155,4 +176,13 @@ def _lose(env: SceneEnvironment, plays: Sequence[Play]) -> None:
         if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
             each.lose()
     plays[0].witness("last-witness")
-    env.quiet(QUIET, WITHIN, real=True)
+    _at_rest(env)
+
+
+def _at_rest(env: SceneEnvironment) -> View:
+    """Return the state once nothing moves any more."""
+    begin = env.history.now()
+    view = env.quiet(QUIET, WITHIN, real=True)
+    if env.history.now() - begin >= WITHIN:
+        raise _PlayFailed(f"something still moves after {WITHIN:g} s")
+    return view

@@ -31,12 +31,12 @@ class Play:
 
     def __init__(self, env: SceneEnvironment, form: Form, instance: Instance) -> None:
         self.form, self.instance = form, instance
-        kube = form.name != forms.PODGANGS
+        kube = form.api != forms.PODGANGS
         self.bench = Bench(
             env,
             f"{form.name[0]}-{instance.name}",
-            trees=form.name == forms.TREES,
-            groups=form.name in (forms.GROUPS, forms.TREES),
+            trees=form.api == forms.TREES,
+            groups=form.api in (forms.GROUPS, forms.TREES),
             scheduler=KUBE_SCHEDULER if kube else "",
         )
         self.leaves = [leaf for _, own in forms.named(instance) for leaf in own]
@@ -54,9 +54,9 @@ class Play:
 
     def submit(self) -> None:
         """Make the service."""
-        if self.form.name == forms.PODGANGS:
+        if self.form.api == forms.PODGANGS:
             self._submit_gangs()
-        elif self.form.name == forms.PLAIN:
+        elif self.form.api == forms.PLAIN:
             self._submit_pods()
         else:
             self.bench.submit(*forms.roots(self.form, self.instance))
@@ -65,7 +65,7 @@ class Play:
         """Remove the gates of scaled gangs once the minimum of the base gang is bound, and return whether there was
         anything to do."""
         scaled = [gang for gang in forms.gangs(self.instance) if gang.base]
-        if self.form.name != forms.PODGANGS or self._released or not scaled:
+        if self.form.api != forms.PODGANGS or self._released or not scaled:
             return False
         if self.instance.standing(self.counts(view)) != "minimum":
             return False
@@ -95,7 +95,7 @@ class Play:
 
     def witness(self, pod: str) -> None:
         """Show that the scheduler had its chance, as `Bench.witness`. A scheduler of PodGangs knows no plain pods."""
-        if self.form.name != forms.PODGANGS:
+        if self.form.api != forms.PODGANGS:
             self.bench.witness(pod)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Play:
             self._env.patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": None}})
 
     def _pod(self, leaf: Leaf, index: int) -> str:
-        if self.form.name != forms.PODGANGS:
+        if self.form.api != forms.PODGANGS:
             return self.bench.place.name(leaf.name, index)
         [gang] = [g for g in forms.gangs(self.instance) for group in g.groups if group.name == leaf.name]
         return self._env.testbed(self.bench.name).name(gang.name, leaf.name, str(index))

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from conformance.evidence import replay
+from conformance.evidence.replay import WAIT, Act
 from conformance.history import storage
-from conformance.history.record import ADDED, Record
+from conformance.history.record import Record
 from conformance.testing.scene import SceneEnvironment
 
-OBJECTS, STEPS, HISTORY = "objects.yaml", "steps.txt", "history.jsonl"
-ADDED_BY_OTHERS = ("creationTimestamp", "uid", "resourceVersion", "managedFields", "generation", "finalizers")
+OBJECTS, SCRIPT, HISTORY = "objects.yaml", "replay.sh", "history.jsonl"
 
 
 def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     """Write what belongs to one bench of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     records = list(_own(env.history.records(), env.pool, name))
-    nodes = [_as_made(record.object) for record in records if record.resource == "nodes" and record.kind == ADDED]
-    made = [body for what, body in env.made if what == "create" and _named(body, name)]
-    steps = [f"{what}: {_flow(body)}" for what, body in env.made if what != "create" and f"/{name}-" in what]
-    (folder / OBJECTS).write_text(yaml.safe_dump_all([*nodes, *made], sort_keys=False), encoding="utf-8")
-    lines = ["# After the objects are created in their order:", *steps]
-    (folder / STEPS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    acts = list(_acts(env.made, name, env.pool))
+    made = [body for word, body in acts if word == "create"]
+    (folder / OBJECTS).write_text(yaml.safe_dump_all(made, sort_keys=False), encoding="utf-8")
+    (folder / SCRIPT).write_text(replay.script(acts, f"gap-{name}"), encoding="utf-8")
     storage.save(folder / HISTORY, env.namespace, env.history.now(), records, env.history.origins)
+
+
+def _acts(made: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
+    """Yield what was done to a bench, without the namespace, which is another one when it is repeated."""
+    shared = ("PriorityClass", "ClusterTopologyBinding")
+    for word, body in made:
+        if word == WAIT or f"/{name}-" in word:
+            yield word, body
+        elif word == "create" and body.get("kind") == "List":
+            if items := [each for each in body["items"] if each["metadata"]["name"].startswith(f"{pool}-{name}-")]:
+                yield word, {**body, "items": items}
+        elif word == "create" and (_named(body, name) or body.get("kind") in shared):
+            metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}
+            yield word, {**body, "metadata": metadata}
 
 
 def _own(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
@@ -37,12 +50,3 @@ def _own(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
 
 def _named(body: Mapping[str, Any], name: str) -> bool:
     return str(body.get("metadata", {}).get("name", "")).startswith(f"{name}-")
-
-
-def _as_made(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in ADDED_BY_OTHERS}
-    return {**obj, "metadata": metadata}
-
-
-def _flow(body: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(body), default_flow_style=True, width=10_000).strip()

@@ -11,19 +11,20 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from conformance.lab.gaps.forms import FORMS, Form
+from conformance.lab.gaps import mappings
+from conformance.lab.gaps.forms import FORMS, KAI, Form
 from conformance.lab.gaps.instances import Counts, Gap, Instance
-from conformance.lab.gaps.mappings import EVERY, MAPPINGS, right
-from conformance.lab.gaps.playing import Mapped, Outcome
+from conformance.lab.gaps.mappings import MAPPINGS, SIZES, right
+from conformance.lab.gaps.playing import Failed, Mapped, Played
 
 Document = dict[str, Any]
 
-VARIES = "varies"
-"""The word of a cell whose runs differ."""
+VARIES, NOT_RUN = "varies", "not run"
+"""The words of cells whose runs differ, and of those that were not played to their end."""
 
 
-def document(versions: Mapping[str, str]) -> Document:
-    """Return the document of an experiment that begins now."""
+def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> Document:
+    """Return the document of an experiment that begins now: so many runs of each form."""
     environment = {"cpus": os.cpu_count(), "machine": platform.machine(), "versions": dict(versions)}
     return {
         "apiVersion": "conformance.grove.io/v1alpha1",
@@ -31,15 +32,22 @@ def document(versions: Mapping[str, str]) -> Document:
         "experiment": "gaps",
         "startedAt": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
+        "complete": False,
+        "forms": [form.name for form in forms],
+        "runs": runs,
+        "failures": [],
         "outcomes": [],
         "mappings": [],
     }
 
 
-def add(found: Document, outcome: Outcome | Mapped) -> None:
-    """Add what became of an instance or of a mapping."""
+def add(found: Document, outcome: Played) -> None:
+    """Add what became of an instance or of a mapping, or why a form was not played."""
+    if isinstance(outcome, Failed):
+        found["failures"].append(str(outcome))
+        return
     if isinstance(outcome, Mapped):
-        entry = {"form": outcome.form.name, "row": outcome.mapping.row, "nodes": outcome.nodes, "run": outcome.run}
+        entry = {"form": outcome.form.name, "mapping": outcome.mapping.key, "nodes": outcome.nodes, "run": outcome.run}
         found["mappings"].append({**entry, "seen": outcome.seen})
         return
     found["outcomes"].append(
@@ -54,12 +62,17 @@ def add(found: Document, outcome: Outcome | Mapped) -> None:
 
 
 def cell(found: Document, gap: Gap, form: Form) -> str:
-    """Return `closed`, `partly`, `not`, or `varies` if the runs differ."""
-    runs = sorted({each["run"] for each in found["outcomes"] if each["form"] == form.name})
-    words = {gap.closed(form.name, [not each["wrong"] for each in of_run(found, gap, form, run)]) for run in runs}
+    """Return `closed`, `partly` or `not`, `varies` if the runs differ, or `not run`; with the number of runs if one was
+    not played to its end."""
     if not gap.instances:
-        return "closed" if form.name in gap.said_by else "not"
-    return words.pop() if len(words) == 1 else VARIES
+        return "closed" if form.api in gap.said_by else "not"
+    runs = [of_run(found, gap, form, run) for run in range(1, found["runs"] + 1)]
+    whole = [run for run in runs if len(run) == len(gap.instances)]
+    words = {gap.closed(form.api, [not each["wrong"] for each in run]) for run in whole}
+    if len(words) != 1:
+        return VARIES if words else NOT_RUN
+    short = f" ({len(whole)} of {len(runs)} runs)" if len(whole) < len(runs) else ""
+    return words.pop() + short
 
 
 def of_run(found: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
@@ -86,13 +99,12 @@ def counted(counts: Counts) -> str:
 def told(seen: Sequence[Mapping[str, Any]]) -> str:
     """Return what was seen of an instance: each outcome once, with a mark if it is wrong."""
     words = [f"{counted(each['bound'])}{' ✗' if each['wrong'] else ''}" for each in seen]
-    return " or ".join(dict.fromkeys(words)) or "–"
+    return " or ".join(dict.fromkeys(words)) or NOT_RUN
 
 
 def forms_of(found: Document) -> list[Form]:
-    """Return the forms that were played."""
-    played = {each["form"] for each in found["outcomes"]}
-    return [form for form in FORMS if form.name in played]
+    """Return the forms of an experiment, also those that were not played."""
+    return [form for form in (*FORMS, KAI) if form.name in found["forms"]]
 
 
 def show(found: Document, gaps: Sequence[Gap], console: Console) -> None:
@@ -107,16 +119,17 @@ def show(found: Document, gaps: Sequence[Gap], console: Console) -> None:
 def markdown(found: Document, gaps: Sequence[Gap], command: str, picture: str) -> str:
     """Return a page with the table of gaps, what was seen of each instance, and the picture."""
     forms = forms_of(found)
-    runs = max((each["run"] for each in found["outcomes"]), default=0)
     lines = [
         "# What inference needs of gang scheduling, and who has it",
         "",
         f"    {command}",
         "",
         f"{found['startedAt']}, {found['environment']['cpus']} CPUs, {_versions(found)}. Each instance was played "
-        f"{runs} times in each column. A cell is *closed* if every instance ended as it must in every run, *not* if "
-        "none did or the API cannot say it, *partly* otherwise. Beside this page are the objects, the steps and the "
-        "recorded history of each instance.",
+        f"{found['runs']} times in each column. A cell is *closed* if every instance ended as it must in every run, "
+        "*not* if none did or the API cannot say it, *partly* otherwise. Beside this page are the objects, the "
+        "recorded history and a script of kubectl commands of each instance.",
+        *([] if found["complete"] else ["", "**The run did not end**: cells that were not played say so."]),
+        *(line for failure in found["failures"] for line in ("", f"Not played: {failure}")),
         "",
         _line(["gap", *(form.title for form in forms)]),
         _line(["---"] * (len(forms) + 1)),
@@ -149,19 +162,18 @@ def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
     yield "A router (2 pods, 1 required), prefill (2 replicas of 3 pods) and decode (2 replicas of 2 pods), of which"
     yield "one each is required: a floor of 6 pods. docs/spec/workload-api-1.37.md explains the words in its section 7."
     yield ""
-    yield _line(["row", "groups", "the router's second pod", "on", *map(str, EVERY)])
-    yield _line(["---"] * (len(EVERY) + 4))
+    yield _line(["row", "groups", "the router's second pod", "on", *map(str, SIZES)])
+    yield _line(["---"] * (len(SIZES) + 4))
     for mapping in MAPPINGS:
         for form in (form for form in forms if form.name in mapping.forms):
-            cells = [_mapped(found, mapping.row, form, nodes) for nodes in EVERY]
-            if any(cells):
-                yield _line([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
+            cells = [_mapped(found, mapping, form, nodes) for nodes in SIZES]
+            yield _line([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
 
 
-def _mapped(found: Document, row: str, form: Form, nodes: int) -> str:
-    wanted = (row, form.name, nodes)
-    seen = [each["seen"] for each in found["mappings"] if (each["row"], each["form"], each["nodes"]) == wanted]
-    return " or ".join(f"{each}{'' if right(nodes, each) else ' ✗'}" for each in dict.fromkeys(seen))
+def _mapped(found: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
+    wanted = (mapping.key, form.name, nodes)
+    seen = [each["seen"] for each in found["mappings"] if (each["mapping"], each["form"], each["nodes"]) == wanted]
+    return " or ".join(f"{each}{'' if right(nodes, each) else ' ✗'}" for each in dict.fromkeys(seen)) or NOT_RUN
 
 
 def _versions(found: Document) -> str:

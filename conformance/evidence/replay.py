@@ -1,0 +1,88 @@
+"""What a test did, as a shell script of kubectl commands: for whoever has a cluster, and not this suite. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+Act = tuple[str, Mapping[str, Any]]
+"""A word (`create`, `patch pods/x`, `delete pods/x`, `evict pods/x`, `wait`) and its body."""
+
+WAIT = "wait"
+"""The word of a time at which the test waited. The body says for what."""
+END = "END_OF_OBJECTS"
+HEAD = """\
+#!/bin/sh
+# What the test did, with kubectl alone: on a cluster of the same version with the same feature gates, whose nodes are
+# played by KWOK (https://kwok.sigs.k8s.io). Where the test waited, this waits until the pods stay as they are.
+set -eu
+namespace={namespace}
+k() {{ kubectl --namespace "$namespace" "$@"; }}
+pods() {{ k get pods --no-headers --output custom-columns=:.metadata.name,:.spec.nodeName,:.status.phase 2>&1; }}
+at_rest() {{
+  kubectl wait node --all --for=condition=Ready --timeout=60s >/dev/null
+  before= now=unknown
+  while [ "$before" != "$now" ]; do before=$now; sleep "${{REST:-5}}"; now=$(pods); done
+}}
+kubectl create namespace "$namespace"
+"""
+TAIL = "at_rest\nk get pods --output wide\n"
+
+
+def script(made: Sequence[Act], namespace: str) -> str:
+    """Return the script, which makes a namespace of its own."""
+    return HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(made)) + TAIL
+
+
+def _commands(made: Sequence[Act]) -> Iterator[str]:
+    """Yield the commands: objects that were created in a row with one command, waits in a row as one."""
+    objects: list[Mapping[str, Any]] = []
+    waited = True
+    for word, body in made:
+        if word == "create":
+            objects.append(body)
+            continue
+        if objects:
+            yield _create(objects)
+            objects, waited = [], False
+        if word != WAIT:
+            yield _command(word, body)
+            waited = False
+        elif not waited:
+            yield f"at_rest # {json.dumps(body.get('for', ''))}\n"
+            waited = True
+    if objects:
+        yield _create(objects)
+
+
+def _create(objects: Sequence[Mapping[str, Any]]) -> str:
+    """Return commands that create what does not exist yet, and its statuses: nodes alone keep theirs when created."""
+    text = yaml.dump_all(objects, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    statuses = [
+        _patch(f"{each['kind']}/{each['metadata']['name']}", {"status": each["status"]}, "status")
+        for each in objects
+        if "status" in each and each.get("kind") != "Node"
+    ]
+    return f"k apply --filename - <<'{END}'\n{text}{END}\n" + "".join(statuses)
+
+
+def _patch(target: str, body: Mapping[str, Any], subresource: str = "") -> str:
+    more = f" --subresource {subresource}" if subresource else ""
+    return f"k patch {shlex.quote(target)}{more} --type merge --patch {shlex.quote(json.dumps(body))}\n"
+
+
+def _command(word: str, body: Mapping[str, Any]) -> str:
+    verb, _, target = word.partition(" ")
+    match verb:
+        case "patch":
+            resource, name, *subresource = target.split("/")
+            return _patch(f"{resource}/{name}", body, *subresource)
+        case "delete":
+            cascade = str(body.get("propagationPolicy", "Background")).lower()
+            return f"k delete {shlex.quote(target)} --cascade={cascade} --wait=false\n"
+        case _:
+            return f"# {word} {json.dumps(body)}\n"
