@@ -15,7 +15,12 @@ from conformance import data, documents
 from conformance.specification import Row
 from conformance.suite.requirement import Registry
 
-SCENARIO = re.compile(r"[A-Z]+-S[0-9]+")
+SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
+"""Ids of scenarios, and of instances that were played by hand."""
+LIMIT = re.compile(r"KEP-L[0-9]+")
+"""Ids of what the texts accept, and inference lacks."""
+Shown = Mapping[str, Sequence[str]]
+"""Row → the instances and mappings of `grove-conformance lab gaps` that show it."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of runs in the page."""
 UNMARKED = ("API", "COL", "NAME", "EVT")
@@ -45,7 +50,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rows:
-    """The binding rows of the specification, by document and kind (contract, defect), and why some have no check."""
+    """The binding rows of the specification, by document and kind (contract, defect, limit), and why some have no check."""
 
     binding: Mapping[str, Mapping[str, tuple[str, ...]]]
     reasons: tuple[Reason, ...]
@@ -150,14 +155,15 @@ def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
 
 
-def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> list[str]:
-    """Return one sentence for each scenario or row that has neither a check nor a reason, or both."""
+def problems(registry: Registry, stories: Sequence[Scenario], table: Rows, shown: Shown | None = None) -> list[str]:
+    """Return one sentence for each scenario or row that has neither a check nor a reason, or both. A scenario that is
+    `shown` needs neither."""
     found = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
         found += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
         checked = checks_of(registry, story)
-        if not checked and not story.reason and not story.pending:
+        if not checked and not story.reason and not story.pending and story.id not in (shown or {}):
             found.append(f"{story.id}: has neither checks nor a reason")
         if story.pending and (checked or story.reason):
             found.append(f"{story.id}: is pending, and has checks or a reason")
@@ -174,7 +180,7 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
 
 
 def missing(spec: Mapping[str, Row], stories: Sequence[Scenario], table: Rows) -> list[str]:
-    """Return one sentence for each scenario and each contract row of the specification that is not listed."""
+    """Return one sentence for each scenario, contract row and limit of the specification that is not listed."""
     listed = {story.id for story in stories} | {
         id for kinds in table.binding.values() for ids in kinds.values() for id in ids
     }
@@ -183,9 +189,11 @@ def missing(spec: Mapping[str, Row], stories: Sequence[Scenario], table: Rows) -
 
 
 def _kind(row: Row) -> str:
-    """Return what has to be listed: a scenario, or a contract row; "" for any other row."""
+    """Return what has to be listed: a scenario, a contract row or a limit; "" for any other row."""
     if SCENARIO.fullmatch(row.id):
         return "scenario"
+    if LIMIT.fullmatch(row.id):
+        return "limit"
     unmarked = not row.mark and row.id.partition("-")[0] in UNMARKED
     return "contract row" if row.mark == "contract" or unmarked else ""
 
@@ -196,6 +204,7 @@ def page(
     table: Rows,
     detected: Mapping[str, Sequence[str]],
     runs: Sequence[Seen] = (),
+    shown: Shown | None = None,
 ) -> str:
     """Render docs/coverage.md. `detected` maps requirements to the names of the mutants that they have detected; `runs`
     are recorded runs of operators with known defects."""
@@ -211,8 +220,10 @@ def page(
         "",
         f"{len(stories)} scenarios, {sum(bool(story.pending) for story in stories)} of which are pending.",
         "",
-        "| scenario | what | checks | mutants | what is not checked, and why |",
-        "|---|---|---|---|---|",
+        "The table of gaps is what `grove-conformance lab gaps` writes ([findings](findings/workload-api.md)).",
+        "",
+        "| scenario | what | checks | mutants | table of gaps | what is not checked, and why |",
+        "|---|---|---|---|---|---|",
     ]
     for story in stories:
         checks = checks_of(registry, story)
@@ -220,7 +231,8 @@ def page(
         where = [f"`{path}`" for path in story.tests]
         what = f"pending: {story.pending}" if story.pending else ""
         reason = "; ".join(filter(None, [what, story.reason, f"see {', '.join(where)}" if where else ""]))
-        cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), reason)
+        instances = ", ".join((shown or {}).get(story.id, ()))
+        cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), instances, reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     claimed = claims(registry)
     lines += [
@@ -228,7 +240,7 @@ def page(
         "## Binding rows",
         "",
         "Contract rows state what is required; defect rows state what upstream does wrong, which no implementation may",
-        "do. The requirement that checks a row names it in brackets in [requirements.md](requirements.md).",
+        "do; limits are what the texts accept, and inference lacks. The requirement that checks a row names it in brackets in [requirements.md](requirements.md).",
         "",
         "| document | kind | rows | checked | with a reason | pending |",
         "|---|---|---|---|---|---|",

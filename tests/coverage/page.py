@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from conformance import data
 from conformance.grove import sheet
+from conformance.lab.gaps import shown
 from conformance.report import recorded
 from conformance.suite import catalogue, coverage, requirement
 from mutants.registry import caught
@@ -16,7 +17,9 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 def text() -> str:
     """docs/coverage.md as it should be."""
-    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs())
+    return coverage.page(
+        requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), shown.rows()
+    )
 
 
 def runs() -> list[coverage.Seen]:

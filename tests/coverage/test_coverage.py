@@ -8,6 +8,7 @@ import pytest
 
 from conformance import data, specification
 from conformance.errors import UsageError
+from conformance.lab.gaps import shown
 from conformance.specification import Row
 from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario, Seen
@@ -17,7 +18,11 @@ from tests.coverage import page
 
 
 def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
-    assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows()) == []
+    assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows(), shown.rows()) == []
+
+
+def test_what_the_table_of_gaps_shows_is_in_the_specification_and_listed():
+    assert sorted(shown.rows().keys() - {story.id for story in coverage.scenarios()}) == []
 
 
 def test_every_scenario_and_every_contract_row_of_the_specification_is_listed():
@@ -66,6 +71,13 @@ def test_what_is_neither_checked_nor_excused_is_told():
         "X-S2: has neither checks nor a reason",
         "X-2: has neither a check nor a reason",
     ]
+
+
+def test_what_the_table_of_gaps_shows_needs_neither():
+    story, gaps = Scenario("X-S2", "b", (), "", ()), {"X-S2": ("four-on-two",)}
+    assert coverage.problems(REGISTRY, [story], Rows({}, ()), gaps) == []
+    text = coverage.page(REGISTRY, [story], Rows({}, ()), {}, (), gaps)
+    assert "| X-S2 | b |  |  | four-on-two |  |" in text
 
 
 def test_what_is_checked_and_excused_or_unknown_is_told():
@@ -121,8 +133,8 @@ def test_the_page_tells_checks_mutants_and_reasons():
     stories = [Scenario("X-S1", "a|b", ("AA-001",), "", ()), Scenario("X-S2", "c", (), "no way", ("tests/t.py",))]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (Reason("it is so", ("X-2",)),))
     text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
-    assert "| X-S1 | a\\|b | AA-001 | bad, wrong |  |" in text
-    assert "| X-S2 | c |  |  | no way; see `tests/t.py` |" in text
+    assert "| X-S1 | a\\|b | AA-001 | bad, wrong |  |  |" in text
+    assert "| X-S2 | c |  |  |  | no way; see `tests/t.py` |" in text
     assert "| x | contract | 2 | 1 | 1 | 0 |" in text
     assert "| it is so | X-2 |" in text
 
@@ -154,6 +166,11 @@ def test_other_rows_need_not_be_listed(mark: str):
     assert coverage.missing({"X-1": row("X-1", mark)}, [], Rows({}, ())) == []
 
 
+@pytest.mark.parametrize(("id", "kind"), [("KEP-L99", "limit"), ("WL37-B99", "scenario"), ("WL-SH99", "scenario")])
+def test_limits_and_instances_have_to_be_listed(id: str, kind: str):
+    assert coverage.missing({id: row(id, "observed")}, [], Rows({}, ())) == [f"{id}: is a {kind} that is not listed"]
+
+
 def test_a_row_of_a_table_without_marks_has_to_be_listed_where_its_page_says_so():
     spec = {"API-001": Row("API-001", "api.md", 1, (("path", "spec"),))}
     assert coverage.missing(spec, [], Rows({}, ())) == ["API-001: is a contract row that is not listed"]
@@ -181,7 +198,7 @@ def test_the_page_counts_what_is_pending():
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING,))
     text = coverage.page(REGISTRY, stories, table, {})
     assert "2 scenarios, 1 of which are pending." in text
-    assert "| X-S3 | a |  |  | pending: not built |" in text
+    assert "| X-S3 | a |  |  |  | pending: not built |" in text
     assert "| x | contract | 2 | 1 | 0 | 1 |" in text
     assert "1 rows are about what is not built yet." in text
     assert "| not built | X-2 |" in text

@@ -15,7 +15,7 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 BY_NAME = {form.name: form for form in FORMS}
 PREFILL, DECODE = Component("prefill", 1, replicas=2, pods=4, rack=True), Component("decode", 1, replicas=3)
-SERVICE = Instance("service", "WL37-G06", (NodeGroup(6),), (PREFILL, DECODE), "minimum", block=True)
+SERVICE = Instance("service", ("WL37-G06",), (NodeGroup(6),), (PREFILL, DECODE), "minimum", block=True)
 
 
 def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None:
@@ -31,7 +31,7 @@ def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None
 
 
 def test_replicas_of_one_component_are_a_tree_without_another_root() -> None:
-    [root] = forms.roots(BY_NAME["trees"], Instance("one", "WL37-G08", (), (Component("p", 2, 3, 2),), "minimum"))
+    [root] = forms.roots(BY_NAME["trees"], Instance("one", ("WL37-G08",), (), (Component("p", 2, 3, 2),), "minimum"))
     assert isinstance(root, Tree) and (root.minimum, len(root.children)) == (2, 3)
 
 
@@ -67,7 +67,7 @@ def test_a_service_stands_whole_in_part_or_not(bound: dict[str, list[int]], stan
 
 
 def test_a_lost_pod_must_be_bound_again() -> None:
-    lost = Instance("lost", "WL37-G13", (), (Component("p", 2, 2), Component("d", 1)), "d again", lost=("p", "d"))
+    lost = Instance("lost", ("WL37-G13",), (), (Component("p", 2, 2), Component("d", 1)), "d again", lost=("p", "d"))
     assert lost.right({"p": [1], "d": [1]}) and not lost.right({"p": [2], "d": [0]})
 
 
@@ -124,7 +124,7 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
 
 
 def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
-    entry = "  - {name: a, row: WL37-G01, nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
+    entry = "  - {name: a, rows: [WL37-G01], nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
     head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
     (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
     with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is defined twice"):

@@ -53,11 +53,11 @@ class Component:
 
 @dataclass(frozen=True)
 class Instance:
-    """Nodes, a service, and what must become of it. `block`: all of it must be in one block. `lost`: components that
+    """Nodes, a service, and what must become of it. `rows`: those of the specification that have it. `block`: all of it must be in one block. `lost`: components that
     lose a pod once all runs, which is made again; the node of the first one's is taken meanwhile."""
 
     name: str
-    row: str
+    rows: tuple[str, ...]
     nodes: tuple[NodeGroup, ...]
     components: tuple[Component, ...]
     expect: str
@@ -119,7 +119,7 @@ def _gap(entry: Mapping[str, Any]) -> Gap:
 def _instance(entry: Mapping[str, Any]) -> Instance:
     return Instance(
         name=entry["name"],
-        row=entry["row"],
+        rows=tuple(entry["rows"]),
         nodes=tuple(NodeGroup(**each) for each in entry["nodes"]),
         components=tuple(Component(**each) for each in entry["components"]),
         expect=entry["expect"],

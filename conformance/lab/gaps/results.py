@@ -148,11 +148,11 @@ def markdown(found: Document, gaps: Sequence[Gap], command: str, picture: str) -
 
 def _instances(found: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str]:
     """Yield the table of what was seen: bound pods of each component, and ✗ where that is wrong."""
-    yield _line(["instance", "row", "must end with", *(form.title for form in forms)])
+    yield _line(["instance", "rows", "must end with", *(form.title for form in forms)])
     yield _line(["---"] * (len(forms) + 3))
     for instance in gap.instances:
         seen = [told(outcomes(found, form, instance)) for form in forms]
-        yield _line([instance.name, instance.row, instance.expect, *seen])
+        yield _line([instance.name, ", ".join(instance.rows), instance.expect, *seen])
 
 
 def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:

@@ -1,0 +1,77 @@
+"""What inference needs of Kubernetes' gangs when Pods come or go later, and the KEPs accept that it is not so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing.benches import RACK, Bench
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.workload_groups import Leaf, Tree
+
+LOW, HIGH = "conformance-1", "conformance-10"
+COPIES = 6
+"""How often an instance is played of which a scheduler gets some right by chance."""
+
+
+def each(benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> Callable[[View], bool | Unmet]:
+    """Something holds of every bench."""
+
+    def seen(view: View) -> bool | Unmet:
+        missing = [bench.name for bench in benches if not what(bench, view)]
+        return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
+
+    return seen
+
+
+class ExtrasThatEvict(Scene):
+    """Two free nodes and two under Pods of low priority, and a tree of high priority with one required Pod of each of
+    two PodGroups, the second of which has two more. Several times."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        children = [Leaf("a-one", 1, 1, priority=HIGH), Leaf("b-many", 3, 1, priority=HIGH)]
+        tree = Tree("root", children, 2, priority=HIGH)
+        benches = [Bench(env, f"evicting{number}", trees=True) for number in range(COPIES)]
+        benches[0].classes(1, 10)
+        for bench in benches:
+            nodes = bench.nodes(1, 1, 1, 1)
+            for pod, node in zip("xy", nodes[2:], strict=True):
+                bench.plain(pod, priority=LOW, node=node)
+        env.wait_for("low Pods run", each(benches, lambda bench, view: all(bench.runs(view, pod) for pod in "xy")))
+        for bench in benches:
+            bench.submit(tree)
+        evicted = each(benches, lambda bench, view: not any(bench.runs(view, pod) for pod in "xy"))
+        env.wait_for("low Pods evicted", evicted)
+        env.settle("trees bound", each(benches, lambda bench, view: bool(bench.all_bound(tree)(view))), 15, real=True)
+
+
+class LaterPodsOfABasicGroup(Scene):
+    """Racks of two nodes and of three, and a PodGroup with the basic policy that must be in one rack: two of its Pods
+    are bound before the third one comes. Several times, in both orders of the racks."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        group = Leaf("g", pods=3, key=RACK)
+        benches = [Bench(env, f"later{number}") for number in range(COPIES)]
+        for number, bench in enumerate(benches):
+            for size in (2, 3) if number % 2 else (3, 2):
+                bench.nodes(*[1] * size, rack=f"of-{size}")
+        for bench in benches:
+            bench.groups(group)
+            bench.pods(group, count=2)
+        env.wait_for("first Pods bound", each(benches, lambda bench, view: bench.bound(view, group) == (2,)))
+        for bench in benches:
+            bench.pods(group, first=2, count=1)
+        env.settle("all Pods bound", each(benches, lambda bench, view: bench.bound(view, group) == (3,)), 5)
+
+
+@requirement("WAPI-090", reaches="trees bound")
+def test_a_tree_takes_the_room_that_it_has_made(run: Recorded[ExtrasThatEvict]) -> None:
+    """The scheduler MAY bind the Pods of a tree for which it has evicted others as soon as these are gone."""
+    run.given("low Pods evicted")
+
+
+@requirement("WAPI-091", reaches="all Pods bound")
+def test_a_domain_holds_pods_that_come_later(run: Recorded[LaterPodsOfABasicGroup]) -> None:
+    """The scheduler MAY choose the domain of a PodGroup with the basic policy so that it holds Pods that come later."""
+    run.given("first Pods bound")
