@@ -50,7 +50,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rows:
-    """The binding rows of the specification, by document and kind (contract, defect, limit), and why some have no check."""
+    """The binding rows of the specification, by document and kind (contract, defect, limit), and why some have no
+    check."""
 
     binding: Mapping[str, Mapping[str, tuple[str, ...]]]
     reasons: tuple[Reason, ...]
@@ -240,7 +241,8 @@ def page(
         "## Binding rows",
         "",
         "Contract rows state what is required; defect rows state what upstream does wrong, which no implementation may",
-        "do; limits are what the texts accept, and inference lacks. The requirement that checks a row names it in brackets in [requirements.md](requirements.md).",
+        "do; limits are what the texts accept, and inference lacks. The requirement that checks a row names it in",
+        "brackets in [requirements.md](requirements.md).",
         "",
         "| document | kind | rows | checked | with a reason | pending |",
         "|---|---|---|---|---|---|",

@@ -17,9 +17,7 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 def text() -> str:
     """docs/coverage.md as it should be."""
-    return coverage.page(
-        requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), shown.rows()
-    )
+    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), shown.rows())
 
 
 def runs() -> list[coverage.Seen]:

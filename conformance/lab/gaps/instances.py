@@ -53,8 +53,9 @@ class Component:
 
 @dataclass(frozen=True)
 class Instance:
-    """Nodes, a service, and what must become of it. `rows`: those of the specification that have it. `block`: all of it must be in one block. `lost`: components that
-    lose a pod once all runs, which is made again; the node of the first one's is taken meanwhile."""
+    """Nodes, a service, and what must become of it. `rows`: those of the specification that have it. `block`: all of it
+    must be in one block. `lost`: components that lose a pod once all runs, which is made again; the node of the first
+    one's is taken meanwhile."""
 
     name: str
     rows: tuple[str, ...]

@@ -1,0 +1,71 @@
+"""An operator whose names for objects of the Workload API are taken by somebody else."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import name, text, uid
+from conformance.grove.kinds import WORKLOADS
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.workload_api import objects_of_gangs as objects
+
+
+class WorkloadOfSomebodyElse(Scene):
+    """A set that is deleted, and made again when somebody else has a Workload of the name of its former one; with room
+    for it. Then that Workload is deleted."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        workload = env.workload("components", setName="again", prefills=1, decodes=1)
+        wanted = expected(workload)
+        self.cliques = list(wanted.cliques.values())
+        [self.gang] = wanted.base_gangs
+        env.create(workload)
+        env.wait_for("tree in place", objects.in_place(wanted, self.gang))
+        [former] = objects.of_gang(env.history.view(), self.gang.name).workloads
+        self.taken = name(former)
+        env.delete("podcliquesets", "again")
+        env.wait_for("set gone", self._gone)
+        template = {"name": "other", "schedulingPolicy": {"basic": {}}}
+        self.other = env.create(
+            {
+                "apiVersion": env.served(WORKLOADS),
+                "kind": "Workload",
+                "metadata": {"name": self.taken},
+                "spec": {"podGroupTemplates": [template]},
+            }
+        )
+        env.create(workload)
+        env.settle("bound or told", self._bound_or_told, 20)
+        env.quiet(1, real=True)
+        env.mark("at rest")
+        env.delete("workloads", self.taken)
+        env.wait_for("bound once the name is free", predicates.all_bound(self.cliques))
+
+    def _gone(self, view: View) -> bool | Unmet:
+        left = [*view.names("workloads"), *view.names("podgangs"), *view.names("podcliquesets"), *view.names("pods")]
+        return not left or Unmet(f"there are still {left}")
+
+    def _bound_or_told(self, view: View) -> bool | Unmet:
+        about = [each for each in view.list("events") if text(each, "type") == "Warning"]
+        named = {text(each, "regarding", "name") or text(each, "involvedObject", "name") for each in about}
+        return self.gang.name in named or predicates.all_bound(self.cliques)(view)
+
+
+@requirement("WAPI-079", reaches="bound or told")
+def test_a_taken_name_is_told(run: Recorded[WorkloadOfSomebodyElse]) -> None:
+    """A PodGang that cannot be mapped MUST be told by a Warning event about it, and MUST NOT have Scheduled=True."""
+    run.given("set gone")
+
+
+@requirement("WAPI-078", reaches="bound once the name is free")
+def test_a_gang_with_a_taken_name_waits_whole(run: Recorded[WorkloadOfSomebodyElse]) -> None:
+    """A PodGang with more PodGroups than a list of templates can have MUST NOT be scheduled in part or as plain Pods;
+    others MUST be scheduled."""
+    scene = run.scene
+    view = run.at("at rest")
+    bound = {clique.name: predicates.all_bound([clique])(view) is True for clique in scene.cliques}
+    run.expect("what is bound of it: all or nothing", 1, len(set(bound.values())))
+    run.expect("the Workload of somebody else", uid(scene.other), uid(view.get("workloads", scene.taken)))
