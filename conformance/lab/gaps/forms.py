@@ -10,8 +10,8 @@ from conformance.grove.scheduling.manifests import KEYS
 from conformance.lab.gaps.instances import Component, Instance
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
-PLAIN, GROUPS, TREES, PODGANGS = "plain", "groups", "trees", "podgangs"
-"""The APIs by which a service can be described."""
+PLAIN, GROUPS, TREES, PODGANGS, SETS = "plain", "groups", "trees", "podgangs", "sets"
+"""The APIs by which a service can be described. `sets` are PodCliqueSets, of which an operator makes trees."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Form:
     kubernetes: str = ""
     features: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
+    patience: float = 4.0
+    """Seconds without a change after which it is at rest."""
 
     @property
     def cluster(self) -> tuple[Hashable, ...]:
@@ -37,6 +39,15 @@ FORMS = (
     Form(PLAIN, "kube-scheduler, plain pods", PLAIN, "reference"),
     Form(GROUPS, "Workload API, flat (1.36)", GROUPS, "kube-scheduler", "1.36", ("workload-api",)),
     Form(TREES, "Workload API, hierarchical (1.37)", TREES, "kube-scheduler", "1.37", ("workload-api",)),
+    Form(
+        "operator",
+        "the reference's operator on it (1.37)",
+        SETS,
+        "reference-workload-api",
+        "1.37",
+        ("workload-api",),
+        patience=11.0,  # the operator acts in between, and kube-scheduler tries again what has failed after up to 10 s
+    ),
     Form(PODGANGS, "the reference's gang scheduler", PODGANGS, "reference"),
 )
 KAI = Form("kai", "KAI", PODGANGS, "kai")

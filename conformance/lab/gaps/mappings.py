@@ -37,7 +37,7 @@ class Mapping:
     """`flat`: a PodGroup for each clique; `collapsed`: one for each gang; `h1`: a tree for each; `h2`: one tree."""
     extra: str
     """`free`: made with the others; `gated` in its group, `plain` gated in no group, `late` made: once the floor is
-    bound."""
+    bound; `operator`: made by the reference's operator."""
     forms: tuple[str, ...]
 
     @property
@@ -57,6 +57,7 @@ MAPPINGS = (
     Mapping("WL37-M07", "h1", "gated", (TREES,)),
     Mapping("WL37-M08", "h1", "plain", (TREES,)),
     Mapping("WL37-M08", "h1", "late", (TREES,)),
+    Mapping("WL37-M08", "h1", "operator", ("operator",)),
     Mapping("WL37-M09", "h2", "free", (TREES,)),
     Mapping("WL37-M10", "h2", "gated", (TREES,)),
     Mapping("WL37-M10", "h2", "plain", (TREES,)),
@@ -104,7 +105,7 @@ class MappingPlay:
 
     def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, nodes: int) -> None:
         self.mapping, self.nodes_wanted = mapping, nodes
-        self.bench = Bench(env, f"{form.name[0]}-{mapping.key}-on-{nodes}", trees=form.api == TREES)
+        self.bench = Bench(env, f"{form.name[0]}-{mapping.key}-on-{nodes}", trees=form.api != GROUPS)
         self._env, self._released = env, False
         self.floor, self.scaled, self.extra = self._pods()
 

@@ -15,10 +15,11 @@ from conformance.cluster.features import Requested
 from conformance.errors import HarnessError
 from conformance.history.view import View
 from conformance.lab.gaps import recording
-from conformance.lab.gaps.forms import Form
+from conformance.lab.gaps.forms import SETS, Form
 from conformance.lab.gaps.instances import Counts, Instance
 from conformance.lab.gaps.mappings import SIZES, Mapping, MappingPlay
 from conformance.lab.gaps.plays import Play
+from conformance.lab.gaps.sets import SetMappingPlay, SetPlay
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
 from conformance.suite.ledger import Ledger
@@ -29,9 +30,6 @@ from conformance.testing.scene import SceneEnvironment
 
 Report = Callable[[str, str], None]
 
-QUIET = 4.0
-"""Seconds without a change after which a form is at rest. A tree that waits for room is tried again after up to 14 s
-(WL37-B40), but no room appears here."""
 WITHIN = 60.0
 
 
@@ -122,9 +120,10 @@ def _played(
     cluster: ClusterEnvironment, form: Form, run: int, instances: Sequence[Instance], folder: Path
 ) -> Iterator[Outcome]:
     with _scene(cluster, form, run, "gaps") as env:
-        plays = [Play(env, form, instance) for instance in instances]
-        _to_rest(env, plays)
-        _lose(env, plays)
+        made = SetPlay if form.api == SETS else Play
+        plays = [made(env, form, instance) for instance in instances]
+        _to_rest(env, form, plays)
+        _lose(env, form, plays)
         view = env.history.view()
         for each in plays:
             counts, instance = each.counts(view), each.instance
@@ -138,8 +137,9 @@ def _mapped(
     cluster: ClusterEnvironment, form: Form, run: int, mappings: Sequence[Mapping], folder: Path
 ) -> Iterator[Mapped]:
     with _scene(cluster, form, run, "mappings") as env:
-        plays = [MappingPlay(env, form, mapping, nodes) for mapping in mappings for nodes in SIZES]
-        _to_rest(env, plays)
+        made = SetMappingPlay if form.api == SETS else MappingPlay
+        plays = [made(env, form, mapping, nodes) for mapping in mappings for nodes in SIZES]
+        _to_rest(env, form, plays)
         view = env.history.view()
         for each in plays:
             recording.write(folder / each.bench.name, env, each.bench.name)
@@ -156,7 +156,7 @@ def _scene(cluster: ClusterEnvironment, form: Form, run: int, what: str) -> Iter
             raise _PlayFailed(str(error)) from error
 
 
-def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay]) -> None:
+def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play] | Sequence[MappingPlay]) -> None:
     """Make everything, then do what an operator does, until nothing moves any more."""
     for each in plays:
         each.nodes()
@@ -164,25 +164,25 @@ def _to_rest(env: SceneEnvironment, plays: Sequence[Play] | Sequence[MappingPlay
         each.submit()
     plays[0].witness("witness")
     while True:
-        view = _at_rest(env)
+        view = _at_rest(env, form)
         released = [each for each in plays if each.release(view)]
         if not released:
             break
 
 
-def _lose(env: SceneEnvironment, plays: Sequence[Play]) -> None:
+def _lose(env: SceneEnvironment, form: Form, plays: Sequence[Play]) -> None:
     """Take pods from the instances that lose some, and wait until nothing moves any more."""
     for each in plays:
         if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
             each.lose()
     plays[0].witness("last-witness")
-    _at_rest(env)
+    _at_rest(env, form)
 
 
-def _at_rest(env: SceneEnvironment) -> View:
+def _at_rest(env: SceneEnvironment, form: Form) -> View:
     """Return the state once nothing moves any more."""
     begin = env.history.now()
-    view = env.quiet(QUIET, WITHIN, real=True)
+    view = env.quiet(form.patience, WITHIN, real=True)
     if env.history.now() - begin >= WITHIN:
         raise _PlayFailed(f"something still moves after {WITHIN:g} s")
     return view

@@ -35,8 +35,8 @@ class Play:
         self.bench = Bench(
             env,
             f"{form.name[0]}-{instance.name}",
-            trees=form.api == forms.TREES,
-            groups=form.api in (forms.GROUPS, forms.TREES),
+            trees=form.api in (forms.TREES, forms.SETS),
+            groups=form.api in (forms.GROUPS, forms.TREES, forms.SETS),
             scheduler=KUBE_SCHEDULER if kube else "",
         )
         self.leaves = [leaf for _, own in forms.named(instance) for leaf in own]
@@ -102,10 +102,12 @@ class Play:
 
     def counts(self, view: View) -> Counts:
         """Return the bound pods of each component."""
-        bound = [
-            sum(_runs(view.get("pods", self._pod(leaf, index))) for index in range(leaf.pods)) for leaf in self.leaves
-        ]
-        return forms.counts(self.instance, bound)
+        return forms.counts(self.instance, [len(self.bound(view, leaf)) for leaf in self.leaves])
+
+    def bound(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
+        """Return the bound pods of a group."""
+        found = (view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods))
+        return [pod for pod in found if pod is not None and runs(pod)]
 
     def domains(self, view: View) -> str:
         """Return what is wrong with the domains of the bound pods; empty if nothing is."""
@@ -150,13 +152,13 @@ class Play:
         return self._env.testbed(self.bench.name).name(gang.name, leaf.name, str(index))
 
     def _under(self, view: View, leaf: Leaf, key: str) -> set[str]:
-        pods = [view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods)]
-        nodes = [view.get("nodes", pod_fields.node(pod)) for pod in pods if pod is not None and _runs(pod)]
+        nodes = [view.get("nodes", pod_fields.node(pod)) for pod in self.bound(view, leaf)]
         return {label(node, key) for node in nodes}
 
 
-def _runs(pod: Mapping[str, Any] | None) -> bool:
-    return pod is not None and pod_fields.bound(pod) and not terminating(pod)
+def runs(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is bound and not being deleted."""
+    return pod_fields.bound(pod) and not terminating(pod)
 
 
 def _fresh(pod: Mapping[str, Any]) -> Object:

@@ -44,9 +44,9 @@ def _acts(made: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
 
 def _own(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
     for record in records:
-        if record.name.startswith((f"{name}-", f"{pool}-{name}-")):
+        if record.name == name or record.name.startswith((f"{name}-", f"{pool}-{name}-")):
             yield record
 
 
 def _named(body: Mapping[str, Any], name: str) -> bool:
-    return str(body.get("metadata", {}).get("name", "")).startswith(f"{name}-")
+    return f"{body.get('metadata', {}).get('name', '')}-".startswith(f"{name}-")

@@ -1,0 +1,134 @@
+"""Instances and mappings as PodCliqueSets: an operator makes groups and pods of them, and decides what follows when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import pods as pod_fields
+from conformance.grove.scheduling.manifests import KEYS
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.lab.gaps import forms, mappings
+from conformance.lab.gaps.mappings import MappingPlay
+from conformance.lab.gaps.plays import Play, runs
+from conformance.suite.api import Object
+from conformance.testing.predicates import pods_of
+from conformance.testing.topology_bindings import topology_binding
+from conformance.testing.workload_groups import Leaf, Place
+
+MEMBER = "w"
+"""The clique of a scaling group whose replicas are alike."""
+
+
+class SetPlay(Play):
+    """An instance as a PodCliqueSet: single pods are a clique, replicas of several pods a scaling group."""
+
+    def submit(self) -> None:
+        """Create the set, and the ClusterTopologyBinding that it needs."""
+        binding = f"{self._env.namespace}-{self.bench.name}"
+        constrained = self.instance.block or any(leaf.key for leaf in self.leaves)
+        if constrained:
+            self._env.create(topology_binding(binding, {level: KEYS[level] for level in ("block", "rack")}))
+        cliques, groups = list[Object](), list[Object]()
+        for component, own in forms.named(self.instance):
+            single, first = component.single, own[0]
+            name = first.name if single else first.name.rpartition("-")[0]
+            count, least = (component.replicas, component.minimum) if single else (component.pods, component.pods)
+            cliques.append(
+                clique(name if single else f"{name}-{MEMBER}", count, least, component.gpus, self.bench.place)
+            )
+            if not single:
+                group: Object = {"name": name, "cliqueNames": [f"{name}-{MEMBER}"]}
+                group |= {"replicas": component.replicas, "minAvailable": component.minimum}
+                groups.append(group | (_within("rack", binding) if component.rack else {}))
+        template: Object = {"cliques": cliques, "podCliqueScalingGroups": groups}
+        template |= _within("block", binding) if self.instance.block else {}
+        self._env.create(pod_clique_set(self.bench.name, template))
+
+    def release(self, view: View) -> bool:
+        """Do nothing: the operator does."""
+        return False
+
+    def lose(self) -> None:
+        """Take the node of the first component's pod, and delete a pod of each: the operator makes them again."""
+        env, view = self._env, self._env.history.view()
+        leaves = [own[0] for component, own in forms.named(self.instance) if component.name in self.instance.lost]
+        lost = [self.bound(view, leaf)[0] for leaf in leaves]
+        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
+        names = [str(pod["metadata"]["name"]) for pod in lost]
+        for name in names:
+            env.delete("pods", name)
+        env.wait_for(
+            f"{self.bench.name} has lost pods",
+            lambda view: all(view.get("pods", name) is None for name in names) or Unmet("a deleted pod is still there"),
+        )
+
+    def bound(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
+        """Return the bound pods of a clique."""
+        return [pod for pod in pods_of(view, self._clique(leaf)) if runs(pod)]
+
+    def _clique(self, leaf: Leaf) -> str:
+        for component, own in forms.named(self.instance):
+            if leaf in own:
+                group = leaf.name.rpartition("-")[0]
+                return f"{self.bench.name}-0-{leaf.name}" + ("" if component.single else f"-{group}-{MEMBER}")
+        raise KeyError(leaf.name)
+
+
+class SetMappingPlay(MappingPlay):
+    """The service of the mappings as a PodCliqueSet."""
+
+    def submit(self) -> None:
+        """Create the set."""
+        place, groups = self.bench.place, {"b-prefill": {"p-l": 1, "p-w": 2}, "c-decode": {"d-l": 1, "d-w": 1}}
+        cliques = [clique("a-router", 2, 1, 1, place)]
+        cliques += [clique(name, n, n, 1, place) for own in groups.values() for name, n in own.items()]
+        scaling = [
+            {"name": name, "cliqueNames": list(own), "replicas": 2, "minAvailable": 1} for name, own in groups.items()
+        ]
+        self._env.create(pod_clique_set(self.bench.name, {"cliques": cliques, "podCliqueScalingGroups": scaling}))
+
+    def release(self, view: View) -> bool:
+        """Do nothing: the operator does."""
+        return False
+
+    def seen(self, view: View) -> str:
+        """Return what is bound."""
+        of_set = f"{self.bench.name}-0"
+        parts = {"router": [f"{of_set}-a-router"]}
+        for part, group, member in (("p", "b-prefill", "p"), ("d", "c-decode", "d")):
+            for index in range(2):
+                parts[f"{part}{index}"] = [f"{of_set}-{group}-{index}-{member}-{role}" for role in "lw"]
+        bound = {part: sum(runs(pod) for name in names for pod in pods_of(view, name)) for part, names in parts.items()}
+        return mappings.told(bound)
+
+
+def clique(name: str, replicas: int, minimum: int, gpus: int, place: Place) -> Object:
+    """Return the template of a clique whose pods run on the nodes of a bench."""
+    resources = {"cpu": "10m", "nvidia.com/gpu": str(gpus)}
+    pod = {
+        "nodeSelector": dict(place.selector),
+        "tolerations": [dict(each) for each in place.tolerations],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "c", "image": "registry.example/x:1", "resources": {"limits": resources}}],
+    }
+    return {
+        "name": name,
+        "labels": dict(place.labels),
+        "spec": {"roleName": name, "replicas": replicas, "minAvailable": minimum, "podSpec": pod},
+    }
+
+
+def pod_clique_set(name: str, template: Object) -> Object:
+    """Return a set of one replica."""
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "updateStrategy": {"type": "RollingRecreate"}, "template": template},
+    }
+
+
+def _within(domain: str, binding: str) -> Object:
+    return {"topologyConstraint": {"topologyName": binding, "pack": {"required": domain}}}
