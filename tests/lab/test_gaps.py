@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from conformance.errors import UsageError
+from conformance.grove.scheduling import manifests
 from conformance.lab.gaps import forms, instances, mappings, picture, results
 from conformance.lab.gaps.forms import FORMS
 from conformance.lab.gaps.instances import Component, Gap, Instance, NodeGroup
 from conformance.lab.gaps.playing import Failed, Mapped, Outcome
+from conformance.lab.gaps.sets import SetPlay
 from conformance.testing.workload_groups import Leaf, Tree
 
 BY_NAME = {form.name: form for form in FORMS}
@@ -116,7 +120,7 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
     gaps = instances.load()
     assert [gap.name for gap in gaps][:2] == ["complete-replicas", "one-of-each"]
     for gap in gaps:
-        assert set(gap.said_by) <= set(BY_NAME)
+        assert set(gap.said_by) <= {form.api for form in FORMS}
         for instance in gap.instances:
             assert [leaf for root in forms.roots(BY_NAME["trees"], instance) for leaf in root.leaves] == [
                 leaf for _, own in forms.named(instance) for leaf in own
@@ -174,7 +178,28 @@ def test_what_was_not_played_says_so() -> None:
     assert "**The run did not end**" in page
     assert "Not played: Workload API, hierarchical (1.37), run 2: the scheduler ended" in page
     empty = results.document({}, FORMS, 2)
-    assert [results.cell(empty, gap, form) for form in FORMS] == ["not run"] * 4
-    assert "| service | WL37-G06 | minimum | not run | not run | not run | not run |" in results.markdown(
-        empty, [gap], "x", "x.svg"
-    )
+    assert [results.cell(empty, gap, form) for form in FORMS] == ["not run"] * len(FORMS)
+    row = f"| service | WL37-G06 | minimum | {' | '.join(['not run'] * len(FORMS))} |"
+    assert row in results.markdown(empty, [gap], "x", "x.svg")
+
+
+def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -> None:
+    made: list[dict[str, Any]] = []
+    play = SetPlay(bare(made), BY_NAME["operator"], SERVICE)
+    play.submit()
+    binding, of_set = made
+    assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]
+    template = of_set["spec"]["template"]
+    cliques = {each["name"]: each["spec"] for each in template["cliques"]}
+    counts = {name: (spec["replicas"], spec["minAvailable"]) for name, spec in cliques.items()}
+    assert counts == {"a-prefill-w": (4, 4), "b-decode": (3, 1)}
+    [group] = template["podCliqueScalingGroups"]
+    assert (group["cliqueNames"], group["replicas"], group["minAvailable"]) == (["a-prefill-w"], 2, 1)
+    assert group["topologyConstraint"]["pack"] == {"required": "rack"}
+    assert template["topologyConstraint"]["pack"] == {"required": "block"}
+
+
+def bare(made: list[dict[str, Any]]) -> Any:
+    """An environment that keeps what is created."""
+    testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
+    return SimpleNamespace(namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=made.append)
