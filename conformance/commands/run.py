@@ -85,6 +85,9 @@ def run(
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Run each test this many times and report the pass rate.")
     ] = 1,
+    keep_passed: Annotated[
+        bool, typer.Option("--keep-passed", help="Keep the evidence of scenes whose tests passed, too.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every requirement and every failure in full.")
     ] = False,
@@ -131,6 +134,7 @@ def run(
         time_scale=scale,
         fail_fast=fail_fast,
         repeat=repeat,
+        keep_passed=keep_passed,
         verbose=verbose,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",

@@ -88,7 +88,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[object]:
     try:
         yield judge.recorded(request.node)
     finally:
-        first = judge.scenes.keep(judge.running)
+        first = judge.scenes.keep(judge.running, judge.run.keep_passed)
     outputs.attach(judge.running, whole=first)
     outputs.attach_markers(judge.scenes.markers)
 

@@ -143,11 +143,11 @@ class Scenes:
         played = self._open.played if self._open is not None else None
         return played.markers if played is not None else {}
 
-    def keep(self, running: RunningTest) -> bool:
-        """Keep evidence of a failed test, and of one that the implementation blocks: the scene's bundle, with the
-        failures of all its tests so far. Return whether it is the first of them."""
+    def keep(self, running: RunningTest, passed: bool) -> bool:
+        """Keep evidence of a failed test, of one that the implementation blocks, and if wanted of one that has
+        `passed`: the scene's bundle, with the failures of all its tests so far. Return whether it is the first."""
         found = self._open
-        if found is None or not (running.checks.failures or running.checks.blocked or found.problem):
+        if found is None or not (passed or running.checks.failures or running.checks.blocked or found.problem):
             return False
         found.failed += running.checks.made
         found.tests.append(running.test)

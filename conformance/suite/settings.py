@@ -35,6 +35,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     time_scale: float = 1.0
     fail_fast: bool = False
     repeat: int = 1
+    keep_passed: bool = False
+    """Whether the evidence of scenes is kept whose tests all passed."""
     verbose: bool = False
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"

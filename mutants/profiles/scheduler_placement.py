@@ -88,7 +88,11 @@ def _lost_pod_stays_lost() -> None:
         result.waiting[gang.name] = Shortfall("effort")
         return False
 
+    def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
+        return None
+
     replace(cycle, "place_minimum", place_minimum)
+    replace(cycle, "place_replacements", place_replacements)
 
 
 @breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")

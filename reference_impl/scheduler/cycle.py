@@ -1,9 +1,10 @@
 """One scheduling cycle as a pure function: from free capacity and gangs to bindings, evictions, and the reasons why
 gangs wait.
 
-The rules (spec GS-20 to GS-45): the minimums of all groups of a gang are placed together or not at all; higher
-priorities first; no extra pod is placed before every gang has been tried with its minimums; a waiting gang holds no
-capacity and blocks no other gang, except that capacity which is being freed for it by preemption stays reserved.
+The rules (spec GS-20 to GS-45): the minimums of all groups of a gang are placed together or not at all; of a running
+gang that has lost pods, those of each group; higher priorities first; no extra pod is placed before every gang has been
+tried with its minimums; a waiting gang holds no capacity and blocks no other gang, except that capacity which is being
+freed for it by preemption stays reserved.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = N
     this = Cycle(order, capacity, around or OtherPods())
     for gang in order:
         this.consider(gang)
+    for gang in this.bereft():
+        place_replacements(gang, capacity, this.result, this.budget)
     for gang in this.scheduled:
         place_extra_pods(gang, capacity, this.result, this.budget)
     while yield_extra_pods(this):
@@ -113,6 +116,11 @@ class Cycle:
         if not self._clear_capacity(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
         return False
+
+    def bereft(self) -> list[Gang]:
+        """Return the running gangs that are below their minimum, and for which nobody is evicted."""
+        running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
+        return [gang for gang in running if base_scheduled(gang, self._scheduled_names)]
 
     def may_be_scheduled(self, gang: Gang) -> bool:
         """Whether only missing capacity keeps the gang from being placed."""
@@ -188,6 +196,17 @@ def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
         return False
     bind(gang, placement, capacity, result)
     return True
+
+
+def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
+    """Place what single groups of a running gang lack to their minimums: a lost pod does not wait for one of another
+    group that fits nowhere, or does not exist yet."""
+    for index, group in enumerate(gang.groups):
+        if 0 < group.lacking <= len(group.waiting):
+            budget.begin()
+            placement = place(gang, [(index, group.waiting[: group.lacking])], capacity, budget)
+            if placement is not None:
+                bind(gang, placement, capacity, result)
 
 
 def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:

@@ -66,6 +66,27 @@ def test_bound_pods_count_to_the_floor():
     assert placed(cycle.plan([half], Capacity([node("n", 8)], {})), "a") == 1
 
 
+def test_a_lost_pod_does_not_wait_for_one_of_another_group():
+    for replaced in (1, 0):  # the pod of the first group fits nowhere, or does not exist yet
+        half = gang("a", (2, replaced, 8), (1, 1, 1))
+        half.groups[0].members = [(gpu_pod("a-0-x", 8), "m")]
+        plan = cycle.plan([half], Capacity([node("n", 4), node("m", 8)], {"m": {GPU: 8000}}))
+        assert [pod.metadata.name for pod, _ in plan.bindings] == ["a-1-0"]
+
+
+def test_lost_pods_of_one_group_come_together():
+    half = gang("a", (3, 2, 4))
+    half.groups[0].members = [(gpu_pod("a-0-x", 4), "m")]
+    assert cycle.plan([half], Capacity([node("n", 4), node("m", 4)], {"m": {GPU: 4000}})).bindings == []
+
+
+def test_lost_pods_take_no_room_of_a_gang_that_waits():
+    half = gang("a", (2, 1, 8), (1, 1, 4))
+    half.groups[0].members = [(gpu_pod("a-0-x", 8), "m")]
+    plan = cycle.plan([half, gang("b", (1, 1, 4))], Capacity([node("n", 4), node("m", 8)], {"m": {GPU: 8000}}))
+    assert placed(plan, "b") == 1 and placed(plan, "a") == 0
+
+
 def test_what_is_used_is_not_free():
     capacity = Capacity([node("n", 8)], {"n": {GPU: 6000}})
     assert cycle.plan([gang("a", (1, 1, 4))], capacity).bindings == []
