@@ -101,8 +101,8 @@ def right(nodes: int, seen: str) -> bool:
 
 
 def luck(form: Form, mapping: Mapping, nodes: int) -> bool:
-    """Return whether an outcome is left to luck: 1.36 tries the pods of a group in any order (WL-B04), so where there is
-    no room for all of them, it decides which ones are bound."""
+    """Return whether an outcome is left to luck: 1.36 tries the pods of a group in any order (WL-B04), and that decides
+    who is bound where there is no room for all."""
     return form.api == GROUPS and mapping.extra == "free" and FLOOR <= nodes < SIZES[-1]
 
 

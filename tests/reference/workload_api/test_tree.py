@@ -148,6 +148,19 @@ def test_eight_entries_of_each_kind_are_mapped(size: tuple[int, ...]):
     assert not found.refusal and len(found.groups) == len(many(*size).spec.podgroups)
 
 
+def test_no_gang_has_more_levels_than_the_api_permits():
+    """Whatever a PodGang says, it has topology groups of PodGroups at most: three levels of four (WL37-V11)."""
+
+    def depth(node: dict[str, Any]) -> int:
+        below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
+        return 1 + max(map(depth, below), default=0)
+
+    for size in ((1, 0), (8, 0), (1, 8, 8)):
+        [workload] = specs("Workload", many(*size)).values()
+        [root] = workload["compositePodGroupTemplates"]
+        assert depth(root) == (3 if size[1] else 2)
+
+
 @pytest.mark.parametrize(
     ("size", "reason"),
     [
