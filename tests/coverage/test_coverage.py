@@ -166,7 +166,7 @@ def test_other_rows_need_not_be_listed(mark: str):
     assert coverage.missing({"X-1": row("X-1", mark)}, [], Rows({}, ())) == []
 
 
-@pytest.mark.parametrize(("id", "kind"), [("KEP-L99", "limit"), ("WL37-B99", "scenario"), ("WL-SH99", "scenario")])
+@pytest.mark.parametrize(("id", "kind"), [("KEP-L01", "limit"), ("WL37-B01", "scenario"), ("WL-SH01", "scenario")])
 def test_limits_and_instances_have_to_be_listed(id: str, kind: str):
     assert coverage.missing({id: row(id, "observed")}, [], Rows({}, ())) == [f"{id}: is a {kind} that is not listed"]
 
