@@ -145,6 +145,7 @@ def gaps(
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     columns = chosen(form or (), _known(kai or ()), "--form")
     wanted = chosen(gap or (), instances.load(), "--gap")
+    gap_playing.require(columns)
     for version in {column.kubernetes for column in columns}:
         with progress.terminal("programs") as report:
             resolve_all(report, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,7 +24,7 @@ from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
 from conformance.suite.ledger import Ledger
 from conformance.suite.scene import SceneBroken, SceneChecks, SceneEnded
-from conformance.suite.session import ClusterEnvironment, open_environment
+from conformance.suite.session import ClusterEnvironment, load_implementation, open_environment
 from conformance.suite.settings import RunSettings
 from conformance.testing.scene import SceneEnvironment
 
@@ -101,8 +101,14 @@ def play(
                     yield Failed(form, run, str(failure))
 
 
-def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
-    settings = RunSettings(
+def require(forms: Iterable[Form]) -> None:
+    """Load the descriptors of all forms. Raises UsageError, before anything is played."""
+    for form in forms:
+        load_implementation(_settings("", form))
+
+
+def _settings(scratch: str, form: Form) -> RunSettings:
+    return RunSettings(
         run=f"gaps-{os.getpid()}",
         directory=scratch,
         implementation=form.implementation,
@@ -110,8 +116,11 @@ def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
         kubernetes=versions(form.kubernetes)["kubernetes"],
         cluster_features=Requested(presets=form.features),
     )
+
+
+def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
     try:
-        return closing(open_environment(settings, form.name, Ledger(lambda line: None)))
+        return closing(open_environment(_settings(scratch, form), form.name, Ledger(lambda line: None)))
     except Blocked as error:
         raise HarnessError(error.reason) from error
 

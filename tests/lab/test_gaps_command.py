@@ -1,0 +1,49 @@
+"""`lab gaps`: what is written when it does not come to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.commands import lab
+from conformance.errors import Exit
+from conformance.lab.gaps import instances, playing
+
+
+def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Iterator[playing.Played]) -> int:
+    """Run the command with what is played."""
+    monkeypatch.setattr(lab, "resolve_all", lambda report, version: None)
+    monkeypatch.setattr(playing, "play", lambda *_: played)
+    return lab.gaps(form=["plain"], gap=["one-of-each"], mappings=False, report_dir=folder)
+
+
+def one() -> playing.Outcome:
+    [gap] = [gap for gap in instances.load() if gap.name == "one-of-each"]
+    [form] = [form for form in lab.FORMS if form.name == "plain"]
+    return playing.Outcome(form, gap.instances[0], 1, {"prefill": [10], "decode": [0]}, "expected: nothing")
+
+
+def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted() -> Iterator[Any]:
+        yield one()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gaps(monkeypatch, tmp_path, interrupted())
+    [page] = tmp_path.glob("*.md")
+    assert "**The run did not end**" in page.read_text()
+    assert "| **not run** |" in page.read_text() and "| {10, 0} ✗ |" in page.read_text()
+    assert list(tmp_path.glob("*.json")) and list(tmp_path.glob("*.svg"))
+
+
+def test_a_form_that_cannot_be_played_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    def failed() -> Iterator[Any]:
+        yield playing.Failed(one().form, 1, "the scheduler ended")
+
+    assert gaps(monkeypatch, tmp_path, failed()) is Exit.NOT_CONFORMANT
+    assert "not played: kube-scheduler, plain pods, run 1: the scheduler ended" in capsys.readouterr().err
+    [page] = tmp_path.glob("*.md")
+    assert "The run did not end" not in page.read_text()
