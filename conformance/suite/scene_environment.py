@@ -229,6 +229,15 @@ class SceneEnvironment:
         self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
         return written
 
+    def ungate(self, pods: Sequence[str]) -> None:
+        """Remove the scheduling gates of several pods at once. All of that has arrived when this returns."""
+        gone = {"spec": {"schedulingGates": None}}
+        self.made += [(f"patch pods/{name}", gone) for name in pods]
+        what = f"the gates of {len(pods)} pods can be removed"
+        answers = self._attempt(what, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, gone)))
+        for name, written in zip(pods, answers, strict=True):
+            self._waits.for_write("pods", name, text(written, "metadata", "resourceVersion"))
+
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         """Delete an object. A rejection ends the scene, or blocks the test."""
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))

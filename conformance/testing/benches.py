@@ -73,10 +73,14 @@ class Bench:
 
     def nodes(self, *gpus: int, **labels: str) -> list[str]:
         """Add a node for each number of GPUs, Ready when this returns. `labels`: their `rack` and `block`."""
+        return self.env.fleet(self.node_manifests(*gpus, **labels))
+
+    def node_manifests(self, *gpus: int, **labels: str) -> list[Object]:
+        """Return the next nodes, which are not added: many benches may add theirs at once."""
         names = [f"n{self._nodes + index}" for index in range(len(gpus))]
         self._nodes += len(gpus)
         found = [Node(name, {"gpus": n}, {HOST: name, **labels}) for name, n in zip(names, gpus, strict=True)]
-        return self.env.fleet(manifests.nodes(Instance(tuple(found), ()), self._testbed))
+        return manifests.nodes(Instance(tuple(found), ()), self._testbed)
 
     def groups(self, *roots: Root) -> None:
         """Create groups and trees, parents first."""

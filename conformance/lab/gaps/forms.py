@@ -46,7 +46,7 @@ FORMS = (
         "reference-workload-api",
         "1.37",
         ("workload-api",),
-        patience=11.0,  # the operator acts in between, and kube-scheduler tries again what has failed after up to 10 s
+        patience=8.0,  # the operator acts in between, and kube-scheduler tries again what has failed after some seconds
     ),
     Form(PODGANGS, "the reference's gang scheduler", PODGANGS, "reference"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.grove import pods as pod_fields
@@ -18,6 +18,7 @@ FLOOR = 6
 """Pods of the minimum: a router, a prefill replica of three pods, a decode replica of two."""
 SIZES = range(5, 13)
 """Numbers of nodes: from one that is too small for the floor to one that holds all."""
+SOME = (5, 6, 7, 9, 12)
 ROUTER = Leaf("a-router", 2, 1)
 REPLICAS = {
     "p0": [Leaf("b-p0-l", 1, 1), Leaf("b-p0-w", 2, 2)],
@@ -39,6 +40,7 @@ class Mapping:
     """`free`: made with the others; `gated` in its group, `plain` gated in no group, `late` made: once the floor is
     bound; `operator`: made by the reference's operator."""
     forms: tuple[str, ...]
+    sizes: Sequence[int] = SOME
 
     @property
     def key(self) -> str:
@@ -51,13 +53,11 @@ MAPPINGS = (
     Mapping("WL37-M02", "flat", "gated", (GROUPS, TREES)),
     Mapping("WL37-M03", "collapsed", "free", (GROUPS, TREES)),
     Mapping("WL37-M04", "collapsed", "gated", (GROUPS, TREES)),
-    Mapping("WL37-M05", "collapsed", "plain", (GROUPS, TREES)),
     Mapping("WL37-M05", "collapsed", "late", (GROUPS, TREES)),
-    Mapping("WL37-M06", "h1", "free", (TREES,)),
+    Mapping("WL37-M06", "h1", "free", (TREES,), SIZES),
     Mapping("WL37-M07", "h1", "gated", (TREES,)),
-    Mapping("WL37-M08", "h1", "plain", (TREES,)),
-    Mapping("WL37-M08", "h1", "late", (TREES,)),
-    Mapping("WL37-M08", "h1", "operator", ("operator",)),
+    Mapping("WL37-M08", "h1", "late", (TREES,), SIZES),
+    Mapping("WL37-M08", "h1", "operator", ("operator",), SIZES),
     Mapping("WL37-M09", "h2", "free", (TREES,)),
     Mapping("WL37-M10", "h2", "gated", (TREES,)),
     Mapping("WL37-M10", "h2", "plain", (TREES,)),
@@ -114,41 +114,36 @@ class MappingPlay:
         self.bench = Bench(env, f"{form.name[0]}-{mapping.key}-on-{nodes}", trees=form.api != GROUPS)
         self._env = env
         self.floor, self.scaled, self.extra = self._pods()
-        self._later = self._stages()
+        self._later, self.gated = self._stages(), list[str]()
 
-    def nodes(self) -> None:
-        """Add the nodes."""
-        self.bench.nodes(*[1] * self.nodes_wanted)
+    def nodes(self) -> list[Object]:
+        """Return the nodes."""
+        return self.bench.node_manifests(*[1] * self.nodes_wanted)
 
-    def submit(self) -> None:
-        """Make the groups, and the pods with gates; remove those of the base gang one by one."""
+    def create(self) -> None:
+        """Create the groups, and the pods with a gate."""
         base, scaled = gangs(self.mapping.shape)
         self.bench.groups(*base, *scaled)
         extra = [] if self.mapping.extra == "late" else [self.extra]
         self._env.create_all([*self.floor, *extra, *self.scaled])
         now = [*self.floor, *(extra if self.mapping.extra == "free" else [])]
-        self._ungate([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
+        self.gated = _names([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
 
-    def release(self, view: View) -> bool:
-        """Let the extra pod and the scaled gangs follow once the floor is bound, as an operator does: one after the
-        other, so that nothing depends on who is faster. Return whether there was anything to do."""
+    def release(self, view: View) -> Sequence[str]:
+        """Return the pods that lose their gates now. The extra pod and the scaled gangs follow once the floor is bound,
+        as with an operator, and one after the other, so that nothing depends on who is faster."""
         if not self._later or not right(FLOOR, self.seen(view)):
-            return False
-        self._later.pop(0)()
-        return True
+            return ()
+        if self.mapping.extra == "late" and self._later[0] == _names([self.extra]):
+            self._env.create(self.extra)
+        return self._later.pop(0)
 
-    def _stages(self) -> list[Callable[[], object]]:
+    def _stages(self) -> list[list[str]]:
         """Return what follows once the floor is bound, in order."""
-        extra = {**self.extra, "spec": {**self.extra["spec"], "schedulingGates": []}}
-        first: dict[str, Callable[[], object]] = {
-            "late": lambda: self._env.create(extra),
-            "gated": lambda: self._ungate([self.extra]),
-            "plain": lambda: self._ungate([self.extra]),
-        }
-        stages = [first[self.mapping.extra]] if self.mapping.extra in first else []
+        stages = [] if self.mapping.extra == "free" else [_names([self.extra])]
         if self.mapping.shape != "h2":
-            sizes = [sum(leaf.pods for leaf in REPLICAS[name]) for name in SCALED]
-            stages += [lambda: self._ungate(self.scaled[: sizes[0]]), lambda: self._ungate(self.scaled[sizes[0] :])]
+            first = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
+            stages += [_names(self.scaled[:first]), _names(self.scaled[first:])]
         return stages
 
     def witness(self, pod: str) -> None:
@@ -180,6 +175,6 @@ class MappingPlay:
             del router[1]["spec"]["schedulingGroup"]
         return floor, [*parts["p1"], *parts["d1"]], router[1]
 
-    def _ungate(self, pods: Sequence[Object]) -> None:
-        for pod in pods:
-            self._env.patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": None}})
+
+def _names(pods: Sequence[Object]) -> list[str]:
+    return [pod["metadata"]["name"] for pod in pods]

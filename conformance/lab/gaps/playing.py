@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 from conformance.cluster.assets import versions
@@ -17,7 +17,7 @@ from conformance.history.view import View
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import SETS, Form
 from conformance.lab.gaps.instances import Counts, Instance
-from conformance.lab.gaps.mappings import SIZES, Mapping, MappingPlay
+from conformance.lab.gaps.mappings import Mapping, MappingPlay
 from conformance.lab.gaps.plays import Play
 from conformance.lab.gaps.sets import SetMappingPlay, SetPlay
 from conformance.suite.checks import Blocked
@@ -92,11 +92,8 @@ def play(
                 place = folder / f"{form.name}-{run}"
                 own = [mapping for mapping in mappings if form.name in mapping.forms]
                 try:
-                    report(f"{form.title}, run {run}", f"{len(instances)} instances")
-                    yield from _played(cluster, form, run, instances, place)
-                    if own:
-                        report(f"{form.title}, run {run}", f"{len(own)} mappings")
-                        yield from _mapped(cluster, form, run, own, place)
+                    report(f"{form.title}, run {run}", f"{len(instances)} instances, {len(own)} mappings")
+                    yield from _played(cluster, form, run, instances, own, place)
                 except _PlayFailed as failure:
                     yield Failed(form, run, str(failure))
 
@@ -126,38 +123,36 @@ def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
 
 
 def _played(
-    cluster: ClusterEnvironment, form: Form, run: int, instances: Sequence[Instance], folder: Path
-) -> Iterator[Outcome]:
-    with _scene(cluster, form, run, "gaps") as env:
-        made = SetPlay if form.api == SETS else Play
-        plays = [made(env, form, instance) for instance in instances]
-        _to_rest(env, form, plays)
-        _lose(env, form, plays)
+    cluster: ClusterEnvironment,
+    form: Form,
+    run: int,
+    instances: Sequence[Instance],
+    mappings: Sequence[Mapping],
+    folder: Path,
+) -> Iterator[Outcome | Mapped]:
+    with _scene(cluster, form, run) as env:
+        of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (Play, MappingPlay)
+        gaps = [of_gaps(env, form, instance) for instance in instances]
+        mapped = [of_mappings(env, form, mapping, nodes) for mapping in mappings for nodes in mapping.sizes]
+        if plays := [*gaps, *mapped]:
+            _to_rest(env, form, plays)
+        if any(play.instance.lost for play in gaps):
+            _lose(env, form, gaps)
         view = env.history.view()
-        for each in plays:
-            counts, instance = each.counts(view), each.instance
+        for play in gaps:
+            counts, instance = play.counts(view), play.instance
             right = instance.right(counts)
-            wrong = each.domains(view) if right else f"expected: {instance.expect}"
-            recording.write(folder / instance.name, env, each.bench.name)
+            wrong = play.domains(view) if right else f"expected: {instance.expect}"
+            recording.write(folder / instance.name, env, play.bench.name)
             yield Outcome(form, instance, run, counts, wrong)
-
-
-def _mapped(
-    cluster: ClusterEnvironment, form: Form, run: int, mappings: Sequence[Mapping], folder: Path
-) -> Iterator[Mapped]:
-    with _scene(cluster, form, run, "mappings") as env:
-        made = SetMappingPlay if form.api == SETS else MappingPlay
-        plays = [made(env, form, mapping, nodes) for mapping in mappings for nodes in SIZES]
-        _to_rest(env, form, plays)
-        view = env.history.view()
-        for each in plays:
+        for each in mapped:
             recording.write(folder / each.bench.name, env, each.bench.name)
             yield Mapped(form, each.mapping, each.nodes_wanted, run, each.seen(view))
 
 
 @contextmanager
-def _scene(cluster: ClusterEnvironment, form: Form, run: int, what: str) -> Iterator[SceneEnvironment]:
-    key = f"{what}-{form.name}-{run}"
+def _scene(cluster: ClusterEnvironment, form: Form, run: int) -> Iterator[SceneEnvironment]:
+    key = f"gaps-{form.name}-{run}"
     with cluster.play(RunningTest(key, SceneChecks(key, ()))) as env:
         try:
             yield env
@@ -165,18 +160,25 @@ def _scene(cluster: ClusterEnvironment, form: Form, run: int, what: str) -> Iter
             raise _PlayFailed(str(error)) from error
 
 
-def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play] | Sequence[MappingPlay]) -> None:
+def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPlay]) -> None:
     """Make everything, then do what an operator does, until nothing moves any more."""
-    for each in plays:
-        each.nodes()
-    for each in plays:
-        each.submit()
+    env.fleet([node for play in plays for node in play.nodes()])
+    for play in plays:
+        play.create()
+    _ungate(env, [play.gated for play in plays])
     plays[0].witness("witness")
     while True:
         view = _at_rest(env, form)
-        released = [each for each in plays if each.release(view)]
-        if not released:
+        released = [list(play.release(view)) for play in plays]
+        if not any(released):
             break
+        _ungate(env, released)
+
+
+def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
+    """Remove the gates of the pods of each play one by one, in order; those of different plays at once."""
+    for each in zip_longest(*pods):
+        env.ungate([pod for pod in each if pod is not None])
 
 
 def _lose(env: SceneEnvironment, form: Form, plays: Sequence[Play]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods as pod_fields
@@ -40,41 +40,45 @@ class Play:
             scheduler=KUBE_SCHEDULER if kube else "",
         )
         self.leaves = [leaf for _, own in forms.named(instance) for leaf in own]
-        self._env, self._released = env, False
+        self.gated: list[str] = []
+        """Pods that lose their gates one by one, in order, once everything exists."""
+        self._env, self._later = env, list[str]()
+        self._taken: list[tuple[str, int]] = []
 
     # -- making ------------------------------------------------------------------------------------------------------
 
-    def nodes(self) -> None:
-        """Add the nodes."""
-        for number, group in enumerate(self.instance.nodes):
+    def nodes(self) -> list[Object]:
+        """Return the nodes, and remember which are taken."""
+        found: list[Object] = []
+        for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
-            for index, node in enumerate(self.bench.nodes(*[group.gpus] * group.count, **labels)):
-                if group.taken:
-                    self.bench.plain(f"other-{number}-{index}", gpus=group.gpus, node=node)
+            own = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
+            self._taken += [(node["metadata"]["name"], group.gpus) for node in own if group.taken]
+            found += own
+        return found
 
-    def submit(self) -> None:
-        """Make the service."""
+    def create(self) -> None:
+        """Create the service, with a gate on each pod."""
+        for number, (node, gpus) in enumerate(self._taken):
+            self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
-            self._submit_gangs()
-        elif self.form.api == forms.PLAIN:
-            self._submit_pods()
-        else:
-            self.bench.submit(*forms.roots(self.form, self.instance))
+            self._create_gangs()
+            return
+        groups = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
+        self.bench.groups(*groups)
+        pods = [pod for leaf in self.leaves for pod in made.pods(leaf, self.bench.place, gated=True)]
+        for pod in pods if self.form.api == forms.PLAIN else ():
+            del pod["spec"]["schedulingGroup"]
+        self._env.create_all(pods)
+        self.gated = [pod["metadata"]["name"] for pod in pods]
 
-    def release(self, view: View) -> bool:
-        """Remove the gates of scaled gangs once the minimum of the base gang is bound, and return whether there was
-        anything to do."""
-        scaled = [gang for gang in forms.gangs(self.instance) if gang.base]
-        if self.form.api != forms.PODGANGS or self._released or not scaled:
-            return False
-        if self.instance.standing(self.counts(view)) != "minimum":
-            return False
-        self._released = True
-        for gang in scaled:
-            for leaf in (leaf for leaf in self.leaves if leaf.name == gang.groups[0].name):
-                for index in range(leaf.pods):
-                    self._env.patch("pods", self._pod(leaf, index), {"spec": {"schedulingGates": None}})
-        return True
+    def release(self, view: View) -> Sequence[str]:
+        """Return the pods of scaled gangs that lose their gates because the minimum of the base gang is bound."""
+        later, self._later = self._later, []
+        if later and self.instance.standing(self.counts(view)) == "minimum":
+            return later
+        self._later = later
+        return ()
 
     def lose(self) -> None:
         """Delete the first pod of each component that loses one, take the node of the first of them, and make the pods
@@ -120,16 +124,7 @@ class Play:
 
     # -- within ------------------------------------------------------------------------------------------------------
 
-    def _submit_pods(self) -> None:
-        pods = [pod for leaf in self.leaves for pod in made.pods(leaf, self.bench.place, gated=True)]
-        for pod in pods:
-            del pod["spec"]["schedulingGroup"]
-        self._env.create_all(pods)
-        for leaf in self.leaves:
-            for index in range(leaf.pods):
-                self.bench.ungate(leaf, index)
-
-    def _submit_gangs(self) -> None:
+    def _create_gangs(self) -> None:
         testbed = self._env.testbed(self.bench.name)
         instance = oracle.Instance((), forms.gangs(self.instance))
         self.bench.classes(0)
@@ -138,12 +133,11 @@ class Play:
         status = manifests.gang_status(NOW)
         self._env.create_all([{**gang, **status} for gang in manifests.gangs(instance, testbed)])
         pods = manifests.pods(instance, testbed)
-        held = [pod for pod in pods if not pod["spec"].get("schedulingGates")]
-        for pod in held:
+        for pod in pods:
+            scaled = pod["spec"].setdefault("schedulingGates", [])
+            (self._later if scaled else self.gated).append(pod["metadata"]["name"])
             pod["spec"]["schedulingGates"] = [{"name": GATE}]
         self._env.create_all(pods)
-        for pod in held:
-            self._env.patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": None}})
 
     def _pod(self, leaf: Leaf, index: int) -> str:
         if self.form.api != forms.PODGANGS:

@@ -23,7 +23,7 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     records = list(_own(env.history.records(), env.pool, name))
     acts = list(_acts(env.made, name, env.pool))
     made = [body for word, body in acts if word == "create"]
-    (folder / OBJECTS).write_text(yaml.safe_dump_all(made, sort_keys=False), encoding="utf-8")
+    (folder / OBJECTS).write_text(yaml.dump_all(made, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
     (folder / SCRIPT).write_text(replay.script(acts, f"gap-{name}"), encoding="utf-8")
     storage.save(folder / HISTORY, env.namespace, env.history.now(), records, env.history.origins)
 

@@ -173,6 +173,8 @@ def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
 
 def _mapped(found: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
     wanted = (mapping.key, form.name, nodes)
+    if nodes not in mapping.sizes:
+        return ""
     if luck(form, mapping, nodes):
         return "luck"
     seen = [each["seen"] for each in found["mappings"] if (each["mapping"], each["form"], each["nodes"]) == wanted]

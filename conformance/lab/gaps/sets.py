@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods as pod_fields
@@ -24,8 +24,10 @@ MEMBER = "w"
 class SetPlay(Play):
     """An instance as a PodCliqueSet: single pods are a clique, replicas of several pods a scaling group."""
 
-    def submit(self) -> None:
+    def create(self) -> None:
         """Create the set, and the ClusterTopologyBinding that it needs."""
+        for number, (node, gpus) in enumerate(self._taken):
+            self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         binding = f"{self._env.namespace}-{self.bench.name}"
         constrained = self.instance.block or any(leaf.key for leaf in self.leaves)
         if constrained:
@@ -45,10 +47,6 @@ class SetPlay(Play):
         template: Object = {"cliques": cliques, "podCliqueScalingGroups": groups}
         template |= _within("block", binding) if self.instance.block else {}
         self._env.create(pod_clique_set(self.bench.name, template))
-
-    def release(self, view: View) -> bool:
-        """Do nothing: the operator does."""
-        return False
 
     def lose(self) -> None:
         """Take the node of the first component's pod, and delete a pod of each: the operator makes them again."""
@@ -79,7 +77,7 @@ class SetPlay(Play):
 class SetMappingPlay(MappingPlay):
     """The service of the mappings as a PodCliqueSet."""
 
-    def submit(self) -> None:
+    def create(self) -> None:
         """Create the set."""
         place, groups = self.bench.place, {"b-prefill": {"p-l": 1, "p-w": 2}, "c-decode": {"d-l": 1, "d-w": 1}}
         cliques = [clique("a-router", 2, 1, 1, place)]
@@ -89,9 +87,9 @@ class SetMappingPlay(MappingPlay):
         ]
         self._env.create(pod_clique_set(self.bench.name, {"cliques": cliques, "podCliqueScalingGroups": scaling}))
 
-    def release(self, view: View) -> bool:
-        """Do nothing: the operator does."""
-        return False
+    def release(self, view: View) -> Sequence[str]:
+        """Return nothing: the operator removes gates."""
+        return ()
 
     def seen(self, view: View) -> str:
         """Return what is bound."""
