@@ -134,7 +134,8 @@ def _played(
         of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (Play, MappingPlay)
         gaps = [of_gaps(env, form, instance) for instance in instances]
         mapped = [of_mappings(env, form, mapping, nodes) for mapping in mappings for nodes in mapping.sizes]
-        if plays := [*gaps, *mapped]:
+        plays: list[Play | MappingPlay] = [*gaps, *mapped]
+        if plays:
             _to_rest(env, form, plays)
         if any(play.instance.lost for play in gaps):
             _lose(env, form, gaps)
