@@ -133,7 +133,7 @@ def gaps(
         list[str] | None,
         typer.Option(help="Also play KAI: a parameter of its descriptor, NAME=VALUE (repeatable)."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="How often each instance is played.")] = 2,
+    runs: Annotated[int, typer.Option(min=1, help="How often each instance is played, side by side.")] = 2,
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
 ) -> int:
     """Show which needs of inference are met by plain pods, by Kubernetes' Workload API, and by a gang scheduler.
@@ -152,12 +152,11 @@ def gaps(
     found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))}, columns, runs)
     stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
     played = [each for one in wanted for each in one.instances]
-    pairs = [(column, run) for column in columns for run in range(1, runs + 1)]
     rows = MAPPINGS if mappings else ()
     try:
         with (
             progress.terminal("lab") as report,
-            closing(gap_playing.play(pairs, played, rows, report_dir / stem, report)) as outcomes,
+            closing(gap_playing.play(columns, played, rows, runs, report_dir / stem, report)) as outcomes,
         ):
             for outcome in outcomes:
                 gap_results.add(found, outcome)

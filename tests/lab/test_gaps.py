@@ -172,11 +172,11 @@ def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
 def test_what_was_not_played_says_so() -> None:
     found, gap = played("")
     found["complete"] = False
-    results.add(found, Failed(BY_NAME["trees"], 2, "the scheduler ended"))
+    results.add(found, Failed(BY_NAME["trees"], "the scheduler ended"))
     assert results.cell(found, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
     page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
     assert "**The run did not end**" in page
-    assert "Not played: Workload API, hierarchical (1.37), run 2: the scheduler ended" in page
+    assert "Not played: Workload API, hierarchical (1.37): the scheduler ended" in page
     empty = results.document({}, FORMS, 2)
     assert [results.cell(empty, gap, form) for form in FORMS] == ["not run"] * len(FORMS)
     row = f"| service | WL37-G06 | minimum | {' | '.join(['not run'] * len(FORMS))} |"

@@ -41,9 +41,9 @@ def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.Monkey
 
 def test_a_form_that_cannot_be_played_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     def failed() -> Iterator[Any]:
-        yield playing.Failed(one().form, 1, "the scheduler ended")
+        yield playing.Failed(one().form, "the scheduler ended")
 
     assert gaps(monkeypatch, tmp_path, failed()) is Exit.NOT_CONFORMANT
-    assert "not played: kube-scheduler, plain pods, run 1: the scheduler ended" in capsys.readouterr().err
+    assert "not played: kube-scheduler, plain pods: the scheduler ended" in capsys.readouterr().err
     [page] = tmp_path.glob("*.md")
     assert "The run did not end" not in page.read_text()

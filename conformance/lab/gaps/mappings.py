@@ -17,7 +17,7 @@ from conformance.testing.workload_groups import Leaf, Root, Tree
 FLOOR = 6
 """Pods of the minimum: a router, a prefill replica of three pods, a decode replica of two."""
 SIZES = range(5, 13)
-"""Numbers of nodes: from one that is too small for the floor to one that holds all."""
+"""Numbers of GPUs: from one that is too small for the floor to one that holds all."""
 SOME = (5, 6, 7, 9, 12)
 ROUTER = Leaf("a-router", 2, 1)
 REPLICAS = {
@@ -107,18 +107,18 @@ def luck(form: Form, mapping: Mapping, nodes: int) -> bool:
 
 
 class MappingPlay:
-    """One mapping on a number of nodes while it is played."""
+    """One mapping on a number of GPUs while it is played."""
 
-    def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, nodes: int) -> None:
-        self.mapping, self.nodes_wanted = mapping, nodes
-        self.bench = Bench(env, f"{form.name[0]}-{mapping.key}-on-{nodes}", trees=form.api != GROUPS)
+    def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, gpus: int, run: int = 1) -> None:
+        self.mapping, self.gpus, self.run = mapping, gpus, run
+        self.bench = Bench(env, f"{form.name[0]}{run}-{mapping.key}-on-{gpus}", trees=form.api != GROUPS)
         self._env = env
         self.floor, self.scaled, self.extra = self._pods()
         self._later, self.gated = self._stages(), list[str]()
 
     def nodes(self) -> list[Object]:
-        """Return the nodes."""
-        return self.bench.node_manifests(*[1] * self.nodes_wanted)
+        """Return the nodes: one, since every pod wants one GPU."""
+        return self.bench.node_manifests(self.gpus)
 
     def create(self) -> None:
         """Create the groups, and the pods with a gate."""

@@ -39,19 +39,18 @@ class _PlayFailed(Exception):
 
 @dataclass(frozen=True)
 class Failed:
-    """Why one run of a form has no outcomes, or not all."""
+    """Why a form has no outcomes, or not all."""
 
     form: Form
-    run: int
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.form.title}, run {self.run}: {self.reason}"
+        return f"{self.form.title}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """What became of one mapping on a number of nodes."""
+    """What became of one mapping on a number of GPUs."""
 
     form: Form
     mapping: Mapping
@@ -75,27 +74,27 @@ Played = Outcome | Mapped | Failed
 
 
 def play(
-    wanted: Sequence[tuple[Form, int]],
+    forms: Sequence[Form],
     instances: Sequence[Instance],
     mappings: Sequence[Mapping],
+    runs: int,
     folder: Path,
     report: Report,
 ) -> Generator[Played]:
-    """Play the instances and mappings in each form as often as wanted, and write their recordings to a folder. A form
-    that cannot be played does not keep the others from it. Raises HarnessError where the suite is at fault."""
-    for _, pairs in groupby(sorted(wanted, key=lambda pair: pair[0].cluster), lambda pair: pair[0].cluster):
-        mine = list(pairs)
-        form = mine[0][0]
-        report(form.title, "starting a cluster")
-        with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, form) as cluster:
-            for form, run in mine:
-                place = folder / f"{form.name}-{run}"
+    """Play the instances and mappings in each form as often as wanted, all at once on nodes of their own, and write
+    their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
+    where the suite is at fault."""
+    for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
+        mine = list(alike)
+        report(mine[0].title, "starting a cluster")
+        with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, mine[0]) as cluster:
+            for form in mine:
                 own = [mapping for mapping in mappings if form.name in mapping.forms]
+                report(form.title, f"{len(instances)} instances, {len(own)} mappings, {runs} times")
                 try:
-                    report(f"{form.title}, run {run}", f"{len(instances)} instances, {len(own)} mappings")
-                    yield from _played(cluster, form, run, instances, own, place)
+                    yield from _played(cluster, form, runs, instances, own, folder)
                 except _PlayFailed as failure:
-                    yield Failed(form, run, str(failure))
+                    yield Failed(form, str(failure))
 
 
 def require(forms: Iterable[Form]) -> None:
@@ -125,15 +124,18 @@ def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
 def _played(
     cluster: ClusterEnvironment,
     form: Form,
-    run: int,
+    runs: int,
     instances: Sequence[Instance],
     mappings: Sequence[Mapping],
     folder: Path,
 ) -> Iterator[Outcome | Mapped]:
-    with _scene(cluster, form, run) as env:
+    numbers = range(1, runs + 1)
+    with _scene(cluster, form) as env:
         of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (Play, MappingPlay)
-        gaps = [of_gaps(env, form, instance) for instance in instances]
-        mapped = [of_mappings(env, form, mapping, nodes) for mapping in mappings for nodes in mapping.sizes]
+        gaps = [of_gaps(env, form, each, run) for run in numbers for each in instances]
+        mapped = [
+            of_mappings(env, form, each, gpus, run) for run in numbers for each in mappings for gpus in each.sizes
+        ]
         plays: list[Play | MappingPlay] = [*gaps, *mapped]
         if plays:
             _to_rest(env, form, plays)
@@ -144,16 +146,16 @@ def _played(
             counts, instance = play.counts(view), play.instance
             right = instance.right(counts)
             wrong = play.domains(view) if right else f"expected: {instance.expect}"
-            recording.write(folder / instance.name, env, play.bench.name)
-            yield Outcome(form, instance, run, counts, wrong)
+            recording.write(folder / f"{form.name}-{play.run}" / instance.name, env, play.bench.name)
+            yield Outcome(form, instance, play.run, counts, wrong)
         for each in mapped:
-            recording.write(folder / each.bench.name, env, each.bench.name)
-            yield Mapped(form, each.mapping, each.nodes_wanted, run, each.seen(view))
+            recording.write(folder / f"{form.name}-{each.run}" / each.bench.name, env, each.bench.name)
+            yield Mapped(form, each.mapping, each.gpus, each.run, each.seen(view))
 
 
 @contextmanager
-def _scene(cluster: ClusterEnvironment, form: Form, run: int) -> Iterator[SceneEnvironment]:
-    key = f"gaps-{form.name}-{run}"
+def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment]:
+    key = f"gaps-{form.name}"
     with cluster.play(RunningTest(key, SceneChecks(key, ()))) as env:
         try:
             yield env

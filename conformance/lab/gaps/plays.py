@@ -29,12 +29,12 @@ class Play:
     """An instance on nodes of its own. Pods are made with a gate, which is removed pod by pod in the order of the
     components: that is how an operator does it, and no scheduler is at an advantage (WL37-B42)."""
 
-    def __init__(self, env: SceneEnvironment, form: Form, instance: Instance) -> None:
-        self.form, self.instance = form, instance
+    def __init__(self, env: SceneEnvironment, form: Form, instance: Instance, run: int = 1) -> None:
+        self.form, self.instance, self.run = form, instance, run
         kube = form.api != forms.PODGANGS
         self.bench = Bench(
             env,
-            f"{form.name[0]}-{instance.name}",
+            f"{form.name[0]}{run}-{instance.name}",
             trees=form.api in (forms.TREES, forms.SETS),
             groups=form.api in (forms.GROUPS, forms.TREES, forms.SETS),
             scheduler=KUBE_SCHEDULER if kube else "",
