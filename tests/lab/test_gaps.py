@@ -151,6 +151,16 @@ def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_r
     assert mappings.right(5, word) is (word == "0")
 
 
+@pytest.mark.parametrize(
+    ("form", "row", "gpus", "is_luck"),
+    [("groups", "WL37-M01", 7, True), ("groups", "WL37-M01", 12, False), ("groups", "WL37-M02", 7, False),
+     ("trees", "WL37-M03", 6, True), ("trees", "WL37-M03", 7, False), ("trees", "WL37-M06", 6, False)],
+)  # fmt: skip
+def test_what_is_left_to_luck_is_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
+    mapping = next(each for each in mappings.MAPPINGS if each.row == row)
+    assert mappings.luck(BY_NAME[form], mapping, gpus) is is_luck
+
+
 def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
     [base], scaled = mappings.gangs("h1")
     assert isinstance(base, Tree) and base.minimum == len(base.children) == 3
@@ -192,9 +202,9 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
     template = of_set["spec"]["template"]
     cliques = {each["name"]: each["spec"] for each in template["cliques"]}
     counts = {name: (spec["replicas"], spec["minAvailable"]) for name, spec in cliques.items()}
-    assert counts == {"a-prefill-w": (4, 4), "b-decode": (3, 1)}
+    assert counts == {"aw": (4, 4), "b-decode": (3, 1)}
     [group] = template["podCliqueScalingGroups"]
-    assert (group["cliqueNames"], group["replicas"], group["minAvailable"]) == (["a-prefill-w"], 2, 1)
+    assert (group["cliqueNames"], group["replicas"], group["minAvailable"]) == (["aw"], 2, 1)
     assert group["topologyConstraint"]["pack"] == {"required": "rack"}
     assert template["topologyConstraint"]["pack"] == {"required": "block"}
 

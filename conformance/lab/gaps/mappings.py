@@ -100,10 +100,12 @@ def right(nodes: int, seen: str) -> bool:
     return seen.startswith("F") or seen == "all" if nodes >= FLOOR else seen == "0"
 
 
-def luck(form: Form, mapping: Mapping, nodes: int) -> bool:
-    """Return whether an outcome is left to luck: 1.36 tries the pods of a group in any order (WL-B04), and that decides
-    who is bound where there is no room for all."""
-    return form.api == GROUPS and mapping.extra == "free" and FLOOR <= nodes < SIZES[-1]
+def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
+    """Return whether an outcome is left to luck: which pods of a PodGroup are bound where there is no room for all.
+    1.36 tries them in any order (WL-B04); since 1.37, the times at which they were created decide (WL37-B03)."""
+    if mapping.extra != "free" or not FLOOR <= gpus < SIZES[-1]:
+        return False
+    return form.api == GROUPS or (mapping.shape == "collapsed" and gpus == FLOOR)
 
 
 class MappingPlay:

@@ -17,9 +17,6 @@ from conformance.testing.predicates import pods_of
 from conformance.testing.topology_bindings import topology_binding
 from conformance.testing.workload_groups import Leaf, Place
 
-MEMBER = "w"
-"""The clique of a scaling group whose replicas are alike."""
-
 
 class SetPlay(Play):
     """An instance as a PodCliqueSet: single pods are a clique, replicas of several pods a scaling group."""
@@ -37,11 +34,10 @@ class SetPlay(Play):
             single, first = component.single, own[0]
             name = first.name if single else first.name.rpartition("-")[0]
             count, least = (component.replicas, component.minimum) if single else (component.pods, component.pods)
-            cliques.append(
-                clique(name if single else f"{name}-{MEMBER}", count, least, component.gpus, self.bench.place)
-            )
+            member = name if single else _member(name)
+            cliques.append(clique(member, count, least, component.gpus, self.bench.place))
             if not single:
-                group: Object = {"name": name, "cliqueNames": [f"{name}-{MEMBER}"]}
+                group: Object = {"name": name, "cliqueNames": [member]}
                 group |= {"replicas": component.replicas, "minAvailable": component.minimum}
                 groups.append(group | (_within("rack", binding) if component.rack else {}))
         template: Object = {"cliques": cliques, "podCliqueScalingGroups": groups}
@@ -69,8 +65,7 @@ class SetPlay(Play):
     def _clique(self, leaf: Leaf) -> str:
         for component, own in forms.named(self.instance):
             if leaf in own:
-                group = leaf.name.rpartition("-")[0]
-                return f"{self.bench.name}-0-{leaf.name}" + ("" if component.single else f"-{group}-{MEMBER}")
+                return f"{self.bench.name}-0-{leaf.name}" + ("" if component.single else f"-{_member(leaf.name)}")
         raise KeyError(leaf.name)
 
 
@@ -126,6 +121,12 @@ def pod_clique_set(name: str, template: Object) -> Object:
         "metadata": {"name": name},
         "spec": {"replicas": 1, "updateStrategy": {"type": "RollingRecreate"}, "template": template},
     }
+
+
+def _member(group: str) -> str:
+    """Return the name of the clique of a scaling group, whose name begins with a letter of its own. It is short: the
+    names of set, group and clique have 45 characters together."""
+    return f"{group[0]}w"
 
 
 def _within(domain: str, binding: str) -> Object:
