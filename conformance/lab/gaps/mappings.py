@@ -123,13 +123,19 @@ class MappingPlay:
         return self.bench.node_manifests(self.gpus)
 
     def create(self) -> None:
-        """Create the groups, and the pods with a gate."""
+        """Create nothing: there are groups and pods only."""
+
+    def groups(self) -> list[Object]:
+        """Return the groups in the order of their creation."""
         base, scaled = gangs(self.mapping.shape)
-        self.bench.groups(*base, *scaled)
+        return [each for root in (*base, *scaled) for each in made.groups(root, self.bench.place)]
+
+    def pods(self) -> list[Object]:
+        """Return the pods in the order of their creation, with a gate on each."""
         extra = [] if self.mapping.extra == "late" else [self.extra]
-        self._env.create_all([*self.floor, *extra, *self.scaled])
         now = [*self.floor, *(extra if self.mapping.extra == "free" else [])]
         self.gated = _names([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
+        return [*self.floor, *extra, *self.scaled]
 
     def release(self, view: View) -> Sequence[str]:
         """Return the pods that lose their gates now. The extra pod and the scaled gangs follow once the floor is bound,

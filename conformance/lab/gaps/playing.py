@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 from conformance.cluster.assets import versions
 from conformance.cluster.features import Requested
@@ -28,6 +29,7 @@ from conformance.suite.session import ClusterEnvironment, load_implementation, o
 from conformance.suite.settings import RunSettings
 from conformance.testing.scene import SceneEnvironment
 
+T = TypeVar("T")
 Report = Callable[[str, str], None]
 
 WITHIN = 60.0
@@ -168,6 +170,9 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPl
     env.fleet([node for play in plays for node in play.nodes()])
     for play in plays:
         play.create()
+    for objects in ([play.groups() for play in plays], [play.pods() for play in plays]):
+        for each in _in_turn(objects):
+            env.create_all(each)
     _ungate(env, [play.gated for play in plays])
     plays[0].witness("witness")
     while True:
@@ -179,9 +184,16 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPl
 
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
-    """Remove the gates of the pods of each play one by one, in order; those of different plays at once."""
-    for each in zip_longest(*pods):
-        env.ungate([pod for pod in each if pod is not None])
+    """Remove the gates of the pods of each play one by one, in order."""
+    for each in _in_turn(pods):
+        env.ungate(each)
+
+
+def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
+    """Yield the first of each list, then the second, …: what has an order within a play is done in this order, and for
+    all plays at once."""
+    for each in zip_longest(*lists):
+        yield [one for one in each if one is not None]
 
 
 def _lose(env: SceneEnvironment, form: Form, plays: Sequence[Play]) -> None:

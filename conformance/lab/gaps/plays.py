@@ -44,6 +44,7 @@ class Play:
         """Pods that lose their gates one by one, in order, once everything exists."""
         self._env, self._later = env, list[str]()
         self._taken: list[tuple[str, int]] = []
+        self._gangs, self._testbed = oracle.Instance((), forms.gangs(instance)), env.testbed(self.bench.name)
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -58,19 +59,30 @@ class Play:
         return found
 
     def create(self) -> None:
-        """Create the service, with a gate on each pod."""
+        """Create what comes before groups and pods: pods on taken nodes, and what PodGangs need."""
         for number, (node, gpus) in enumerate(self._taken):
             self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
-            self._create_gangs()
-            return
-        groups = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
-        self.bench.groups(*groups)
+            self.bench.classes(0)
+            if (binding := manifests.topology_binding(self._gangs, self._testbed)) is not None:
+                self._env.create(binding)
+
+    def groups(self) -> list[Object]:
+        """Return the groups in the order of their creation."""
+        if self.form.api == forms.PODGANGS:
+            return [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(self._gangs, self._testbed)]
+        roots = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
+        return [each for root in roots for each in made.groups(root, self.bench.place)]
+
+    def pods(self) -> list[Object]:
+        """Return the pods in the order of their creation, with a gate on each."""
+        if self.form.api == forms.PODGANGS:
+            return self._pods_of_gangs()
         pods = [pod for leaf in self.leaves for pod in made.pods(leaf, self.bench.place, gated=True)]
         for pod in pods if self.form.api == forms.PLAIN else ():
             del pod["spec"]["schedulingGroup"]
-        self._env.create_all(pods)
         self.gated = [pod["metadata"]["name"] for pod in pods]
+        return pods
 
     def release(self, view: View) -> Sequence[str]:
         """Return the pods of scaled gangs that lose their gates because the minimum of the base gang is bound."""
@@ -124,26 +136,19 @@ class Play:
 
     # -- within ------------------------------------------------------------------------------------------------------
 
-    def _create_gangs(self) -> None:
-        testbed = self._env.testbed(self.bench.name)
-        instance = oracle.Instance((), forms.gangs(self.instance))
-        self.bench.classes(0)
-        if (binding := manifests.topology_binding(instance, testbed)) is not None:
-            self._env.create(binding)
-        status = manifests.gang_status(NOW)
-        self._env.create_all([{**gang, **status} for gang in manifests.gangs(instance, testbed)])
-        pods = manifests.pods(instance, testbed)
+    def _pods_of_gangs(self) -> list[Object]:
+        pods = manifests.pods(self._gangs, self._testbed)
         for pod in pods:
-            scaled = pod["spec"].setdefault("schedulingGates", [])
+            scaled = pod["spec"].get("schedulingGates")
             (self._later if scaled else self.gated).append(pod["metadata"]["name"])
             pod["spec"]["schedulingGates"] = [{"name": GATE}]
-        self._env.create_all(pods)
+        return pods
 
     def _pod(self, leaf: Leaf, index: int) -> str:
         if self.form.api != forms.PODGANGS:
             return self.bench.place.name(leaf.name, index)
         [gang] = [g for g in forms.gangs(self.instance) for group in g.groups if group.name == leaf.name]
-        return self._env.testbed(self.bench.name).name(gang.name, leaf.name, str(index))
+        return self._testbed.name(gang.name, leaf.name, str(index))
 
     def _under(self, view: View, leaf: Leaf, key: str) -> set[str]:
         nodes = [view.get("nodes", pod_fields.node(pod)) for pod in self.bound(view, leaf)]

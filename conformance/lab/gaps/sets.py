@@ -23,8 +23,7 @@ class SetPlay(Play):
 
     def create(self) -> None:
         """Create the set, and the ClusterTopologyBinding that it needs."""
-        for number, (node, gpus) in enumerate(self._taken):
-            self.bench.plain(f"other-{number}", gpus=gpus, node=node)
+        super().create()
         binding = f"{self._env.namespace}-{self.bench.name}"
         constrained = self.instance.block or any(leaf.key for leaf in self.leaves)
         if constrained:
@@ -43,6 +42,12 @@ class SetPlay(Play):
         template: Object = {"cliques": cliques, "podCliqueScalingGroups": groups}
         template |= _within("block", binding) if self.instance.block else {}
         self._env.create(pod_clique_set(self.bench.name, template))
+
+    def groups(self) -> list[Object]:
+        """Return nothing: the operator creates groups and pods."""
+        return []
+
+    pods = groups
 
     def lose(self) -> None:
         """Take the node of the first component's pod, and delete a pod of each: the operator makes them again."""
@@ -81,6 +86,12 @@ class SetMappingPlay(MappingPlay):
             {"name": name, "cliqueNames": list(own), "replicas": 2, "minAvailable": 1} for name, own in groups.items()
         ]
         self._env.create(pod_clique_set(self.bench.name, {"cliques": cliques, "podCliqueScalingGroups": scaling}))
+
+    def groups(self) -> list[Object]:
+        """Return nothing: the operator creates groups and pods."""
+        return []
+
+    pods = groups
 
     def release(self, view: View) -> Sequence[str]:
         """Return nothing: the operator removes gates."""
