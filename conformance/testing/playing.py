@@ -25,10 +25,9 @@ from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing.held import HELD
 from conformance.testing.part import NO_PRIORITY, Part
 
-HELD = "conformance.grove.io/held"
-"""Finalizer of a pod that stays terminating."""
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
 """Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""

@@ -10,10 +10,11 @@ import msgspec
 from mutants.replacement import replace
 from mutants.workload_api import WRONG
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
+from reference_impl.api.workload_api import WorkloadObject
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.workload_api import manifests, names, standing, tree
+from reference_impl.plan.workload_api import difference, manifests, names, standing, tree
 from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import MappingError, Node, Tree
 
@@ -156,12 +157,17 @@ def _objects_unlabelled() -> None:
 
 @wrong(
     "wl-names-reused",
-    "gives the groups of a gang that is created again the names of the former ones",
+    "uses the groups of a former gang for one that is created again under its name",
     "test_tree:test_a_gang_that_is_created_again_shares_no_group_with_the_former_one",
 )
 def _names_reused() -> None:
+    def controls(gang: PodGang, found: WorkloadObject) -> bool:
+        owner = found.metadata.controller
+        return owner is not None and owner.name == gang.metadata.name
+
     replace(names, "composite", lambda gang, node: node.name)
     replace(names, "leaf", lambda gang, of, one, parent: one.clique)
+    replace(difference, "controls", controls)
 
 
 @wrong(

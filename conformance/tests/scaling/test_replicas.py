@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 
 from conformance.grove import labels
-from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
+from conformance.grove.fields import count, items, label, name, number, text, uid
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import of
 from conformance.testing.composition import cliques_of, gang_of, none_held
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.held import held
 from conformance.testing.observed import all_of, gone, there
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
-HELD = "conformance.grove.io/held"
-"""A finalizer of the scene's own."""
 LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
 """The cliques of s-0-g that its scale-in to one replica deletes."""
 HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
@@ -69,7 +67,7 @@ class ScaledAtEveryLevel(Scene):
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
         """The only unready replica of s-0-g is its first one; the middle one of s-1-g is terminating."""
         disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
-        with _held(env, HOLE):
+        with held(env, CLIQUES, HOLE):
             self._with_a_terminating_replica(env)
         env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
@@ -204,20 +202,6 @@ def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLeve
 def test_invariants(run: Recorded[ScaledAtEveryLevel], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()
-
-
-@contextmanager
-def _held(env: SceneEnvironment, cliques: Sequence[str]) -> Iterator[None]:
-    """Let cliques terminate, once they are deleted, until the end, also if the scene ends early."""
-    for clique in cliques:
-        held = [*finalizers(env.history.view().get(CLIQUES, clique)), HELD]
-        env.patch(CLIQUES, clique, {"metadata": {"finalizers": held}})
-    try:
-        yield
-    finally:
-        view = env.history.view()
-        for clique in (clique for clique in cliques if HELD in finalizers(view.get(CLIQUES, clique))):
-            env.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
 
 
 def _existing(view: View) -> Uids:

@@ -5,7 +5,7 @@ Objects are found by their owner, never by their name: no document promises name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.benches import group_of
+from conformance.testing.observed import all_of
+from conformance.testing.predicates import Predicate
 
 Object = Mapping[str, Any]
 
@@ -81,17 +83,41 @@ def leaf_of(view: View, clique: Clique) -> Object:
     return (view.get("podgroups", found.pop()) or {}) if len(found) == 1 else {}
 
 
-def in_place(wanted: Expected, *gangs: Gang) -> Callable[[View], bool | Unmet]:
-    """Each gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
+def tree_in_place(wanted: Expected, gang: Gang) -> Predicate:
+    """The gang has one root, and as many PodGroups as cliques."""
 
     def seen(view: View) -> bool | Unmet:
-        for gang in gangs:
-            found = of_gang(view, gang.name)
-            if len(found.roots) != 1 or not found.workloads:
-                return Unmet(f"{gang.name} has {len(found.roots)} roots and {len(found.workloads)} Workloads")
-            for clique in wanted.of_gang(gang.name):
-                if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
-                    return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
+        found, cliques = of_gang(view, gang.name), wanted.of_gang(gang.name)
+        complete = len(found.roots) == 1 and len(found.leaves) >= len(cliques)
+        return complete or Unmet(
+            f"{gang.name} has {len(found.roots)} roots, and {len(found.leaves)} PodGroups for {len(cliques)} cliques"
+        )
+
+    return seen
+
+
+def workload_in_place(gang: Gang) -> Predicate:
+    """The gang has a Workload."""
+
+    def seen(view: View) -> bool | Unmet:
+        return bool(of_gang(view, gang.name).workloads) or Unmet(f"{gang.name} has no Workload")
+
+    return seen
+
+
+def pods_in_place(wanted: Expected, gang: Gang) -> Predicate:
+    """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = of_gang(view, gang.name)
+        for clique in wanted.of_gang(gang.name):
+            if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
+                return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
         return True
 
     return seen
+
+
+def in_place(wanted: Expected, gang: Gang) -> Predicate:
+    """The gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
+    return all_of(tree_in_place(wanted, gang), pods_in_place(wanted, gang))

@@ -9,6 +9,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.testing import predicates
 from conformance.testing.benches import BLOCK, RACK
+from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import topology_binding
 from conformance.tests.workload_api import objects_of_gangs as objects
@@ -26,19 +27,29 @@ class GangsThatWait(Scene):
         pair = env.workload("components", setName="pair", prefills=3, decodes=4, decodesMinAvailable=2)
         group = env.workload("disaggregated", setName="group", workers=2, workersMinAvailable=1)
         self.pair, self.group = expected(pair), expected(group)
-        self.sets = [self.pair, self.group]
-        self.gangs = [(wanted, gang) for wanted in self.sets for gang in wanted.base_gangs]
+        self.gangs = [(wanted, gang) for wanted in (self.pair, self.group) for gang in wanted.base_gangs]
+        self.cliques = [clique for wanted, gang in self.gangs for clique in wanted.of_gang(gang.name)]
         for workload in (pair, group):
             env.create(workload)
-        env.wait_for("trees in place", self._in_place)
+        env.settle("groups exist", self._groups_exist)
+        env.settle("pods exist", self._pods_exist)
+        env.settle("trees in place", all_of(*(objects.tree_in_place(*each) for each in self.gangs)))
+        env.settle("Workloads in place", all_of(*(objects.workload_in_place(gang) for _, gang in self.gangs)))
+        env.settle("pods in their groups", all_of(*(objects.pods_in_place(*each) for each in self.gangs)))
         env.quiet(2)
         env.mark("at rest")
 
-    def _in_place(self, view: View) -> bool | Unmet:
-        for wanted, gang in self.gangs:
-            if not (answer := objects.in_place(wanted, gang)(view)):
-                return answer
-        return True
+    def _groups_exist(self, view: View) -> bool | Unmet:
+        """As many groups as the gangs need at least, whoever owns them."""
+        roots, leaves = len(view.list("compositepodgroups")), len(view.list("podgroups"))
+        enough = roots >= len(self.gangs) and leaves >= len(self.cliques)
+        return enough or Unmet(f"there are {roots} CompositePodGroups and {leaves} PodGroups")
+
+    def _pods_exist(self, view: View) -> bool | Unmet:
+        least = {name: count for _, gang in self.gangs for name, count in gang.minimums.items()}
+        found = {clique.name: len(predicates.pods_of(view, clique.name)) for clique in self.cliques}
+        short = [name for name, count in least.items() if found[name] < count]
+        return not short or Unmet(f"{found[short[0]]} of {least[short[0]]} pods of {short[0]} exist")
 
 
 class RequiredDomains(Scene):
@@ -138,7 +149,7 @@ def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
 @requirement("WAPI-071")
 def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) -> None:
     """The minCount of a PodGroup MUST be the minReplicas of its PodClique in the PodGang."""
-    run.given("trees in place")
+    run.given("trees in place", "pods in their groups")
     view = run.at("at rest")
     for wanted, gang in run.scene.gangs:
         seen = {c.name: objects.minimum(objects.leaf_of(view, c)) for c in wanted.of_gang(gang.name)}
@@ -148,16 +159,16 @@ def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) ->
 @requirement("WAPI-072")
 def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> None:
     """All Pods of a PodClique MUST name one PodGroup, and the Pods of no other one MUST name it."""
-    run.given("trees in place")
+    run.given("groups exist", "pods exist")
     view = run.at("at rest")
-    cliques = [c for wanted, gang in run.scene.gangs for c in wanted.of_gang(gang.name)]
-    seen = {clique.name: sorted(objects.named(view, clique) - {""}) for clique in cliques}
-    run.same("PodGroups of a clique", dict.fromkeys(seen, 1), {each: len(found) for each, found in seen.items()})
-    groups = [group for found in seen.values() for group in found]
+    named = {clique.name: objects.named(view, clique) for clique in run.scene.cliques}
+    one = {each: len(found) == 1 and "" not in found for each, found in named.items()}
+    run.same("the Pods of a clique name one PodGroup", dict.fromkeys(one, True), one)
+    groups = [group for found in named.values() for group in found if group]
     run.expect("PodGroups of two cliques", [], sorted({group for group in groups if groups.count(group) > 1}))
 
 
-@requirement("WAPI-073")
+@requirement("WAPI-073", reaches="Workloads in place")
 def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
     """Each PodGang MUST have a Workload whose controllerRef names it, and which its groups refer to."""
     run.given("trees in place")
@@ -174,12 +185,12 @@ def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
 @requirement("WAPI-074")
 def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
     """Workloads, CompositePodGroups and PodGroups of an operator MUST be controlled by their PodGang."""
-    run.given("trees in place")
+    run.given("groups exist")
     view = run.at("at rest")
-    gangs = {uid(view.get("podgangs", each)): each for each in view.names("podgangs")}
-    made = [o for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
-    owners = {name(each): text(controller(each), "uid") in gangs for each in made}
-    run.same("has a PodGang as controller", dict.fromkeys(owners, True), owners)
+    gangs = {uid(view.get("podgangs", each)) for each in view.names("podgangs")}
+    made = [(kind, o) for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
+    owned = {f"{kind}/{name(each)}": text(controller(each), "uid") in gangs for kind, each in made}
+    run.same("has a PodGang as controller", dict.fromkeys(owned, True), owned)
 
 
 @requirement("WAPI-075")
