@@ -24,14 +24,12 @@ class TwoGangsForOneRoom(Scene):
         for index in range(2):
             for gang in self.gangs:
                 self.bench.ungate(gang, index)
-        env.wait_for("one gang bound", self._winner)
+        winner = env.wait_for("one gang bound", self._winner)
+        [self.loser] = [gang for gang in self.gangs if gang is not winner]
         self.bench.plain("single")
         env.wait_for("single Pod bound", self.bench.running("single"))
         self.bench.witness()
         env.mark("the other has waited")
-        winner = self._winner(env.history.view())
-        assert isinstance(winner, Leaf)
-        [self.loser] = [gang for gang in self.gangs if gang is not winner]
         for index in range(2):
             self.bench.lose(winner, index)
         env.wait_for("the other gang bound", self.bench.all_bound(self.loser))

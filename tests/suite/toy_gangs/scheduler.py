@@ -1,0 +1,324 @@
+"""A gang scheduler that keeps the promises of the Workload API, or breaks the one that the cluster's `fault` names.
+
+It tries all that waits, oldest first, in each cycle; each Pod goes to the first node with room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from conformance.grove import pods
+from conformance.grove.fields import condition, items, label, name, number, text
+from conformance.testing.benches import group_of
+from toy_gangs.world import NAMESPACE, Object, World
+
+Placement = list[tuple[Object, str]]
+"""Pods with their nodes."""
+SCHEDULED, EVER = "PodScheduled", "PodGroupInitiallyScheduled"
+
+
+class Room:
+    """The free GPUs of each node, if some pods are gone and others placed."""
+
+    def __init__(self, world: World, gone: Sequence[Object] = ()) -> None:
+        self.free = {name(node): int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in world.all("nodes")}
+        for pod in world.all("pods"):
+            if pods.bound(pod) and pod not in gone:
+                self.free[pods.node(pod)] -= gpus(pod)
+
+    def copy(self) -> Room:
+        """Return the same room, to try something in it."""
+        other = Room.__new__(Room)
+        other.free = dict(self.free)
+        return other
+
+    def take(self, pod: Object, nodes: Sequence[Object], most: int = 1000) -> str:
+        """Place a pod on the first of these nodes that has room; empty if none has."""
+        wanted = pod["spec"].get("nodeSelector", {})
+        for node in nodes:
+            fits = self.free[name(node)] >= gpus(pod) and all(label(node, key) == wanted[key] for key in wanted)
+            if fits:
+                self.free[name(node)] -= gpus(pod)
+                return name(node)
+        return ""
+
+
+class Scheduler:
+    """The scheduler of the pods that name it."""
+
+    def __init__(self, world: World, scheduler: str) -> None:
+        self.world, self.scheduler = world, scheduler
+        self._failed: set[str] = set()
+        """Names of groups that could not be placed."""
+
+    def broken(self, fault: str) -> bool:
+        """Return whether this promise is broken."""
+        return self.world.fault == fault
+
+    def cycle(self) -> None:
+        """Try everything that waits, once."""
+        for one in [*self._roots(), *self.world.all("pods")]:
+            if one["kind"] == "Pod":
+                if self._mine(one) and not group_of(one):
+                    self._place_single(one)
+            elif not self._place_group(one) and self.broken("a waiting gang blocks the queue"):
+                return
+        if self.broken("running gangs below their minimum are evicted"):
+            self._evict_short_gangs()
+
+    # -- what is there ---------------------------------------------------------------------------------------------
+
+    def _roots(self) -> Iterator[Object]:
+        for group in (*self.world.all("compositepodgroups"), *self.world.all("podgroups")):
+            if not parent(group):
+                yield group
+
+    def _children(self, group: Object) -> list[Object]:
+        every = (*self.world.all("compositepodgroups"), *self.world.all("podgroups"))
+        return [each for each in every if group["kind"] != "PodGroup" and parent(each) == name(group)]
+
+    def _members(self, group: Object) -> list[Object]:
+        """Return the pods of a group and of all below it, oldest first."""
+        if group["kind"] == "PodGroup":
+            return [pod for pod in self.world.all("pods") if group_of(pod) == name(group)]
+        return [pod for child in self._children(group) for pod in self._members(child)]
+
+    def _leaves(self, group: Object) -> list[Object]:
+        return [group] if group["kind"] == "PodGroup" else [
+            leaf for child in self._children(group) for leaf in self._leaves(child)
+        ]  # fmt: skip
+
+    def _mine(self, pod: Object) -> bool:
+        return not pods.bound(pod) and not pods.gates(pod) and pod["spec"]["schedulerName"] == self.scheduler
+
+    def _nodes(self, key: str = "", domain: str = "", within: Sequence[Object] | None = None) -> list[Object]:
+        return [
+            node
+            for node in (self.world.all("nodes") if within is None else within)
+            if not key or label(node, key) == domain
+        ]
+
+    # -- placing -----------------------------------------------------------------------------------------------------
+
+    def _place_single(self, pod: Object) -> None:
+        if node := Room(self.world).take(pod, self.world.all("nodes")):
+            return self._bind([(pod, node)])
+        victims = self._victims([pod], lambda room: room.take(pod, self.world.all("nodes")))
+        if victims:
+            self._evict(victims)
+            return self._place_single(pod)
+        self._say(pod, SCHEDULED, "False", "Unschedulable")
+        return None
+
+    def _place_group(self, root: Object) -> bool:
+        """Place a tree or a group without a parent. Return False if it waits."""
+        members = self._members(root)
+        queue = [pod for pod in members if self._mine(pod)]
+        if not queue or any(pods.gates(pod) for pod in members):
+            return True
+        if self._disagree(root, members, queue):
+            return False
+        if self.broken("a gang that failed is not tried again") and name(root) in self._failed:
+            return False
+        if (
+            self.broken("a gang waits for its Workload")
+            and root["kind"] == "PodGroup"
+            and "workloadRef" in root["spec"]
+        ):
+            return False  # there are none
+        found = None
+        if not self.broken("a gang evicts before it looks for room"):
+            found = self._placed(root, Room(self.world), self.world.all("nodes"))
+        if found is None and self._may_evict(root, queue):
+            victims = self._victims(queue, lambda room: self._placed(root, room, self.world.all("nodes")))
+            self._evict(victims)
+            found = self._placed(root, Room(self.world), self.world.all("nodes"))
+        if found is None:
+            self._failed.add(name(root))
+            self._refuse(root, queue, "Unschedulable")
+            return False
+        self._bind(found)
+        self._report(root)
+        return True
+
+    def _placed(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
+        """Return where the waiting pods of a group go, and take the room; None if too few of them fit."""
+        if not (key := topology(group)):
+            return self._placed_within(group, room, nodes)
+        present = [pod for pod in self._members(group) if pods.bound(pod)]
+        domains = sorted({label(node, key) for node in nodes} - {""})
+        if present and not self.broken("a Pod that joins is placed in any domain"):
+            domains = [label(self.world.objects["nodes"][pods.node(present[0])], key)]
+        for domain in domains[:1] if self.broken("only the first domain is tried") else domains:
+            tried = room.copy()
+            found = self._placed_within(group, tried, self._nodes(key, domain, nodes))
+            if found is not None:
+                room.free = tried.free
+                return found
+        return None
+
+    def _placed_within(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
+        if group["kind"] == "PodGroup":
+            return self._placed_pods(group, room, nodes)
+        found: Placement = []
+        placed = 0
+        for child in self._children(group):
+            tried = room.copy()
+            if (more := self._placed(child, tried, nodes)) is not None:
+                room.free, placed = tried.free, placed + 1
+                found += more
+        return found if placed >= minimum(group) else None
+
+    def _placed_pods(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
+        members, found = self._members(group), Placement()
+        for pod in members:
+            left = [node for node in nodes if name(node) not in {node for _, node in found}]
+            one_each = self.broken("a node gets one Pod of a gang")
+            if self._mine(pod) and (node := room.take(pod, left if one_each else nodes)):
+                found.append((pod, node))
+        least = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
+        if self.broken("a gang is placed in part"):
+            least = 0
+        return found if sum(map(pods.bound, members)) + len(found) >= least else None
+
+    # -- agreement ---------------------------------------------------------------------------------------------------
+
+    def _disagree(self, root: Object, members: list[Object], queue: list[Object]) -> bool:
+        """Refuse pods of a tree whose scheduler, priority or preemption policy differ, or that is in two domains."""
+        bound = [pod for pod in members if pods.bound(pod)]
+        domains = {
+            label(self.world.objects["nodes"][pods.node(pod)], topology(root)) for pod in bound if topology(root)
+        }
+        wrong = (
+            len({pod["spec"]["schedulerName"] for pod in members}) > 1
+            or any(priority(pod) != priority(root) for pod in members)
+            or len({policy(pod) for pod in members}) > 1
+            or len(domains) > 1
+        )
+        if wrong:
+            self._refuse(root, queue, "SchedulerError")
+        return wrong
+
+    def _refuse(self, root: Object, queue: list[Object], reason: str) -> None:
+        for pod in queue:
+            if self._say(pod, SCHEDULED, "False", reason) and reason == "SchedulerError":
+                self._warn(pod)
+        if self.broken("nodes stay nominated") and not text(queue[0], "status", "nominatedNodeName"):
+            queue[0]["status"]["nominatedNodeName"] = name(self.world.all("nodes")[0])
+            self.world.change("pods", queue[0])
+        for leaf in self._leaves(root):
+            if text(condition(leaf, EVER), "status") != "True":
+                self._say(leaf, EVER, "False", reason)
+
+    def _report(self, root: Object) -> None:
+        for leaf in self._leaves(root):
+            members = self._members(leaf)
+            if minimum(leaf) <= sum(map(pods.bound, members)):
+                self._say(leaf, EVER, "True", "Scheduled")
+            for pod in members:
+                if self._mine(pod):
+                    self._say(pod, SCHEDULED, "False", "Unschedulable")
+
+    # -- eviction ----------------------------------------------------------------------------------------------------
+
+    def _may_evict(self, root: Object, queue: list[Object]) -> bool:
+        forbidden = {
+            "gangs evict nobody": root["kind"] == "PodGroup" and not topology(root),
+            "trees evict nobody": root["kind"] == "CompositePodGroup",
+            "gangs with a topology key evict nobody": bool(topology(root)),
+        }
+        never = policy(queue[0]) == "Never" and not self.broken("a gang that must not evict does")
+        return not never and not forbidden.get(self.world.fault, False)
+
+    def _victims(self, queue: Sequence[Object], fits: Any) -> list[Object]:
+        """Return the pods of lower priority without which the queue fits, as few and as low as possible; none if it
+        does not fit even then."""
+        limit = priority(queue[0])
+        running = [pod for pod in self.world.all("pods") if pods.bound(pod) and priority(pod) < limit]
+        units = [self._unit(pod) for pod in sorted(running, key=priority, reverse=True)]
+        gone = [pod for unit in units for pod in unit]
+        if not fits(Room(self.world, gone)):
+            return []
+        if self.broken("a gang evicts before it looks for room"):
+            return gone
+        for unit in units:
+            kept = [pod for pod in gone if pod not in unit]
+            if fits(Room(self.world, kept)):
+                gone = kept
+        return gone
+
+    def _unit(self, pod: Object) -> list[Object]:
+        """Return the pods that are evicted with a pod: those of the highest group that says so."""
+        found, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
+        while group is not None:
+            if "all" in group["spec"].get("disruptionMode", {}):
+                found = [each for each in self._members(group) if pods.bound(each)]
+            group = self.world.objects["compositepodgroups"].get(parent(group))
+        return found
+
+    def _evict(self, victims: Sequence[Object]) -> None:
+        for pod in {name(each): each for each in victims}.values():
+            self.world.delete("pods", name(pod))
+
+    def _evict_short_gangs(self) -> None:
+        for leaf in self.world.all("podgroups"):
+            bound = [pod for pod in self._members(leaf) if pods.bound(pod)]
+            if 0 < len(bound) < minimum(leaf):
+                self._evict(bound)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def _bind(self, found: Placement) -> None:
+        for pod, node in found:
+            pod["spec"]["nodeName"] = node
+            pod.setdefault("status", {})["phase"] = "Running"
+            self._say(pod, SCHEDULED, "True", "")
+
+    def _say(self, obj: Object, kind: str, status: str, reason: str) -> bool:
+        """Set a condition. Return whether it has changed."""
+        made = {"type": kind, "status": status, "reason": reason}
+        conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+        if made in conditions:
+            return False
+        conditions[:] = [each for each in conditions if each["type"] != kind] + [made]
+        self.world.change("pods" if obj["kind"] == "Pod" else "podgroups", obj)
+        return True
+
+    def _warn(self, pod: Object) -> None:
+        about = {"kind": "Pod", "name": name(pod), "namespace": NAMESPACE}
+        made = {"kind": "Event", "metadata": {"name": f"about-{name(pod)}"}, "type": "Warning"}
+        if self.world.answer(made).accepted:
+            self.world.create({**made, "reason": "FailedScheduling", "regarding": about})
+
+
+def gpus(pod: Object) -> int:
+    """Return how many GPUs a pod requests."""
+    return int(pod["spec"]["containers"][0]["resources"]["requests"].get("nvidia.com/gpu", 0))
+
+
+def priority(obj: Object) -> int:
+    """Return the priority of a pod or a group."""
+    return int(obj["spec"]["priority"])
+
+
+def policy(obj: Object) -> str:
+    """Return the preemption policy of a pod or a group."""
+    return str(obj["spec"]["preemptionPolicy"])
+
+
+def parent(group: Object) -> str:
+    """Return the name of the composite above a group; empty for a root."""
+    return text(group, "spec", "parentCompositePodGroupName")
+
+
+def minimum(group: Object) -> int:
+    """Return minCount or minGroupCount; 0 for the basic policy."""
+    gang = ("spec", "schedulingPolicy", "gang")
+    return number(group, *gang, "minCount" if group["kind"] == "PodGroup" else "minGroupCount") or 0
+
+
+def topology(group: Object) -> str:
+    """Return the topology key of a group; empty if it has none."""
+    constraints = items(group, "spec", "schedulingConstraints", "topology")
+    return text(constraints[0], "key") if constraints else ""
