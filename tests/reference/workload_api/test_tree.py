@@ -26,6 +26,7 @@ def specs(kind: str, of: Any = None, **more: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique():
+    assert len(specs("Workload")) == 1
     [workload] = specs("Workload").values()
     assert workload["controllerRef"] == {"apiGroup": "scheduler.grove.io", "kind": "PodGang", "name": "dis-0"}
     [root] = workload["compositePodGroupTemplates"]
@@ -110,8 +111,10 @@ def test_only_the_root_is_evicted_as_a_whole():
 def test_objects_are_owned_by_the_gang_and_have_its_labels():
     for change in planned(disaggregated()).difference.changes:
         meta = change.body["metadata"]
-        [owner] = meta.get("ownerReferences", [])
-        assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == ("PodGang", "dis-0", "1", True)
+        owners = [
+            (each["kind"], each["name"], each["uid"], each["controller"]) for each in meta.get("ownerReferences", [])
+        ]
+        assert owners == [("PodGang", "dis-0", "1", True)]
         assert meta["labels"].get(labels.PODGANG) == "dis-0"
         assert meta["labels"].get(labels.SCHEDULER_NAME) == "default-scheduler"
         assert (labels.PODCLIQUE in meta["labels"]) == (change.kind == "PodGroup")

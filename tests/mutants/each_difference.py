@@ -1,0 +1,70 @@
+"""Play the tests that each difference of the back-end for gangs on kube-scheduler names, with the difference in place.
+
+`python -m tests.mutants.each_difference` prints name → outcome as JSON: PASSED, FAILED if an assertion of a test has
+failed, or ERROR with a traceback on stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import inspect
+import json
+import os
+import sys
+import traceback
+
+from mutants.registry import MUTANTS, VARIANTS
+from mutants.workload_api import PERMITTED, WRONG, Difference
+
+PASSED, FAILED, ERROR = 0, 1, 2
+
+
+def play(seen: str) -> None:
+    """Run one test: `module:function`, `#n` for row n of its parameters."""
+    module, _, rest = seen.partition(":")
+    name, _, row = rest.partition("#")
+    folder = "tests.reference" if module == "test_features" else "tests.reference.workload_api"
+    test = getattr(importlib.import_module(f"{folder}.{module}"), name)
+    arguments = ()
+    if row:
+        _, rows = next(mark.args for mark in test.pytestmark if mark.name == "parametrize")
+        arguments = rows[int(row)]
+        several = isinstance(arguments, tuple) and len(inspect.signature(test).parameters) > 1
+        arguments = arguments if several else (arguments,)
+    outcome = test(*arguments)
+    if inspect.iscoroutine(outcome):
+        asyncio.run(outcome)
+
+
+def outcome(difference: Difference) -> int:
+    """Put a difference in place, and return the first outcome of its tests that is not PASSED."""
+    difference.apply()
+    try:
+        for seen in difference.seen_by:
+            play(seen)
+    except AssertionError:
+        return FAILED
+    except BaseException:
+        traceback.print_exc()
+        return ERROR
+    return PASSED
+
+
+def main() -> None:
+    MUTANTS.all(), VARIANTS.all()  # each registers itself when its module is loaded
+    found: dict[str, int] = {}
+    every = {**WRONG.all, **PERMITTED.all}
+    for seen in {seen.partition(":")[0] for each in every.values() for seen in each.seen_by} - {"test_features"}:
+        importlib.import_module(f"tests.reference.workload_api.{seen}")
+    gc.freeze()
+    for name, each in every.items():
+        if not (child := os.fork()):  # the code cannot be changed back
+            os._exit(outcome(each))
+        found[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
