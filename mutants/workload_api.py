@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from mutants.registry import Apply, mutant, variant
+from mutants.replacement import replace
+from reference_impl.api.models import PodGang
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.workload_api import manifests, standing
+from reference_impl.plan.workload_api.mode import Form
+from reference_impl.plan.workload_api.tree import Tree
 
 CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "wl-child-optional": ("WAPI-070",),
@@ -89,3 +96,25 @@ class Differences:
 
 WRONG = Differences(CAUGHT_BY, mutant)
 PERMITTED = Differences(PASSES, variant)
+
+
+def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) -> None:
+    """Change the objects of each gang before they are compared with those that exist."""
+    right = manifests.desired
+
+    def desired(
+        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
+    ) -> list[Manifest]:
+        return change(gang, right(gang, of, form, counts, required_groups=required_groups))
+
+    replace(manifests, "desired", desired)
+
+
+def extras_at_once() -> None:
+    """Create pods above the minimum together with the others, as the text has it."""
+    replace(standing, "most_pods", lambda now, least, pods, mode: None)
+
+
+def lost_pods_together() -> None:
+    """Require all children again before a lost pod is replaced, as the text has it."""
+    replace(standing, "required_groups", lambda now, mode: None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mutants.replacement import replace
-from mutants.workload_api import WRONG
+from mutants.workload_api import WRONG, extras_at_once, lost_pods_together
 from reference_impl.api.models import PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.api.workload_api import WorkloadObject
@@ -35,6 +35,13 @@ def _refused_gang_released() -> None:
 
 def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
     return list(pods)
+
+
+def _mark(marked: Callable[[GangPlans, Manifest], Manifest]) -> None:
+    """Give pods their group in another way, and let them keep it."""
+    replace(GangPlans, "marked", marked)
+    replace(standing, "stale", lambda pods, group: [])
+    replace(GangPlans, "startable", _startable)
 
 
 @wrong("wl-refusal-silent", "says nothing of a gang that cannot be mapped", REFUSED)
@@ -107,9 +114,7 @@ def _extras_in_no_group() -> None:
         above = plan is not None and index >= plan.minimums.get(meta["labels"][labels.PODCLIQUE], 1)
         return pod if above else right(self, pod)
 
-    replace(GangPlans, "marked", marked)
-    replace(standing, "stale", lambda pods, group: [])
-    replace(GangPlans, "startable", _startable)
+    _mark(marked)
 
 
 @wrong(
@@ -118,9 +123,7 @@ def _extras_in_no_group() -> None:
     f"{OPERATOR}:test_no_pod_loses_its_gate_before_the_objects_exist",
 )
 def _pods_without_group() -> None:
-    replace(GangPlans, "marked", lambda self, pod: pod)
-    replace(standing, "stale", lambda pods, group: [])
-    replace(GangPlans, "startable", _startable)
+    _mark(lambda self, pod: pod)
 
 
 @wrong(
@@ -141,18 +144,17 @@ def _all_pods_in_one_group() -> None:
             "spec": {**found["spec"], "schedulingGroup": {"podGroupName": next(iter(plan.groups.values()))}},
         }
 
-    replace(GangPlans, "marked", marked)
-    replace(standing, "stale", lambda pods, group: [])
-    replace(GangPlans, "startable", _startable)
+    _mark(marked)
 
 
-@wrong(
+wrong(
     "wl-extras-inside",
     "creates pods above the minimum together with the others",
     "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
+)(extras_at_once)
+wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang have their minimum", LOST)(
+    lost_pods_together
 )
-def _extras_inside() -> None:
-    replace(standing, "most_pods", lambda now, least, pods, mode: None)
 
 
 @wrong(
@@ -162,11 +164,6 @@ def _extras_inside() -> None:
 )
 def _extras_never() -> None:
     replace(standing, "most_pods", lambda now, least, pods, mode: least)
-
-
-@wrong("wl-lost-pods-wait", "lets a lost pod wait until all groups of its gang have their minimum", LOST)
-def _lost_pods_wait() -> None:
-    replace(standing, "required_groups", lambda now, mode: None)
 
 
 @wrong("wl-children-optional-from-the-start", "requires one child of a gang that waits", LOST)
@@ -191,19 +188,23 @@ def _loss_of_all_forgotten() -> None:
     replace(standing, "standing", wrong_standing)
 
 
+def _never(verb: Verb) -> None:
+    right = difference._change
+
+    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
+        made = right(manifest, found)
+        return None if made is not None and made.verb is verb else made
+
+    replace(difference, "_change", change)
+
+
 @wrong(
     "wl-minimum-never-patched",
     "leaves minCount as it was when the minimum of a group changes",
     "test_difference:test_a_changed_minimum_is_patched_in_template_and_group",
 )
 def _minimum_never_patched() -> None:
-    right = difference._change
-
-    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
-        made = right(manifest, found)
-        return None if made is not None and made.verb is Verb.PATCH else made
-
-    replace(difference, "_change", change)
+    _never(Verb.PATCH)
 
 
 @wrong(
@@ -212,13 +213,7 @@ def _minimum_never_patched() -> None:
     "test_difference:test_a_group_that_joins_rebuilds_what_the_api_cannot_change",
 )
 def _shape_never_rebuilt() -> None:
-    right = difference._change
-
-    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
-        made = right(manifest, found)
-        return None if made is not None and made.verb is Verb.REPLACE else made
-
-    replace(difference, "_change", change)
+    _never(Verb.REPLACE)
 
 
 @wrong(

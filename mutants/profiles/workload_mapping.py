@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from mutants.replacement import replace
-from mutants.workload_api import WRONG
+from mutants.workload_api import WRONG, change_objects
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
 from reference_impl.api.workload_api import WorkloadObject
 from reference_impl.control.workload_api import GangPlans
@@ -110,49 +109,24 @@ def _surplus_cut() -> None:
     replace(tree, "_within_limits", within_limits)
 
 
-def _without(right: Any, *path: str) -> Any:
-    """Create objects without a field of their metadata."""
-
-    def made(
-        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
-    ) -> Manifest:
-        found = right(gang, version, kind, name, spec, clique=clique)
-        *way, last = path
-        place = found["metadata"]
-        for part in way:
-            place = place[part]
-        del place[last]
-        return cast(Manifest, found)
-
-    return made
-
-
 @wrong("wl-objects-unowned", "creates objects without an owner", OWNED)
 def _objects_unowned() -> None:
-    right = manifests._object
+    def unowned(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
+            del each["metadata"]["ownerReferences"]
+        return objects
 
-    def made(
-        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
-    ) -> Manifest:
-        found = right(gang, version, kind, name, spec, clique=clique)
-        del found["metadata"]["ownerReferences"]
-        return found
-
-    replace(manifests, "_object", made)
+    change_objects(unowned)
 
 
 @wrong("wl-objects-unlabelled", "creates objects without the label of their gang", OWNED)
 def _objects_unlabelled() -> None:
-    right = manifests._object
+    def unlabelled(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
+            del each["metadata"]["labels"][labels.PODGANG]
+        return objects
 
-    def made(
-        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
-    ) -> Manifest:
-        found = right(gang, version, kind, name, spec, clique=clique)
-        del found["metadata"]["labels"][labels.PODGANG]
-        return found
-
-    replace(manifests, "_object", made)
+    change_objects(unlabelled)
 
 
 @wrong(
@@ -185,18 +159,13 @@ def _template_names_too_long() -> None:
     "test_tree:test_parents_come_first_and_every_parent_exists",
 )
 def _parents_missing() -> None:
-    right = manifests.desired
-
-    def desired(
-        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
-    ) -> Iterable[Manifest]:
-        found = right(gang, of, form, counts, required_groups=required_groups)
-        for each in found:
+    def orphaned(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
             if "parentCompositePodGroupName" in each["spec"]:
                 each["spec"]["parentCompositePodGroupName"] = gang.metadata.name
-        return found
+        return objects
 
-    replace(manifests, "desired", desired)
+    change_objects(orphaned)
 
 
 @wrong(
@@ -245,12 +214,4 @@ def _scaled_gangs_plain() -> None:
 
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)
 def _workload_left_out() -> None:
-    right = manifests.desired
-
-    def desired(
-        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
-    ) -> Iterable[Manifest]:
-        found = right(gang, of, form, counts, required_groups=required_groups)
-        return [each for each in found if each["kind"] != "Workload"]
-
-    replace(manifests, "desired", desired)
+    change_objects(lambda gang, objects: [each for each in objects if each["kind"] != "Workload"])

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from mutants.replacement import replace
-from mutants.workload_api import PERMITTED
+from mutants.workload_api import PERMITTED, change_objects, extras_at_once, lost_pods_together
 from reference_impl.api.models import PodGang
 from reference_impl.control.workload_api import WorkloadBackend
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, manifests, names, standing
 from reference_impl.plan.workload_api.difference import Change, Difference
-from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
 
 permitted = PERMITTED.add
@@ -50,40 +49,29 @@ def _leaves_first() -> None:
 
 @permitted("wl-workload-named-apart", "gives the Workload another name than its PodGang", WAITS)
 def _workload_named_apart() -> None:
-    right = manifests.desired
-
-    def desired(
-        gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
-    ) -> list[Manifest]:
-        found = right(gang, of, form, counts, required_groups=required_groups)
-        for each in found:
+    def renamed(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
             if each["kind"] == "Workload":
                 each["metadata"]["name"] += "-workload"
             elif "workloadRef" in each["spec"]:
                 each["spec"]["workloadRef"]["workloadName"] += "-workload"
             else:
                 each["spec"]["podGroupTemplateRef"]["workload"]["workloadName"] += "-workload"
-        return found
+        return objects
 
-    replace(manifests, "desired", desired)
+    change_objects(renamed)
 
 
-@permitted(
+permitted(
     "wl-extras-at-once",
     "creates pods above the minimum at once, as the text has it",
     "test_standing:test_pods_above_the_minimum_come_when_the_gang_is_placed#0",
-)
-def _extras_at_once() -> None:
-    replace(standing, "most_pods", lambda now, least, pods, mode: None)
-
-
-@permitted(
+)(extras_at_once)
+permitted(
     "wl-lost-pods-together",
     "requires all children again before it replaces a lost pod, as the text has it",
     "test_standing:test_all_children_are_required_until_a_placed_gang_loses_pods",
-)
-def _lost_pods_together() -> None:
-    replace(standing, "required_groups", lambda now, mode: None)
+)(lost_pods_together)
 
 
 @permitted(
@@ -115,18 +103,15 @@ def _members_evicted_singly() -> None:
     "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels",
 )
 def _own_labels_only() -> None:
-    right = manifests._object
     kept = (labels.PODGANG, labels.PODCLIQUE, labels.MANAGED_BY)
 
-    def made(
-        gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
-    ) -> Manifest:
-        found = right(gang, version, kind, name, spec, clique=clique)
-        tags = found["metadata"]["labels"]
-        found["metadata"]["labels"] = {key: tags[key] for key in kept if key in tags}
-        return found
+    def own_labels(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
+            tags = each["metadata"]["labels"]
+            each["metadata"]["labels"] = {key: tags[key] for key in kept if key in tags}
+        return objects
 
-    replace(manifests, "_object", made)
+    change_objects(own_labels)
 
 
 @permitted("wl-objects-late", "waits a while before each object that it writes", WAITS)
