@@ -33,6 +33,7 @@ BREAKS = {
     "a node gets one Pod of a gang": "WAPI-014",
     "nodes stay nominated": "WAPI-016",
     "a group gets no default class": "WAPI-023",
+    "two schedulers share a gang": "WAPI-025",
     "a gang that must not evict does": "WAPI-026",
     "gangs evict nobody": "WAPI-030",
     "trees evict nobody": "WAPI-031",

@@ -191,7 +191,10 @@ class Scheduler:
             label(self.world.objects["nodes"][pods.node(pod)], topology(root)) for pod in bound if topology(root)
         }
         wrong = (
-            len({pod["spec"]["schedulerName"] for pod in members}) > 1
+            (
+                len({pod["spec"]["schedulerName"] for pod in members}) > 1
+                and not self.broken("two schedulers share a gang")
+            )
             or any(priority(pod) != priority(root) for pod in members)
             or len({policy(pod) for pod in members}) > 1
             or len(domains) > 1
