@@ -157,6 +157,7 @@ class LostPods(Scene):
         cliques = {c.name.rpartition("-")[2]: c for c in self.wanted.cliques.values()}
         env.create(workload)
         env.wait_for("service bound", predicates.all_bound(list(cliques.values())))
+        env.settle("gang is Scheduled", _says(self.gang, Scheduled="True"))
         view = env.history.view()
         [prefill, *_] = predicates.pods_of(view, cliques["prefill"].name)
         [decode] = predicates.pods_of(view, cliques["decode"].name)
