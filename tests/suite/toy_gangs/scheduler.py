@@ -33,7 +33,7 @@ class Room:
         other.free = dict(self.free)
         return other
 
-    def take(self, pod: Object, nodes: Sequence[Object], most: int = 1000) -> str:
+    def take(self, pod: Object, nodes: Sequence[Object]) -> str:
         """Place a pod on the first of these nodes that has room; empty if none has."""
         wanted = pod["spec"].get("nodeSelector", {})
         for node in nodes:
@@ -76,7 +76,7 @@ class Scheduler:
 
     def _children(self, group: Object) -> list[Object]:
         every = (*self.world.all("compositepodgroups"), *self.world.all("podgroups"))
-        return [each for each in every if group["kind"] != "PodGroup" and parent(each) == name(group)]
+        return [each for each in every if parent(each) == name(group)]
 
     def _members(self, group: Object) -> list[Object]:
         """Return the pods of a group and of all below it, oldest first."""
@@ -85,31 +85,24 @@ class Scheduler:
         return [pod for child in self._children(group) for pod in self._members(child)]
 
     def _leaves(self, group: Object) -> list[Object]:
-        return [group] if group["kind"] == "PodGroup" else [
-            leaf for child in self._children(group) for leaf in self._leaves(child)
-        ]  # fmt: skip
+        if group["kind"] == "PodGroup":
+            return [group]
+        return [leaf for child in self._children(group) for leaf in self._leaves(child)]
 
     def _mine(self, pod: Object) -> bool:
         return not pods.bound(pod) and not pods.gates(pod) and pod["spec"]["schedulerName"] == self.scheduler
 
-    def _nodes(self, key: str = "", domain: str = "", within: Sequence[Object] | None = None) -> list[Object]:
-        return [
-            node
-            for node in (self.world.all("nodes") if within is None else within)
-            if not key or label(node, key) == domain
-        ]
-
     # -- placing -----------------------------------------------------------------------------------------------------
 
     def _place_single(self, pod: Object) -> None:
-        if node := Room(self.world).take(pod, self.world.all("nodes")):
-            return self._bind([(pod, node)])
-        victims = self._victims([pod], lambda room: room.take(pod, self.world.all("nodes")))
-        if victims:
-            self._evict(victims)
-            return self._place_single(pod)
-        self._say(pod, SCHEDULED, "False", "Unschedulable")
-        return None
+        nodes = self.world.all("nodes")
+        if not (node := Room(self.world).take(pod, nodes)):
+            self._evict(self._victims([pod], lambda room: room.take(pod, nodes)))
+            node = Room(self.world).take(pod, nodes)
+        if node:
+            self._bind([(pod, node)])
+        else:
+            self._say(pod, SCHEDULED, "False", "Unschedulable")
 
     def _place_group(self, root: Object) -> bool:
         """Place a tree or a group without a parent. Return False if it waits."""
@@ -121,12 +114,8 @@ class Scheduler:
             return False
         if self.broken("a gang that failed is not tried again") and name(root) in self._failed:
             return False
-        if (
-            self.broken("a gang waits for its Workload")
-            and root["kind"] == "PodGroup"
-            and "workloadRef" in root["spec"]
-        ):
-            return False  # there are none
+        if self.broken("a gang waits for its Workload") and "workloadRef" in root["spec"]:
+            return False  # no scene makes one
         found = None
         if not self.broken("a gang evicts before it looks for room"):
             found = self._placed(root, Room(self.world), self.world.all("nodes"))
@@ -152,7 +141,7 @@ class Scheduler:
             domains = [label(self.world.objects["nodes"][pods.node(present[0])], key)]
         for domain in domains[:1] if self.broken("only the first domain is tried") else domains:
             tried = room.copy()
-            found = self._placed_within(group, tried, self._nodes(key, domain, nodes))
+            found = self._placed_within(group, tried, [node for node in nodes if label(node, key) == domain])
             if found is not None:
                 room.free = tried.free
                 return found
