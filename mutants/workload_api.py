@@ -23,6 +23,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "wl-minimum-of-one": ("WAPI-071",),
     "wl-subgroups-flattened": ("WAPI-075",),
     "wl-key-of-replicas-lost": ("WAPI-075",),
+    "wl-key-of-cliques-lost": ("WAPI-075",),
     "wl-preferred-enforced": ("WAPI-075",),
     "wl-priority-of-leaves-only": ("WAPI-077",),
     "wl-surplus-cut": ("WAPI-078", "WAPI-079"),

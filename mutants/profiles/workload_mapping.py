@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -58,6 +59,16 @@ def _key_of_replicas_lost() -> None:
         return Tree(Node(found.root.name, found.root.key, found.root.leaves, children), found.priority_class)
 
     replace(tree, "tree", keyless)
+
+
+@wrong(
+    "wl-key-of-cliques-lost",
+    "drops the required topology of cliques",
+    "test_tree:test_a_scaled_gang_has_the_key_of_its_scaling_group_at_the_root",
+)
+def _key_of_cliques_lost() -> None:
+    right = manifests._leaf
+    replace(manifests, "_leaf", lambda of, leaf, count: right(of, dataclasses.replace(leaf, key=None), count))
 
 
 @wrong(

@@ -53,17 +53,23 @@ class GangsThatWait(Scene):
 
 
 class RequiredDomains(Scene):
-    """A set in a zone, whose scaling group replicas are in a rack each; a preferred host on one of its cliques."""
+    """A set in a zone, whose scaling group replicas are in a rack each; a required host on a standalone clique, and a
+    preferred host on a clique of the replicas."""
 
     def play(self, env: SceneEnvironment) -> None:
         binding = f"{env.namespace}-levels"
         env.create(topology_binding(binding, LEVELS))
         workload = env.workload("packed", binding=binding)
+        template = workload["spec"]["template"]
+        [front] = [each for each in template["cliques"] if each["name"] == "fe"]
+        front["topologyConstraint"] = {"topologyName": binding, "pack": {"required": "host"}}
         self.wanted = expected(workload)
         [self.base] = self.wanted.base_gangs
-        groups = workload["spec"]["template"]["podCliqueScalingGroups"]
+        groups = template["podCliqueScalingGroups"]
         packed = {each for group in groups if "topologyConstraint" in group for each in group["cliqueNames"]}
-        self.packed = [c for c in self.wanted.of_gang(self.base.name) if c.template.name in packed]
+        cliques = self.wanted.of_gang(self.base.name)
+        self.packed = [clique for clique in cliques if clique.template.name in packed]
+        [self.front] = [clique for clique in cliques if clique.template.name == "fe"]
         env.create(workload)
         env.wait_for("tree in place", objects.in_place(self.wanted, self.base))
         env.settle("a Warning about the preference", self._warned, 10)
@@ -208,6 +214,7 @@ def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> No
     run.expect("key of the replica, which is not the root", (RACK, True), (objects.key(replica), replica != root))
     leaves = {clique.name: objects.key(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.same("keys of its PodGroups", dict.fromkeys(leaves, ""), leaves)
+    run.expect("key of the PodGroup of the clique", LEVELS["host"], objects.key(objects.leaf_of(view, run.scene.front)))
 
 
 @requirement("WAPI-076", reaches="a Warning about the preference")
