@@ -166,10 +166,11 @@ class CliqueReconciler:
         """Create missing pods and delete surplus ones."""
         found = self._cache.pods_of(clique)
         stale = self._plans.stale(clique.metadata.name, found)
+        # Their indices are taken again below, and no two pods may have the same one.
+        await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         possible = self._plans.possible_clique(gang, clique)
         missing, surplus = pods.difference(possible, [pod for pod in found if pod not in stale])
-        surplus += stale
         if missing and pcs is not None and self._maps.moved(pcs, clique):
             missing = []
         if not missing and not surplus:

@@ -274,6 +274,33 @@ async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
         assert not groups_of_pods & before
 
 
+async def test_pods_that_change_their_group_are_deleted_before_others_take_their_index():
+    cluster = Cluster()
+    cluster.api.held_back = True
+    constraint = {"topologyName": "fleet", "pack": {"required": "rack"}}
+    document = workload({**clique("p", 2, 2), "topologyConstraint": constraint})
+    binding = {"metadata": {"name": "fleet"}, "spec": {"levels": [{"domain": "rack", "key": "r"}]}}
+
+    def groups() -> set[str | None]:
+        return {group_of(pod) for pod in cluster.api.all("pods")}
+
+    async with cluster.running():
+        await cluster.api.create("clustertopologybindings", "", binding)
+        await cluster.api.create("podcliquesets", "ns", document)
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 2 and not cluster.gates())
+        before = groups()
+        await cluster.api.delete(("clustertopologybindings", "", "fleet"))
+        await cluster.until(lambda: len(cluster.api.all("pods")) == 2 and not groups() & before)
+    active: dict[str, str] = {}
+    for kind, event, pod in cluster.api.history:
+        if kind == "pods":
+            meta = pod["metadata"]
+            active.pop(meta["name"], None)
+            if event != "DELETED" and "deletionTimestamp" not in meta:
+                active[meta["name"]] = meta["labels"][labels.POD_INDEX]
+            assert len(set(active.values())) == len(active)
+
+
 async def test_a_preferred_topology_is_ignored_with_one_event():
     cluster = Cluster()
     levels = {"levels": [{"domain": "rack", "key": "r"}]}
