@@ -76,13 +76,19 @@ class TreesWithoutRoom(Scene):
 
 
 class TwoTreesForOneRoom(Scene):
-    """Two trees of two PodGroups of two Pods, and room for one of them."""
+    """Two trees of two PodGroups of two Pods, whose gates are removed alternately, and room for one of them."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals", trees=True)
         self.trees = [Tree(name, [Leaf(f"{name}p", 2, 2), Leaf(f"{name}d", 2, 2)], minimum=2) for name in "ab"]
         self.bench.nodes(1, 1, 1, 1)
-        self.bench.submit(*self.trees)
+        self.bench.groups(*self.trees)
+        for leaf in (leaf for tree in self.trees for leaf in tree.leaves):
+            self.bench.pods(leaf, gated=True)
+        for leaves in zip(*(tree.leaves for tree in self.trees), strict=True):
+            for index in range(2):
+                for leaf in leaves:
+                    self.bench.ungate(leaf, index)
         env.wait_for("one tree bound", self._one)
         self.bench.witness()
         env.mark("at rest")
