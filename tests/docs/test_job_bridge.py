@@ -1,0 +1,118 @@
+"""The bridge of docs/ai-conformance.md makes gangs of Jobs, as the page sets it up."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance.cluster.fleets import asked
+from conformance.cluster.nodes import KEYS, create_nodes
+from conformance.data import PROJECT
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import PODS, Resource
+from tests.docs.test_user_pages import PROGRAM, commands, run
+
+pytestmark = pytest.mark.cluster
+
+PAGE = PROJECT / "docs" / "ai-conformance.md"
+JOBS = Resource("batch", "v1", "jobs", "Job")
+PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
+LABEL = {"example.com/gang": "grove"}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[str]:
+    """A cluster of two nodes, with the reference, the policy and the bridge."""
+    up, apply, export, bridge = commands(PAGE, "A gang scheduler of Grove")
+    run(up, tmp_path)
+    try:
+        run(apply, tmp_path)
+        path = run(export.removeprefix("export KUBECONFIG=$(").removesuffix(")"), tmp_path).strip()
+        program = [sys.executable, *shlex.split(bridge.removesuffix(" &"))[1:]]
+        environment = os.environ | {"KUBECONFIG": path}
+        with subprocess.Popen(program, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True) as running:
+            assert running.stderr is not None
+            try:
+                assert running.stderr.readline() == "ready\n"
+                yield path
+            finally:
+                running.terminate()
+    finally:
+        run(f"{PROGRAM} cluster down gangs", tmp_path)
+
+
+def job(name: str, pods: int, cpu: str, *, labels: dict[str, str] | None = None, **spec: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "any", "resources": {"requests": {"cpu": cpu}}}
+    # The pods of the page's cluster exit 5 s after they are Ready.
+    annotations = {"conformance.grove.io/behavior": "exit", "conformance.grove.io/exit-after": "1s"}
+    template = {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "metadata": {"namespace": "default", "name": name, "labels": LABEL if labels is None else labels},
+        "spec": {"parallelism": pods, "completions": pods, **spec, "template": template},
+    }
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    unmet = retry_if_result(lambda met: not met)
+    await AsyncRetrying(retry=unmet, wait=wait_fixed(0.1), stop=stop_after_delay(60))(condition)
+
+
+async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None:
+    async with Client.from_kubeconfig(kubeconfig, user_agent="tests") as client:
+
+        async def pods(name: str) -> list[dict[str, Any]]:
+            return await client.list(PODS, "default", selector=f"job-name={name}")
+
+        async def bound(name: str) -> int:
+            return sum("nodeName" in pod["spec"] for pod in await pods(name))
+
+        async def complete(name: str) -> bool:
+            found = await client.list(JOBS, "default")
+            conditions = [c for j in found if j["metadata"]["name"] == name for c in j["status"].get("conditions", ())]
+            return any(c["type"] == "Complete" and c["status"] == "True" for c in conditions)
+
+        async def refused(name: str, count: int) -> bool:
+            conditions = [c for pod in await pods(name) for c in pod["status"].get("conditions", ())]
+            return sum(c["type"] == "PodScheduled" and c["reason"] == "Unschedulable" for c in conditions) == count
+
+        # Of three pods of 6 CPUs, two fit on two nodes of 8.
+        await client.create(JOBS, job("large", 3, "6"))
+        await until(lambda: refused("large", 3))
+
+        # A gang that fits is placed meanwhile; its last pod, which comes when only one is left to do, is placed alone.
+        await client.create(JOBS, job("small", 2, "1", completions=3))
+        await until(lambda: complete("small"))
+        assert {pod["spec"]["schedulerName"] for pod in await pods("small")} == {"grove-gang-scheduler"}
+        assert await bound("small") == 3 and await bound("large") == 0
+
+        # The same Job without the label is not a gang, so the nodes had room for a part of one.
+        await client.create(JOBS, job("plain", 3, "6", labels={}))
+        await until(lambda: complete("plain"))
+        assert await bound("plain") == 3 and await bound("large") == 0
+
+        # With a third node, the gang fits. Its PodGang goes with the Job.
+        third = [node for node in asked("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
+        await create_nodes(client, third)
+        await until(lambda: complete("large"))
+        assert await bound("large") == 3
+        await client.delete(JOBS, "default", "large")
+
+        async def gone() -> bool:
+            return await client.get_or_none(PODGANGS, "default", "large") is None
+
+        await until(gone)
+
+        # A Job without a name of its own would be given to the scheduler without a gang.
+        nameless = job("any", 1, "1")
+        nameless["metadata"] = {"namespace": "default", "generateName": "any-", "labels": LABEL}
+        with pytest.raises(ApiError, match="job-bridge"):
+            await client.create(JOBS, nameless)
