@@ -62,8 +62,11 @@ def job(name: str, pods: int, cpu: str, *, labels: dict[str, str] | None = None,
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    unmet = retry_if_result(lambda met: not met)
-    await AsyncRetrying(retry=unmet, wait=wait_fixed(0.1), stop=stop_after_delay(60))(condition)
+    async def met() -> bool:
+        return await condition()
+
+    unmet = retry_if_result(lambda result: not result)
+    await AsyncRetrying(retry=unmet, wait=wait_fixed(0.1), stop=stop_after_delay(60))(met)
 
 
 async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None:
