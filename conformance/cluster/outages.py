@@ -167,17 +167,18 @@ class Watcher:
             for line, process in self._processes:
                 begin = self._clock()
                 self._note(line, _asked(process), begin)
-            self._ran = self._clock()
 
     def _look_at_clocks(self) -> None:
-        now, offset = self._clock(), self._wall() - self._clock()
+        now = self._clock()
+        offset = self._wall() - now
         if now - self._ran > LOOK_EVERY + self._unnoticed:
             with self._news:
                 self._past.append(Outage(SUITE, "did not run itself", self._ran, now))
         elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
             with self._news:
                 self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
-        self._offset = offset
+        # This look counts from its begin: this process may be stopped before it has ended.
+        self._ran, self._offset = now, offset
 
     def _watch_processes(self) -> None:
         while not self._over.wait(LOOK_EVERY):

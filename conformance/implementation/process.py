@@ -254,4 +254,4 @@ def answers(url: str, within: float = ANSWER_WITHIN) -> bool:
                 head += piece
     except OSError:
         return False
-    return re.match(rb"HTTP/1\.[01] 200[ \r\n]", head) is not None
+    return re.match(rb"HTTP/1\.[01] 200(?: [^\n]*)?\r?\n", head) is not None

@@ -104,6 +104,22 @@ def test_a_suite_that_did_not_run_is_an_outage_of_its_own() -> None:
     assert watcher.settled(clock.now - 1) == [Outage(SUITE, "did not run itself", 100 + UNNOTICED, 160 + UNNOTICED)]
 
 
+def test_a_suite_that_was_stopped_while_it_looked_is_an_outage_too() -> None:
+    clock, stops = Clock(), [60, 0]
+
+    def look() -> str:
+        clock.now += stops.pop()
+        return ""
+
+    watcher = still(look, clock)
+    watcher.look()
+    assert watcher.since(0) == []
+    watcher.look()  # it is stopped within this one
+    stops.append(0)
+    watcher.look()
+    assert watcher.since(0) == [Outage(SUITE, "did not run itself", 100, 160)]
+
+
 def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
     clock = Clock()
     watcher = Watcher([Component("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)

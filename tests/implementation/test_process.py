@@ -162,6 +162,22 @@ def test_a_page_that_drips_has_not_answered(piece: bytes) -> None:
             thread.join()
 
 
+@pytest.mark.parametrize(("head", "answered"), [(b"HTTP/1.1 200 ", False), (b"HTTP/1.0 200\n", True), (b"", False)])
+def test_a_page_that_ends_within_its_first_line_has_not_answered(head: bytes, answered: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def reply() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(head)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        assert process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 5) is answered
+        thread.join()
+
+
 def test_a_line_that_the_pattern_takes_for_ever_on_ends_the_wait(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PATIENCE", 0.05)
     group = start("import signal; print('a' * 60, '!', flush=True); signal.pause()")
