@@ -154,7 +154,8 @@ def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_r
 @pytest.mark.parametrize(
     ("form", "row", "gpus", "is_luck"),
     [("groups", "WL37-M01", 7, True), ("groups", "WL37-M01", 12, False), ("groups", "WL37-M02", 7, False),
-     ("trees", "WL37-M03", 6, True), ("trees", "WL37-M03", 7, False), ("trees", "WL37-M06", 6, False)],
+     ("trees", "WL37-M03", 6, True), ("trees", "WL37-M03", 7, False), ("trees", "WL37-M06", 6, False),
+     ("trees", "WL37-M09", 7, True), ("trees", "WL37-M09", 5, False), ("trees", "WL37-M10", 7, False)],
 )  # fmt: skip
 def test_what_is_left_to_luck_is_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
     mapping = next(each for each in mappings.MAPPINGS if each.row == row)

@@ -101,11 +101,17 @@ def right(nodes: int, seen: str) -> bool:
 
 
 def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
-    """Return whether an outcome is left to luck: which pods of a PodGroup are bound where there is no room for all.
-    1.36 tries them in any order (WL-B04); since 1.37, the times at which they were created decide (WL37-B03)."""
-    if mapping.extra != "free" or not FLOOR <= gpus < SIZES[-1]:
+    """Return whether an outcome is left to luck: what is bound where there is no room for all.
+
+    1.36 tries the pods of a PodGroup in any order (WL-B04); since 1.37, the times at which they were created decide
+    (WL37-B03). Nothing decides between the replicas of one tree that were made in the same second (WL37-M10).
+    """
+    if not FLOOR <= gpus < SIZES[-1] or mapping.extra == "gated":
         return False
-    return form.api == GROUPS or (mapping.shape == "collapsed" and gpus == FLOOR)
+    if mapping.shape == "h2":
+        return True
+    free = mapping.extra == "free"
+    return free and (form.api == GROUPS or (mapping.shape == "collapsed" and gpus == FLOOR))
 
 
 class MappingPlay:

@@ -161,7 +161,7 @@ def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
     yield ""
     yield "A router (2 pods, 1 required), prefill (2 replicas of 3 pods) and decode (2 replicas of 2 pods), of which"
     yield "one each is required: a floor of 6 pods. docs/spec/workload-api-1.37.md explains the words in its section 7;"
-    yield "*luck*: the order in which the pods of a group are tried decides, and nobody promises one."
+    yield "*luck*: the order in which the pods of a group, or its children, are tried decides, and nobody promises one."
     yield ""
     yield _line(["row", "groups", "the router's second pod", "on", *map(str, SIZES)])
     yield _line(["---"] * (len(SIZES) + 4))
