@@ -101,10 +101,12 @@ def right(nodes: int, seen: str) -> bool:
 
 
 def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
-    """Return whether an outcome is left to luck: what is bound where there is no room for all.
+    """Return whether an outcome depends on an order that nobody promises, so that it may differ from run to run.
 
-    1.36 tries the pods of a PodGroup in any order (WL-B04); since 1.37, the times at which they were created decide
-    (WL37-B03). Nothing decides between the replicas of one tree that were made in the same second (WL37-M10).
+    That can be so where there is room for the minimum and not for all.
+
+    1.36 tries the pods of a PodGroup in any order (WL-B04). 1.37 tries them by creation time (WL37-B03), which does not
+    order replicas of one tree that were created in the same second (WL37-M10).
     """
     if not FLOOR <= gpus < SIZES[-1] or mapping.extra == "gated":
         return False
