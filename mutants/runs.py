@@ -89,13 +89,15 @@ class Lanes:
 
     def _up(self, name: str) -> str:
         """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
-        done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), *self._bench.cluster, check=True)
+        done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), *self._bench.cluster)
+        if done.returncode:
+            raise RuntimeError(f"cluster {name} did not start (exit code {done.returncode}): {done.stderr}")
         return done.stdout.strip().partition("=")[2]
 
 
-def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+def _conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "conformance", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=check)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connection) -> None:

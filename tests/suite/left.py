@@ -13,9 +13,9 @@ def left(state: Path) -> list[str]:
     found = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
     for process in psutil.process_iter():
         try:
-            environment = process.environ()
-        except psutil.Error:
-            continue
-        if environment.get("GROVE_CONFORMANCE_STATE") == str(state) and process.pid != os.getpid():
+            if process.pid == os.getpid() or process.environ().get("GROVE_CONFORMANCE_STATE") != str(state):
+                continue
             found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
+        except psutil.Error:  # it ended between two looks: nothing is left of it
+            continue
     return found
