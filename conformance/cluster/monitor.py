@@ -16,8 +16,8 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.ports import Port
 
 READY_WITHIN = 120.0
-"""Seconds within which a control plane must be healthy. It takes about 4, eight that start at once on two cores take
-21. As patient as kwokctl: a component that dies is reported at once, so only one that hangs is waited for."""
+"""Seconds within which a control plane must be healthy. It takes about 4, more on a busy machine. As long as kwokctl
+waits (FC-023): a component that dies is reported at once, so only one that hangs is waited for."""
 
 
 class Monitor:
