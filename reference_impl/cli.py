@@ -23,6 +23,7 @@ from reference_impl.api import crds
 from reference_impl.control.features import Features, unmet, with_form, with_maps
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.plan import kai
+from reference_impl.plan.lines import LINES, MAPS
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
@@ -115,11 +116,16 @@ def operator(
         str,
         typer.Option(help="Image of the init container that enforces startup order.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
+    contract: Annotated[
+        str, typer.Option(help="Line of Grove's contract: names (up to v0.1.0-alpha.11) or maps.")
+    ] = MAPS.name,
     config: Annotated[Path | None, typer.Option(help="Configuration of the operator, a YAML file.")] = None,
     mutant: Mutants = None,
     variant: Variants = None,
 ) -> None:
     """Run the operator until it is stopped."""
+    if (line := LINES.get(contract)) is None:
+        raise typer.BadParameter(f"unknown line {contract!r}: names or maps", param_hint="--contract")
     settings = _settings(config, scheduler_name)
     if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
         complaint = "leaderElection.resourceNamespace: required outside of a cluster"
@@ -144,9 +150,10 @@ def operator(
                 features=features,
                 init_image=init_image,
                 hash_policy=settings.hashes.policy,
+                line=line,
             )
             await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
-            if complaint := await answered(lambda: unmet(client, features)):
+            if complaint := await answered(lambda: unmet(client, features, line)):
                 raise typer.BadParameter(complaint, param_hint="--config")
             if certificates is not None:
                 cluster = ClusterLookup(client)

@@ -141,6 +141,10 @@ class Descriptor:
     upgrades: tuple[Upgrade, ...]
     digest: str
     """`sha256:` over the canonical JSON of the file. Comments, order and parameters do not count."""
+    contract: str = ""
+    """The line of Grove's contract that it names; empty if its CRDs are to show it."""
+    line: str = ""
+    """The line by which it is judged (`discovery.completed`)."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
     predecessor: Descriptor | None = None

@@ -9,7 +9,8 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-from conformance.errors import HarnessError
+from conformance.errors import HarnessError, UsageError
+from conformance.grove import lines
 from conformance.grove.coherent import served
 from conformance.grove.coherent.served import Served
 from conformance.implementation import installation
@@ -23,12 +24,21 @@ AGENT = "grove-conformance/discovery"
 
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
-    """The descriptor with the features that its CRDs show, and what was found. `kubeconfig`: of an existing cluster,
-    which is asked where the descriptor brings no CRDs. Raises UsageError, HarnessError."""
-    found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig)) if kubeconfig else Served()
-    if not found.findings:
-        return judged
-    return dataclasses.replace(judged, features=judged.features | found.features, discovered=found.findings)
+    """The descriptor with the line of the contract and the features that its CRDs show, and what was found.
+    `kubeconfig`: of an existing cluster, which is asked where the descriptor brings no CRDs. Raises UsageError,
+    HarnessError."""
+    if not judged.install.crds and not kubeconfig:  # nothing is known but what it says
+        return dataclasses.replace(judged, line=judged.contract or lines.NAMES)
+    found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
+    line = lines.MAPS if found.by_epoch else lines.NAMES
+    if judged.contract not in ("", line):
+        shown = "PodGangMaps with entries by epoch" if found.by_epoch else "no PodGangMaps with entries by epoch"
+        raise UsageError(
+            f"contract is {judged.contract}, but the CRDs serve {shown}: that is line {line}",
+            where=judged.document.where("contract"),
+            hint=f"say contract: {line}, or install the CRDs of the line {judged.contract}",
+        )
+    return dataclasses.replace(judged, line=line, features=judged.features | found.features, discovered=found.findings)
 
 
 def _of_manifests(judged: Descriptor) -> Served:

@@ -50,6 +50,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     roles: list[Role]
     scheduler_name: str
     features: list[str] = []
+    contract: str = ""
     start: Literal["processes", "running"] = "processes"
     parameters: dict[str, Parameter] = {}
     install: Install = Install()
@@ -93,6 +94,7 @@ def load(
         version=placeholders.expand(file.version, lambda name: values[name.removeprefix("set.")]),
         roles=frozenset(file.roles),
         features=frozenset(file.features),
+        contract=placeholders.expand(file.contract, lambda name: values[name.removeprefix("set.")]),
         scheduler_name=placeholders.expand(file.scheduler_name, lambda name: values[name.removeprefix("set.")]),
         start=file.start,
         install=file.install,
@@ -112,6 +114,8 @@ def load(
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
     filled = {**document.value, "schedulerName": descriptor.scheduler_name}
+    if descriptor.contract:
+        filled["contract"] = descriptor.contract
     documents.check(dataclasses.replace(document, value=filled), _schema())
     _check_programs(descriptor, file)
     for part in PARTS:

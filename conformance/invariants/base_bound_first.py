@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformance.grove import labels, names, pods
-from conformance.grove.fields import Document, count, label
+from conformance.grove.coherent.served import COHERENT
+from conformance.grove.fields import Document, count, label, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
@@ -17,7 +18,13 @@ class Bases:
         self._based: dict[tuple[str, str], str] = {}
         """The gang of the pods of each set replica that are not scaled."""
         self._mapped: set[str] = set()
-        """Replicas of sets whose gangs a PodGangMap lists: these have anchors in the place of base gangs (COH-265)."""
+        """Replicas of sets whose gangs a PodGangMap lists: these have anchors in the place of base gangs (GM-64)."""
+        self._roles: dict[str, str] = {}
+        """The role of each gang that has one."""
+        self._anchors: dict[tuple[str, str], set[str]] = {}
+        """The anchors of each replica of a set."""
+        self._coherent: set[str] = set()
+        """Sets that were to be updated coherently: their gangs may depend on others than anchors (GM-66)."""
 
     def see(self, record: Record) -> None:
         """Note `minAvailable` of a scaling group, and the gangs of pods that are not scaled."""
@@ -25,6 +32,12 @@ class Bases:
             self._minimums[record.name] = count(record.object, "spec", "minAvailable")
         if record.resource == "podgangmaps":
             self._mapped.add(record.name)
+        if record.resource == "podcliquesets" and text(record.object, "spec", "updateStrategy", "type") == COHERENT:
+            self._coherent.add(record.name)
+        if record.resource == "podgangs" and (role := label(record.object, labels.GANG_ROLE)):
+            self._roles[record.name] = role
+            found = self._anchors.setdefault(_replica(record.object), set())
+            (found.add if role == labels.ANCHOR_ROLE and record.kind != DELETED else found.discard)(record.name)
         if record.resource == "pods" and not self._scaled(record.object):
             self._based[_replica(record.object)] = label(record.object, labels.GANG)
 
@@ -37,10 +50,16 @@ class Bases:
         of_set, index = _replica(pod)
         name = names.base_gang(of_set, int(index)) if index.isdigit() else ""
         if name in self._mapped:
-            return ""
+            return self._anchor(pod)
         if named := label(pod, labels.BASE_GANG):
             return named
         return (self._based.get((of_set, index)) or name) if self._scaled(pod) else ""
+
+    def _anchor(self, pod: Document) -> str:
+        """Return the anchor that a pod of a further replica waits for (GM-64); empty if it is not the only one."""
+        anchors = self._anchors.get(_replica(pod), set())
+        further = self._roles.get(label(pod, labels.GANG), labels.ANCHOR_ROLE) != labels.ANCHOR_ROLE
+        return next(iter(anchors)) if further and len(anchors) == 1 and _replica(pod)[0] not in self._coherent else ""
 
     def _scaled(self, pod: Document) -> bool:
         index, minimum = label(pod, labels.GROUP_INDEX), self._minimums.get(label(pod, labels.GROUP))

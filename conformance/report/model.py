@@ -220,9 +220,9 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     interrupted = finished is None or finished.interrupted
     who = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
-    chosen = scope(registry, started.profiles, started.ids, who.roles, who.features, kubernetes).with_violated(
-        registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made))
-    )
+    chosen = scope(
+        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.line
+    ).with_violated(registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made)))
     expected = {e.id: e for e in who.expected_failures}
     profiles = []
     for name in chosen.profiles:

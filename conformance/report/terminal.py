@@ -18,6 +18,7 @@ from rich.text import Text
 
 from conformance.evidence.bundle import PICTURE
 from conformance.evidence.values import brief
+from conformance.grove import lines as contract
 from conformance.history.differences import reduced
 from conformance.report import causes, defects, repetitions
 from conformance.report.causes import Cause
@@ -348,6 +349,9 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     lines.append((f"judged: {judged(who.roles)}", "dim"))
     for role, player in sorted(who.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
+    if who.line:
+        found = contract.load()[who.line]
+        lines.append((f"contract: line {found.name}, {found.releases} ({found.about})", "dim"))
     if who.discovered:
         lines.append(
             ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")

@@ -38,6 +38,8 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     features: tuple[str, ...]
     digest: str
+    line: str = ""
+    """The line of Grove's contract by which it is judged."""
     discovered: dict[str, str] = {}
     """What its CRDs were found to serve beyond what everybody serves."""
     supplied: dict[str, str] = {}

@@ -141,7 +141,9 @@ class Judge:
         if self._scenes is None:
             assert self._ledger is not None
             run, known = self.run, self.registry.requirements
-            claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes)}
+            claimed = {
+                id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes, run.line)
+            }
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             self._scenes = Scenes(
                 self.environment, self._ledger, self.worker, judged, partial(others.wait_until_ended, self._line)
@@ -188,7 +190,7 @@ class Judge:
         """Select the tests of the run and check all against the registry."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         run = self.run
-        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes)
+        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes, run.line)
         keep = [
             item
             for item in items

@@ -68,6 +68,10 @@ class Requirement:
     seed: str = ""
     kubernetes: str = ""
     limit: Limit | None = None
+    line: str = ""
+    """The only line of Grove's contract that it belongs to; empty for both."""
+    instead: tuple[str, ...] = ()
+    """The requirements of the other line that take its place."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,8 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         seed=entry.get("seed", ""),
         kubernetes=entry.get("kubernetes", ""),
         limit=Limit(**entry["limit"]) if "limit" in entry else None,
+        line=entry.get("line", ""),
+        instead=tuple(entry.get("instead", ())),
     )
 
 

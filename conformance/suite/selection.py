@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from conformance import documents, invariants
 from conformance.errors import UsageError
+from conformance.grove import lines
 from conformance.suite.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
@@ -52,9 +53,11 @@ def scope(
     roles: Iterable[str],
     features: Iterable[str],
     kubernetes: str = "",
+    line: str = "",
 ) -> Scope:
     """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
-    `kubernetes` is the version of the cluster, if it is known. Raises UsageError for an unknown profile or id."""
+    `kubernetes` is the version of the cluster and `line` that of the contract, if they are known. Raises UsageError for
+    an unknown profile or id."""
     asked, wanted = sorted(set(profiles)), sorted(set(ids))
     for profile in asked:
         if profile not in registry.profiles:
@@ -73,7 +76,7 @@ def scope(
     for entry in registry.requirements.values():
         if entry.profile not in chosen:
             continue
-        why = not_claimed(entry, roles, features, kubernetes)
+        why = not_claimed(entry, roles, features, kubernetes, line)
         if why:
             unclaimed[entry.id] = why
         elif not wanted or entry.id in wanted:
@@ -82,12 +85,16 @@ def scope(
     foreign = frozenset(
         id
         for id, entry in registry.requirements.items()
-        if (entry.feature and entry.feature not in claimed) or not claimed.isdisjoint(entry.unless)
+        if (entry.feature and entry.feature not in claimed)
+        or not claimed.isdisjoint(entry.unless)
+        or (line and entry.line not in ("", line))
     )
     return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
 
 
-def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "") -> str:
+def not_claimed(
+    entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", line: str = ""
+) -> str:
     """Return why the implementation is not judged by a requirement; empty if it is."""
     played = set(roles)
     if played.isdisjoint(entry.roles):
@@ -96,6 +103,8 @@ def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str
         return f"doesn't claim the feature {entry.feature}"
     if foreign := sorted(set(entry.unless).intersection(features)):
         return f"doesn't hold where the feature {foreign[0]} is claimed"
+    if line and entry.line not in ("", line):
+        return f"holds {lines.load()[entry.line].releases} of Grove (line {entry.line})"
     if entry.kubernetes and kubernetes and _minor(kubernetes) < _minor(entry.kubernetes):
         return f"holds from Kubernetes {entry.kubernetes}"
     return ""

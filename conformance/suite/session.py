@@ -367,7 +367,9 @@ class ClusterEnvironment:
             verdicts += [verdict for verdict in beside if verdict.holds is False]
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)
-            claimed = entry is not None and not not_claimed(entry, roles, features, self._settings.kubernetes)
+            claimed = entry is not None and not not_claimed(
+                entry, roles, features, self._settings.kubernetes, self._settings.line
+            )
             if claimed and (verdict.id in declared or verdict.holds is False):
                 at = verdict.records[-1] if verdict.records else None
                 running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)

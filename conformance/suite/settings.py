@@ -27,6 +27,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     earlier_parameters: dict[str, str] = {}
     roles: tuple[str, ...] = ("operator", "gang-scheduler")
     features: tuple[str, ...] = ()
+    line: str = ""
+    """The line of Grove's contract by which it is judged."""
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

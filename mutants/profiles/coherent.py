@@ -9,18 +9,20 @@ from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.coherent import GangLayout
 from reference_impl.api.models import PodCliqueSet
-from reference_impl.control import coherent as control
-from reference_impl.plan.coherent import budget, first_text, maps, moves, planner, progress, scope, slots, steps
+from reference_impl.control import maps as control
+from reference_impl.plan import lines
+from reference_impl.plan.coherent import budget, first_text, moves, planner, progress, scope, slots, steps, versions
 from reference_impl.plan.coherent.budget import Batch
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, compact
-from reference_impl.plan.coherent.maps import ReplicaMap, Templates
 from reference_impl.plan.coherent.moves import moved as right_moved
-from reference_impl.plan.coherent.naming import NameSource
-from reference_impl.plan.coherent.observed import Observed
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import Phase, SubStep
+from reference_impl.plan.coherent.versions import Templates
+from reference_impl.plan.components import Component, Key, Kind
+from reference_impl.plan.epochs import Epochs
+from reference_impl.plan.layout import Entry, Layout, Role, tidy
+from reference_impl.plan.maps import Stored
+from reference_impl.plan.observed import Observed
 
 right_slots = slots.slots
 
@@ -143,11 +145,11 @@ def _progress_by_count() -> None:
     "COHR-098",
 )
 def _everything_in_scope() -> None:
-    def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates, observed: Observed | None = None) -> set[Key]:
+    def outdated(pcs: PodCliqueSet, held: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
         old = [entry for entry in held.layout if entry.generation != present.generation]
-        return {key for entry in old for key in maps._keys(entry)}
+        return {key for entry in old for key in entry.keys}
 
-    def settled(pcs: PodCliqueSet, held: ReplicaMap, entry: Entry, key: Key, present: Templates) -> bool:
+    def settled(pcs: PodCliqueSet, held: Stored, entry: Entry, key: Key, present: Templates) -> bool:
         return entry.generation == present.generation
 
     def all_of(
@@ -156,13 +158,13 @@ def _everything_in_scope() -> None:
         return frozenset({*changed, *previous})
 
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        new = {entry.name for entry in layout if entry.generation == generation}
+        new = {entry.key for entry in layout if entry.generation == generation}
         found = right_slots(layout, key, observed, generation)
-        return [dataclasses.replace(slot, done=slot.gang in new) for slot in found]
+        return [dataclasses.replace(slot, done=slot.entry in new) for slot in found]
 
     replace(planner, "slots", by_generation)
-    replace(maps, "outdated", outdated)
-    replace(maps, "settled", settled)
+    replace(versions, "outdated", outdated)
+    replace(versions, "settled", settled)
     replace(scope, "scope", all_of)
 
 
@@ -174,13 +176,12 @@ def _two_writes() -> None:
     half_done: dict[str, tuple[Layout, tuple[str, ...]]] = {}
 
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
-        replica = layout[0].name.rpartition("-")[0]
-        if replica in half_done:
-            return half_done.pop(replica)
-        half_done[replica] = right_moved(layout, batch, join, generation, names, opens=opens)
-        return compact(moves._drained(layout, batch)), ()
+        if generation in half_done:
+            return half_done.pop(generation)
+        half_done[generation] = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        return tidy(moves._drained(layout, batch)), ()
 
     replace(planner, "moved", moved)
 
@@ -188,19 +189,13 @@ def _two_writes() -> None:
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-047")
 def _tails_share_a_gang() -> None:
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
-        known = {entry.name for entry in layout}
-        new = [entry for entry in result if entry.name not in known]
-        if opens or len(new) < 2:
-            return result, touched
-        groups: dict[str, tuple[int, ...]] = {}
-        for entry in new:
-            for group, own in entry.groups.items():
-                groups[group] = (*groups.get(group, ()), *own)
-        kept = [entry for entry in result if entry.name in known]
-        return (*kept, dataclasses.replace(new[0], groups=groups)), (new[0].name,)
+        result, touched = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        known = {entry.key for entry in layout}
+        return tuple(
+            entry if entry.key in known else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
+        ), touched
 
     replace(planner, "moved", moved)
 
@@ -216,12 +211,13 @@ def _pods_join_the_first_anchor() -> None:
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 def _anchors_need_pods() -> None:
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
-        known = {entry.name for entry in layout}
+        result, touched = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        known = {entry.key for entry in layout}
         return tuple(
-            entry if entry.name in known else dataclasses.replace(entry, anchor=bool(entry.cliques)) for entry in result
+            entry if entry.key in known or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
+            for entry in result
         ), touched
 
     replace(planner, "moved", moved)
@@ -229,17 +225,12 @@ def _anchors_need_pods() -> None:
 
 @mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
 def _drained_anchors_unmarked() -> None:
-    def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
-    ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
-        drained = {entry.name for entry in layout if entry.groups}
-        return tuple(
-            dataclasses.replace(entry, anchor=entry.anchor and bool(entry.groups or entry.name not in drained))
-            for entry in result
-        ), touched
+    right = lines._labels_by_epoch
 
-    replace(planner, "moved", moved)
+    def labels_by_epoch(entry: Entry) -> dict[str, str]:
+        return right(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
+
+    replace(lines, "_labels_by_epoch", labels_by_epoch)
 
 
 @mutant("single-anchor-ignored", "operator", "opens an anchor for each step, whatever the gang layout", "COHR-097")
@@ -259,9 +250,9 @@ def _first_text() -> None:
         observed: Observed,
         generation: str,
         gang_layout: GangLayout,
-        names: NameSource,
+        epochs: Epochs,
     ) -> Step:
-        return first_text.next_step(layout, scope, observed, generation, names)
+        return first_text.next_step(layout, scope, observed, generation, epochs)
 
     replace(planner, "next_step", next_step)
-    replace(control, "bootstrap", first_text.bootstrap)
+    replace(control, "first", first_text.first)

@@ -13,51 +13,45 @@ from reference_impl.admission import scaling
 from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import coherent as rules
-from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
-from reference_impl.control import clique_gangs, gang_maps
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
 from reference_impl.control import coherent as control
-from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.control.writer import together
-from reference_impl.plan import children, defaults, revisions, update_progress, update_set_replicas
-from reference_impl.plan.coherent import budget, gangs, planner, scope, update
-from reference_impl.plan.coherent import pods as gang_pods
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.podclique import Place
+from reference_impl.plan import defaults, revisions, update_progress, update_set_replicas
+from reference_impl.plan.coherent import budget, planner, scope, update
 from reference_impl.plan.coherent.budget import Batch
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Entry, Key, Layout
-from reference_impl.plan.coherent.maps import ReplicaMap
-from reference_impl.plan.coherent.naming import DIGITS
 from reference_impl.plan.coherent.scope import ReplicaState
+from reference_impl.plan.components import Component, Key
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.lines import Placement
 from reference_impl.plan.revisions import Revision
 
 
 @mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
 def _starts_at_once() -> None:
-    def waits(self: CliqueReconciler, pcs: PodCliqueSet, clique: PodClique, gang: str) -> dict[str, int]:
-        return {}
-
-    replace(CliqueReconciler, "_waits", waits)
+    right = Place.waits
+    replace(Place, "waits", lambda self, gang: {} if update.coherent(self.pcs) else right(self, gang))
 
 
 @mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")
 def _budget_read_once() -> None:
-    right = gang_maps.GangMaps.components
+    right = Layouts.components
     first: dict[tuple[str, int], list[Component]] = {}
 
-    def components(self: gang_maps.GangMaps, pcs: PodCliqueSet, index: int) -> list[Component]:
+    def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
         found = right(self, pcs, index)
         return first.setdefault((pcs.metadata.uid, index), found)
 
-    replace(gang_maps.GangMaps, "components", components)
+    replace(Layouts, "components", components)
 
 
 @mutant("restart-begins-again", "operator", "begins a running update again when it starts", "COHR-072")
 def _restart_begins_again() -> None:
-    right = control.CoherentSets.progress
+    right = control.CoherentProgress.progress
     begun: set[str] = set()
 
     def progress(
-        self: control.CoherentSets,
+        self: control.CoherentProgress,
         pcs: PodCliqueSet,
         generation: Revision,
         found: update_set_replicas.Found,
@@ -70,7 +64,7 @@ def _restart_begins_again() -> None:
         begun.add(pcs.metadata.uid)
         return msgspec.structs.replace(told, update_started_at=now)
 
-    replace(control.CoherentSets, "progress", progress)
+    replace(control.CoherentProgress, "progress", progress)
 
 
 @mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-073")
@@ -96,10 +90,10 @@ def _losses_uncounted() -> None:
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
 def _complete_replicas_stay() -> None:
-    right = control.CoherentSets._waiting
+    right = control.CoherentProgress._waiting
 
     def waiting(
-        self: control.CoherentSets,
+        self: control.CoherentProgress,
         pcs: PodCliqueSet,
         generation: Revision,
         present: SetUpdateProgress,
@@ -108,18 +102,17 @@ def _complete_replicas_stay() -> None:
         turn = update_progress.turn(pcs)
         return [index for index in right(self, pcs, generation, present, done) if turn is None or index > turn]
 
-    replace(control.CoherentSets, "_waiting", waiting)
+    replace(control.CoherentProgress, "_waiting", waiting)
 
 
 @mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
 def _removed_gangs_awaited() -> None:
-    right = gangs.dependencies
-    first: dict[str, list[str]] = {}
+    right, first = Placement.awaited, dict[str, list[str]]()
 
-    def dependencies(layout: Layout, entry: Entry) -> list[str]:
-        return first.setdefault(entry.name, right(layout, entry))
+    def awaited(self: Placement, gang: str) -> list[str]:
+        return first.setdefault(gang, right(self, gang))
 
-    replace(gangs, "dependencies", dependencies)
+    replace(Placement, "awaited", awaited)
 
 
 @mutant("on-delete-is-coherent", "operator", "updates coherently with the strategy OnDelete", "COHR-093")
@@ -148,39 +141,6 @@ def _order_replaces_pods() -> None:
 
     replace(revisions, "of_set", with_order)
     replace(revisions, "of_template", with_place)
-
-
-@mutant("pods-deleted-before-the-record", "operator", "deletes pods before it says which gangs shrink", "COHR-101")
-def _pods_deleted_before_the_record() -> None:
-    right = clique_gangs.CliqueGangs.follow
-
-    async def follow(self: clique_gangs.CliqueGangs, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap) -> None:
-        template = children.clique_template(pcs, clique)
-        if template is not None and not update.running(pcs):
-            mapping = self._mapping(pcs, clique, held, template)
-            surplus = gang_pods.difference(mapping, self._cache.pods_of(clique), "", lambda gang: False).surplus
-            if sum(mapping.values()) == clique.spec.replicas:
-                await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
-        await right(self, pcs, clique, held)
-
-    replace(clique_gangs.CliqueGangs, "follow", follow)
-
-
-@mutant("old-names-unrecorded", "operator", "lists only gangs with names of its own in statuses", "COHR-102")
-def _old_names_unrecorded() -> None:
-    right = clique_gangs.CliqueGangs._mapping
-
-    def mapping(
-        self: clique_gangs.CliqueGangs,
-        pcs: PodCliqueSet,
-        clique: PodClique,
-        held: ReplicaMap,
-        template: CliqueTemplate,
-    ) -> dict[str, int]:
-        found = right(self, pcs, clique, held, template)
-        return {gang: count for gang, count in found.items() if len(gang.rpartition("-")[2]) == DIGITS}
-
-    replace(clique_gangs.CliqueGangs, "_mapping", mapping)
 
 
 @mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")

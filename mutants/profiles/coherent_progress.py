@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.coherent import GangLayout
 from reference_impl.api.models import (
-    CliqueTemplate,
     Condition,
-    PodClique,
     PodCliqueSet,
     PodGang,
     PodGangStatus,
@@ -21,18 +20,16 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.control.clique_gangs import CliqueGangs
-from reference_impl.control.coherent import CoherentSets
-from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.plan import children, conditions, labels, statuses, termination, update_progress
+from reference_impl.control.coherent import CoherentProgress
+from reference_impl.control.maps import MapWriter
+from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.plan import children, conditions, labels, pods, statuses, termination, update_progress
 from reference_impl.plan.coherent import conditions as of_gangs
-from reference_impl.plan.coherent import maps, planner, pods, slots, update
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key, Kind, Layout
-from reference_impl.plan.coherent.maps import ReplicaMap
-from reference_impl.plan.coherent.naming import NameSource
-from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.coherent import planner, slots, update, versions
 from reference_impl.plan.coherent.slots import Slot
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.layout import Layout
+from reference_impl.plan.observed import Observed
 from reference_impl.plan.revisions import Revision
 
 
@@ -65,25 +62,25 @@ def _nothing_in_flight() -> None:
 
 @mutant("replicas-take-turns", "operator", "updates another replica while one waits", "COHR-071")
 def _replicas_take_turns() -> None:
-    right = CoherentSets.progress
+    right = CoherentProgress.progress
 
     def progress(
-        self: CoherentSets, pcs: PodCliqueSet, generation: Revision, found: Any, step: Any, now: str
+        self: CoherentProgress, pcs: PodCliqueSet, generation: Revision, found: Any, step: Any, now: str
     ) -> SetUpdateProgress | None:
         result = right(self, pcs, generation, found, step, now)
-        if result is None or not result.currently_updating or not result.currently_updating[0].error_message:
+        if result is None or not result.currently_updating or not result.currently_updating[0].message:
             return result
         own = result.currently_updating[0].replica_index
         others = [index for index in self._waiting(pcs, generation, result, None) if index != own]
         turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in others[:1]]
         return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
-    replace(CoherentSets, "progress", progress)
+    replace(CoherentProgress, "progress", progress)
 
 
 @mutant("replicas-at-once", "operator", "updates all replicas of a set at once", "INV-016", "COHR-071")
 def _replicas_at_once() -> None:
-    replace(CoherentSets, "_has_turn", staticmethod(lambda pcs, index: True))
+    replace(MapWriter, "_has_turn", staticmethod(lambda pcs, index: True))
 
 
 @mutant("waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064")
@@ -120,42 +117,23 @@ def _scope_unreported() -> None:
         found = right(old, scope, now)
         if not scope:
             return found
-        names = sorted({*(found.updated_standalone_pod_cliques or ()), "nothing"})
-        return msgspec.structs.replace(found, updated_standalone_pod_cliques=names)
+        names = sorted({*(found.in_scope_standalone_pod_cliques or ()), "nothing"})
+        return msgspec.structs.replace(found, in_scope_standalone_pod_cliques=names)
 
     replace(update, "begun", begun)
 
 
 @mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
 def _restart_forgets_progress() -> None:
-    plan, right_slots = planner.next_step, slots.slots
-    before: dict[tuple[str, str], set[str]] = {}
-
-    def next_step(
-        layout: Layout,
-        scope: Sequence[Component],
-        observed: Observed,
-        generation: str,
-        gang_layout: GangLayout,
-        names: NameSource,
-    ) -> planner.Step:
-        found = {entry.name for entry in layout if entry.generation == generation}
-        before.setdefault(_where(layout, generation), found)
-        return plan(layout, scope, observed, generation, gang_layout, names)
+    right, began = slots.slots, time.time_ns()
 
     def forgetful(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        forgotten = before.get(_where(layout, generation), set())
         return [
-            Slot(slot.gang, slot.done and slot.gang not in forgotten, slot.available, slot.turn, slot.index)
-            for slot in right_slots(layout, key, observed, generation)
+            dataclasses.replace(slot, done=slot.done and int(slot.entry) > began)
+            for slot in right(layout, key, observed, generation)
         ]
 
-    replace(planner, "next_step", next_step)
     replace(planner, "slots", forgetful)
-
-
-def _where(layout: Layout, generation: str) -> tuple[str, str]:
-    return (layout[0].name.rpartition("-")[0] if layout else "", generation)
 
 
 # -- losses ------------------------------------------------------------------------------------------------------------
@@ -163,7 +141,7 @@ def _where(layout: Layout, generation: str) -> tuple[str, str]:
 
 @mutant("lost-old-pods-return", "operator", "recreates lost pods of old gangs in the new version", "COHR-067")
 def _lost_old_pods_return() -> None:
-    replace(maps, "fits", lambda held, entry, template, own, present: True)
+    replace(versions, "fits", lambda held, entry, template, own, present: True)
 
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
@@ -171,10 +149,10 @@ def _lost_new_pods_stay_lost() -> None:
     right = pods.difference
 
     def difference(
-        counts: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+        shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.Difference:
         known = {pod.metadata.label(labels.PODGANG) for pod in found}
-        return right(counts, found, target, lambda gang: may_create(gang) and gang not in known)
+        return right(shares, found, target, lambda gang: may_create(gang) and gang not in known)
 
     replace(pods, "difference", difference)
 
@@ -183,13 +161,14 @@ def _lost_new_pods_stay_lost() -> None:
 def _others_neglected() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, clique: PodClique, pcs: PodCliqueSet | None) -> None:
-        if pcs is not None and update.running(pcs):
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        pcs, clique = place.pcs, place.clique
+        if update.running(pcs):
             group = clique.metadata.label(labels.SCALING_GROUP)
             config = children.group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group)
             if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.of_set(pcs)):
                 return
-        await right(self, clique, pcs)
+        await right(self, place)
 
     replace(CliqueReconciler, "_balance", balance)
 
@@ -200,9 +179,9 @@ def _joined_gangs_restart() -> None:
     restarted: set[str] = set()
 
     def difference(
-        counts: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+        shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.Difference:
-        result = right(counts, found, target, may_create)
+        result = right(shares, found, target, may_create)
         joined = {gang for _, gang in result.missing} - restarted
         again = [pod for pod in found if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined]
         restarted.update(pod.metadata.label(labels.PODGANG) for pod in again)
@@ -232,8 +211,8 @@ def _updates_are_breaches() -> None:
 def _scheduled_after_ready() -> None:
     right = of_gangs.status
 
-    def status(gang: PodGang, minimums: Mapping[str, int], pods: Sequence[Pod], now: str) -> PodGangStatus:
-        old, found = gang.status or PodGangStatus(), right(gang, minimums, pods, now)
+    def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
+        old, found = gang.status or PodGangStatus(), right(gang, pods, now)
         if conditions.is_true(old.conditions, of_gangs.READY):
             return found
         known = conditions.find(old.conditions, of_gangs.SCHEDULED)
@@ -242,16 +221,3 @@ def _scheduled_after_ready() -> None:
         return msgspec.structs.replace(found, conditions=listed, last_scheduled=old.last_scheduled)
 
     replace(of_gangs, "status", status)
-
-
-@mutant("emptied-gangs-in-statuses", "operator", "keeps emptied gangs in the statuses of cliques", "COHR-016")
-def _emptied_gangs_in_statuses() -> None:
-    right = CliqueGangs._mapping
-
-    def mapping(
-        self: CliqueGangs, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap, template: CliqueTemplate
-    ) -> dict[str, int]:
-        known: Mapping[str, Any] = (clique.status.pod_gang_mapping if clique.status else None) or {}
-        return {**dict.fromkeys(known, 0), **right(self, pcs, clique, held, template)}
-
-    replace(CliqueGangs, "_mapping", mapping)

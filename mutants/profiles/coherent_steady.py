@@ -3,190 +3,208 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import msgspec
-
-from kube.informer import Informer
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from reference_impl.control import coherent as control
-from reference_impl.control.cache import OWNER
-from reference_impl.control.clique_gangs import Build, CliqueGangs
-from reference_impl.control.live_gangs import Live
-from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.control import maps as control
+from reference_impl.control.maps import MapWriter
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.writer import together
-from reference_impl.plan import labels
-from reference_impl.plan.coherent import steady, update
-from reference_impl.plan.coherent.bootstrap import bootstrap
-from reference_impl.plan.coherent.layout import Layout, anchors
-from reference_impl.plan.coherent.maps import ReplicaMap
-from reference_impl.plan.coherent.naming import NameSource, newest, order
-from reference_impl.plan.coherent.observed import ObservedPod
-from reference_impl.plan.coherent.steady import IndexMapping, PodMapping
+from reference_impl.plan import fitting, labels, lines
+from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent.planner import Step
+from reference_impl.plan.components import Component, Key, Kind
+from reference_impl.plan.epochs import Epochs
+from reference_impl.plan.layout import Entry, Layout, Role, anchors, first, indices_of_group
+from reference_impl.plan.lines import Placement
+from reference_impl.plan.observed import Observed
 
 
 @mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
 def _added_replicas_share_a_gang() -> None:
-    right = steady.scaled_group
+    right = fitting._Fitting.for_scale_out
 
-    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-        found = right(mapping, replicas, names)
-        new = {index for gang, own in found.items() if gang not in mapping for index in own}
-        kept = {gang: own for gang, own in found.items() if gang in mapping}
-        if not new or not kept:
-            return found
-        first = min(kept, key=order)
-        return {**kept, first: tuple(sorted({*kept[first], *new}))}
+    def for_scale_out(self: fitting._Fitting) -> str:
+        found = right(self)
+        return next((entry.key for entry in self.entries.values() if entry.anchor), found)
 
-    replace(steady, "scaled_group", scaled_group)
+    replace(fitting._Fitting, "for_scale_out", for_scale_out)
+
+
+Kept = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
+"""Which of the replicas of a group stay, by entry, if so many are to stay."""
+
+
+def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
+    every = sorted(index for own in before.values() for index in own)
+    left = set(every[len(every) - count :])
+    return {key: tuple(index for index in own if index in left) for key, own in before.items()}
+
+
+def _oldest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
+    held = {key: list(own) for key, own in before.items()}
+    for key in sorted(held):
+        while held[key] and sum(map(len, held.values())) > count:
+            held[key].pop(0)
+    return {key: tuple(own) for key, own in held.items()}
+
+
+def _fitted_by(kept: Kept) -> Callable[..., Layout]:
+    """Return a fitting that removes other replicas of scaling groups."""
+
+    def fitted(
+        layout: Layout,
+        components: Sequence[Component],
+        observed: Observed,
+        generation: str,
+        epochs: Epochs,
+        live: Layout = (),
+    ) -> Layout:
+        result = right_fitted(layout, components, observed, generation, epochs, live)
+        for component in components:
+            before = indices_of_group(layout, component.key.name)
+            if component.key.kind is Kind.GROUP and sum(map(len, before.values())) >= component.replicas > 0:
+                left = kept(before, component.replicas)
+                both = {entry.key: entry for entry in (*layout, *result)}
+                result = tuple(
+                    entry.with_indices(component.key.name, left.get(entry.key, ())) for entry in both.values()
+                )
+        return result
+
+    return fitted
+
+
+right_fitted = fitting.fitted
+fitted_with_gaps = _fitted_by(_oldest_removed)
+"""Removes the replicas of the oldest entries first."""
+
+
+def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
+    """Whether the layout holds as many members of each component as there should be, whichever they are."""
+    return all(sum(entry.count(component.key) for entry in layout) == component.replicas for component in components)
 
 
 @mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082", "COHR-099")
 def _first_replica_removed() -> None:
-    right = steady.scaled_group
-
-    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-        held = sorted(index for own in mapping.values() for index in own)
-        if replicas >= len(held):
-            return right(mapping, replicas, names)
-        kept = set(held[len(held) - replicas :])
-        found = {gang: tuple(index for index in own if index in kept) for gang, own in mapping.items()}
-        return {gang: own for gang, own in found.items() if own}
-
-    replace(steady, "scaled_group", scaled_group)
-
-
-@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
-def _added_pods_join_the_oldest() -> None:
-    replace(steady, "newest", lambda gangs: min(gangs, key=order, default=None))
-
-
-@mutant("added-replicas-are-anchors", "operator", "makes the gangs of added replicas anchors", "COHR-080")
-def _added_replicas_are_anchors() -> None:
-    right = steady.rebuilt
-
-    def rebuilt(
-        layout: Layout,
-        pods: Mapping[str, PodMapping | None],
-        indices: Mapping[str, IndexMapping | None],
-        generation: str,
-        live: Layout = (),
-    ) -> Layout:
-        known = {entry.name for entry in layout}
-        found = right(layout, pods, indices, generation, live)
-        return tuple(e if e.name in known else dataclasses.replace(e, anchor=True) for e in found)
-
-    replace(control, "rebuilt", rebuilt)
-
-
-def scaled_with_gaps(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-    """Removes the replicas of the oldest gangs first, and gives added ones the indices from the count on."""
-    held = {gang: sorted(own) for gang, own in mapping.items()}
-    count = sum(map(len, held.values()))
-    for _ in range(count - replicas):
-        single = [gang for gang, own in held.items() if len(own) == 1]
-        held[min(single or [gang for gang, own in held.items() if own], key=order)].pop()
-    new = list(range(count, replicas))
-    added = {name: (index,) for name, index in zip(names(len(new)), new, strict=True)}
-    return {gang: tuple(own) for gang, own in held.items() if own} | added
+    replace(control, "fitted", _fitted_by(_lowest_removed))
+    replace(control, "fits", fits_by_count)
 
 
 @mutant("scale-in-leaves-gaps", "operator", "removes the replicas of the oldest gangs first", "COHR-082")
 def _scale_in_leaves_gaps() -> None:
-    replace(steady, "scaled_group", scaled_with_gaps)
+    replace(control, "fitted", fitted_with_gaps)
+    replace(control, "fits", fits_by_count)
+
+
+@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
+def _added_pods_join_the_oldest() -> None:
+    def home(self: fitting._Fitting, key: Key) -> str:
+        return next(entry.key for entry in self.entries.values() if entry.anchor)
+
+    replace(fitting._Fitting, "_home", home)
+
+
+@mutant("added-replicas-are-anchors", "operator", "marks the gangs of added replicas as anchors", "COHR-080")
+def _added_replicas_are_anchors() -> None:
+    right = lines._labels_by_epoch
+
+    def labels_by_epoch(entry: Entry) -> dict[str, str]:
+        return right(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
+
+    replace(lines, "_labels_by_epoch", labels_by_epoch)
 
 
 @mutant("oldest-gang-shrinks-first", "operator", "removes the pods of the oldest gangs first", "COHR-083")
 def _oldest_gang_shrinks_first() -> None:
-    def removed_first(mapping: PodMapping, pods: Sequence[ObservedPod]) -> list[str]:
-        return [gang for gang in sorted(mapping, key=order) for _ in range(mapping[gang])]
-
-    replace(steady, "_removed_first", removed_first)
+    replace(fitting._Fitting, "_shrinking", lambda self: list(self.entries.values()))
 
 
 @mutant("shrunk-gangs-restart", "operator", "recreates the pods of a gang that loses a replica", "COHR-085")
 def _shrunk_gangs_restart() -> None:
-    right = CliqueGangs.balance
-    sizes: dict[str, int] = {}
+    right, sizes = CliqueReconciler._balance, dict[str, int]()
 
-    async def balance(self: CliqueGangs, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap, build: Build) -> None:
-        now = {entry.name: sum(map(len, entry.groups.values())) for entry in held.layout}
-        shrunk = {gang for gang, size in now.items() if size < sizes.get(gang, 0)}
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        gangs = place.placement.gangs.items()
+        now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
+        shrunk = {name for name, size in now.items() if size < sizes.get(name, 0)}
         sizes.update(now)
-        if not update.running(pcs):
-            lost = [pod for pod in self._cache.pods_of(clique) if pod.metadata.label(labels.PODGANG) in shrunk]
+        if not update.running(place.pcs):
+            lost = [pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk]
             await together(self._writer.delete(self._cache.pods, pod) for pod in lost)
-        await right(self, pcs, clique, held, build)
+        await right(self, place)
 
-    replace(CliqueGangs, "balance", balance)
+    replace(CliqueReconciler, "_balance", balance)
 
 
 @mutant("termination-starts-over", "operator", "terminates a replica into the gangs of a first one", "COHR-089")
 def _termination_starts_over() -> None:
-    right = control.CoherentSets.before_termination
+    right = MapWriter.before_termination
 
-    async def before_termination(self: control.CoherentSets, pcs: PodCliqueSet, index: int) -> None:
-        if (held := self._maps.at(pcs, index)) is not None:
-            components, generation = self._maps.components(pcs, index), self._maps.templates(pcs).generation
-            await self._write(pcs, index, held, bootstrap(components, generation, self._names(pcs, index)))
-        forgotten = {"status": {"podGangMapping": None}}
-        informers: tuple[Informer[Any], ...] = (self._cache.cliques, self._cache.groups)
-        for informer in informers:
-            for item in informer.indexed(OWNER, pcs.metadata.uid):
-                if self._maps.index_of(item) == index:
-                    await self._writer.patch(informer, item, forgotten, status=True)
+    async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
+        if (stored := self._layouts.stored(pcs, index)) is not None:
+            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
+            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
         await right(self, pcs, index)
 
-    replace(control.CoherentSets, "before_termination", before_termination)
+    replace(MapWriter, "before_termination", before_termination)
 
 
-@mutant("edited-maps-decide", "operator", "lets the PodGangMap decide which gangs hold replicas", "COHR-095")
+@mutant("edited-maps-decide", "operator", "follows a PodGangMap that holds a replica twice", "COHR-095")
 def _edited_maps_decide() -> None:
-    right = GroupReconciler._mapping
+    def gang_of(self: Placement, group: str, index: int) -> str | None:
+        found = [name for name, gang in self.gangs.items() if index in gang.groups.get(group, ())]
+        return found[-1] if found else None
 
-    def mapping(
-        self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str
-    ) -> dict[str, list[int]]:
-        return right(self, pcs, msgspec.structs.replace(group, status=None), held, name)
-
-    replace(GroupReconciler, "_mapping", mapping)
+    replace(Placement, "gang_of", gang_of)
 
 
 @mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-081")
 def _added_pods_join_the_newest_anchor() -> None:
-    right = steady.scaled_clique
+    def home(self: fitting._Fitting, key: Key) -> str:
+        return anchors(tuple(self.entries.values()))[-1].key
 
-    def scaled_clique(
-        mapping: PodMapping,
-        replicas: int,
-        pods: Sequence[ObservedPod],
-        layout: Layout,
-        generation: str,
-        names: NameSource,
-    ) -> dict[str, int]:
-        gang, added = newest(entry.name for entry in anchors(layout)), replicas - sum(mapping.values())
-        if gang is None or added <= 0:
-            return right(mapping, replicas, pods, layout, generation, names)
-        return {**mapping, gang: mapping.get(gang, 0) + added}
-
-    replace(steady, "scaled_clique", scaled_clique)
+    replace(fitting._Fitting, "_home", home)
 
 
 @mutant("lost-maps-stay-lost", "operator", "does not restore a PodGangMap that is deleted", "COHR-076", "COHR-094")
 def _lost_maps_stay_lost() -> None:
-    async def adopt(self: control.CoherentSets, pcs: PodCliqueSet) -> None:
+    right = MapWriter._replica
+
+    async def restore(self: MapWriter, pcs: PodCliqueSet) -> None:
         return None
 
-    replace(control.CoherentSets, "adopt", adopt)
+    async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
+        lost = self._layouts.stored(pcs, index) is None and self._layouts.gangs(pcs, index)
+        return None if lost else await right(self, pcs, index)
+
+    replace(MapWriter, "restore", restore)
+    replace(MapWriter, "_replica", replica)
 
 
-@mutant("adoption-starts-over", "operator", "gives sets that join new gangs", "COHR-090", "COHR-091")
+@mutant("adoption-starts-over", "operator", "gives a replica whose map is lost new gangs", "COHR-076", "COHR-094")
 def _adoption_starts_over() -> None:
-    def adopted(self: control.CoherentSets, pcs: PodCliqueSet, index: int, live: Live) -> Layout:
-        names = self._names(pcs, index)
-        return bootstrap(self._maps.components(pcs, index), live.generation(), names)
+    def adopted(
+        live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
+    ) -> Layout:
+        return first(components, generation, epochs)
 
-    replace(control.CoherentSets, "_adopted", adopted)
+    replace(control, "adopted", adopted)
+
+
+@mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
+def _joining_starts_over() -> None:
+    right, seen = MapWriter._replica, dict[tuple[str, int], bool]()
+
+    async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
+        key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
+        stored, joined = self._layouts.stored(pcs, index), coherent and seen.get(key) is False
+        seen[key] = coherent
+        if joined and stored is not None:
+            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
+            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
+            return None
+        return await right(self, pcs, index)
+
+    replace(MapWriter, "_replica", replica)

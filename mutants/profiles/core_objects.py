@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from kube.objects import Key
+from mutants.owners import owner_of
 from mutants.profiles.core_statuses import errors_forever
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
@@ -21,6 +22,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, termination, topology
+from reference_impl.plan.pods import Difference
 
 Manifest = children.Manifest
 
@@ -77,8 +79,8 @@ def _group_unannotated() -> None:
 def _pods_numbered() -> None:
     right = pods.PodBuilder.pod
 
-    def pod(self: pods.PodBuilder, index: int) -> Manifest:
-        manifest = right(self, index)
+    def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
+        manifest = right(self, index, gang)
         manifest["metadata"]["name"] = f"{manifest['metadata'].pop('generateName')}{index}"
         return manifest
 
@@ -106,13 +108,13 @@ def _member_selects() -> None:
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
-        missing, surplus = right(clique, found)
-        if missing and clique.metadata.uid not in served and any(pod.terminating for pod in found):
-            return [], surplus
-        if missing:
-            served.add(clique.metadata.uid)
-        return missing, surplus
+    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, found, *rest)
+        if what.missing and found and owner_of(found) not in served and any(pod.terminating for pod in found):
+            return Difference(what.surplus, [])
+        if what.missing:
+            served.add(owner_of(found))
+        return what
 
     replace(pods, "difference", difference)
 
@@ -242,10 +244,10 @@ def _gates_wait_for_ready() -> None:
     "GANG-008",
 )
 def _gates_wait_for_extras() -> None:
-    def minimum_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
+    def been_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
         return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
 
-    replace(gates, "minimum_scheduled", minimum_scheduled)
+    replace(gates, "been_scheduled", been_scheduled)
 
 
 @mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
@@ -284,8 +286,8 @@ def _gangs_kept() -> None:
 def _host_names_cut() -> None:
     right = pods.PodBuilder.pod
 
-    def pod(self: pods.PodBuilder, index: int) -> Manifest:
-        manifest = right(self, index)
+    def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
+        manifest = right(self, index, gang)
         manifest["spec"]["hostname"] = manifest["spec"]["hostname"][:45].rstrip("-")
         return manifest
 

@@ -28,21 +28,22 @@ def _gate_never_waits() -> None:
     "base-gang-ignored", "operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002"
 )
 def _base_gang_ignored() -> None:
-    replace(gates, "minimum_scheduled", lambda gang, scheduled: True)
+    replace(gates, "been_scheduled", lambda gang, scheduled: True)
 
 
 @mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
-    replace(gates, "minimum_scheduled", lambda gang, scheduled: False)
+    replace(gates, "been_scheduled", lambda gang, scheduled: False)
 
 
 @mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
 def _extras_stay_gated() -> None:
     right = gates.removable
 
-    def removable(clique: Any, of_clique: Any, *rest: Any) -> list[Any]:
+    def removable(of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
+        least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
         open_pods = sum(not pod.gated for pod in of_clique)
-        return right(clique, of_clique, *rest)[: max(0, clique.spec.minimum - open_pods)]
+        return right(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
 
     replace(gates, "removable", removable)
 
@@ -51,8 +52,8 @@ def _extras_stay_gated() -> None:
 def _pods_without_gate() -> None:
     right = pods.PodBuilder.pod
 
-    def pod(self: pods.PodBuilder, index: int) -> children.Manifest:
-        manifest = right(self, index)
+    def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
+        manifest = right(self, index, gang)
         return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
 
     replace(pods.PodBuilder, "pod", pod)

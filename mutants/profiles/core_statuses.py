@@ -205,4 +205,4 @@ def _references_kept() -> None:
 
 @mutant("incomplete-is-enough", "operator", "reports a gang as complete once it has any pods", "GANG-010")
 def _incomplete_is_enough() -> None:
-    replace(gangs, "complete", lambda gang, groups, clique: any(group.pod_references for group in groups))
+    replace(gangs, "complete", lambda gang, groups, clique, shares: any(group.pod_references for group in groups))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.pods import Pod
-from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, pods
 from reference_impl.plan.children import Manifest
@@ -17,21 +16,17 @@ from reference_impl.plan.children import Manifest
 
 def _pods_first(least: int) -> None:
     """Create the pods of replicas from index `least` on without waiting for their gangs, which come late."""
-    right, create = CliqueReconciler.reconcile, Writer.create
+    right, create = CliqueReconciler._may_create, Writer.create
 
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        clique = self._cache.cliques.get(*key)
-        alive = clique is not None and clique.metadata.deletion_timestamp is None
-        if clique is not None and alive and int(clique.metadata.label(labels.REPLICA_INDEX)) >= least:
-            await self._balance(clique, self._cache.set_of(clique))
-        return await right(self, key)
+    def may_create(self: CliqueReconciler, place: Place, name: str) -> bool:
+        return place.index >= least or right(self, place, name)
 
     async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
         if manifest["kind"] == "PodGang" and int(manifest["metadata"]["labels"][labels.REPLICA_INDEX]) >= least:
             await asyncio.sleep(0.5)
         return await create(self, informer, manifest)
 
-    replace(CliqueReconciler, "reconcile", reconcile)
+    replace(CliqueReconciler, "_may_create", may_create)
     replace(Writer, "create", create_late)
 
 

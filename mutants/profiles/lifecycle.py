@@ -15,6 +15,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, conditions, labels, termination
+from reference_impl.plan.lines import Placement
 
 
 @mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-005")
@@ -25,7 +26,7 @@ def _foreground_forgotten() -> None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             for template in children.standalone_templates(pcs):
-                manifest = children.standalone_clique(pcs, 0, template)
+                manifest = children.standalone_clique(pcs, 0, template, self._layouts.line)
                 if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
                     await self._writer.create(self._cache.cliques, manifest)
         return await right(self, key)
@@ -115,7 +116,9 @@ def _clique_made_empty() -> None:
 def _siblings_recreated() -> None:
     right, complete = GroupReconciler._members, set[tuple[str, str]]()
 
-    async def members(self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+    async def members(
+        self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement
+    ) -> None:
         own = self._cache.cliques.indexed(OWNER, group.metadata.uid)
         for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in own}:
             one = (group.metadata.uid, index)
@@ -125,7 +128,7 @@ def _siblings_recreated() -> None:
             elif one in complete:
                 complete.discard(one)
                 await together(self._writer.delete(self._cache.cliques, clique) for clique in found)
-        await right(self, pcs, group)
+        await right(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.plan import labels, pods, statuses, termination
+from reference_impl.plan.pods import Difference
 
 _BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
@@ -45,9 +47,10 @@ def _stuck_pods_waited_for() -> None:
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
-        missing, surplus = right(clique, found)
-        return pods.free_indices([pod for pod in found if pod.active or _stuck(pod)], len(missing)), surplus
+    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, found, *rest)
+        free = pods.free_indices([pod for pod in found if pod.active or _stuck(pod)], len(what.missing))
+        return Difference(what.surplus, list(zip(free, (gang for _, gang in what.missing), strict=True)))
 
     replace(pods, "difference", difference)
 
@@ -86,9 +89,10 @@ def _terminated_when_gone() -> None:
 def _lost_pods_deleted() -> None:
     right = pods.difference
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
-        missing, surplus = right(clique, found)
-        return missing, [*surplus, *(pod for pod in found if pod.active and termination._lost(pod))]
+    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, found, *rest)
+        lost = [pod for pod in found if pod.active and termination._lost(pod)]
+        return Difference([*what.surplus, *lost], what.missing)
 
     replace(pods, "difference", difference)
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from kube.informer import Informer
+from mutants.owners import owner_of
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, desired, labels, pods, template_drift
-from reference_impl.plan.pods import index_of
+from reference_impl.plan.lines import Line
+from reference_impl.plan.pods import Difference, index_of
 
 
 @mutant(
@@ -40,8 +44,10 @@ def _set_not_scaled() -> None:
 def _first_sizes_kept() -> None:
     right, first = children.standalone_clique, dict[str, int]()
 
-    def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> children.Manifest:
-        manifest = right(pcs, index, template, **how)
+    def standalone_clique(
+        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **how: Any
+    ) -> children.Manifest:
+        manifest = right(pcs, index, template, line, **how)
         size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
         return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
 
@@ -122,15 +128,16 @@ def _replicas_counted() -> None:
 
 @mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
-    right, first = pods.difference, dict[str, int]()
+    right, first = CliqueReconciler._balance, dict[str, int]()
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        clique = place.clique
         if clique.metadata.label(labels.SCALING_GROUP):
             size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
             clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
-        return right(clique, found)
+        await right(self, Place(place.pcs, clique, place.placement))
 
-    replace(pods, "difference", difference)
+    replace(CliqueReconciler, "_balance", balance)
 
 
 @mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010")
@@ -166,11 +173,11 @@ def _phase_ignored_at_scale_in() -> None:
 def _terminating_is_surplus() -> None:
     right = pods.difference
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
-        going = sum(pod.terminating for pod in found)
-        less = msgspec.structs.replace(clique.spec, replicas=max(0, clique.spec.replicas - going))
-        missing, surplus = right(clique, found)
-        return (missing, surplus) if missing else right(msgspec.structs.replace(clique, spec=less), found)
+    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
+        going = Counter(pod.metadata.label(labels.PODGANG) for pod in found if pod.terminating)
+        less = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
+        first = right(shares, found, *rest)
+        return first if first.missing else right(less, found, *rest)
 
     replace(pods, "difference", difference)
 
@@ -188,10 +195,10 @@ def _holes_stay() -> None:
 def _scaling_missed() -> None:
     right, first = GroupReconciler._members, dict[str, int]()
 
-    async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup) -> None:
+    async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup, placement: Any) -> None:
         known = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
         if group.metadata.generation != known:
-            await right(self, pcs, group)
+            await right(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
 
@@ -200,11 +207,12 @@ def _scaling_missed() -> None:
 def _recreates_pods_at_start() -> None:
     right, known = pods.difference, set[str]()
 
-    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
-        missing, surplus = right(clique, found)
-        if clique.metadata.uid not in known:
-            known.add(clique.metadata.uid)
-            surplus = surplus or [pod for pod in found if pod.ready][:1]
-        return missing, surplus
+    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, found, *rest)
+        owner = owner_of(found)
+        if owner in known:
+            return what
+        known.add(owner)
+        return Difference(what.surplus or [pod for pod in found if pod.ready][:1], what.missing)
 
     replace(pods, "difference", difference)

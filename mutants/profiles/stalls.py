@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.plan import startup, update_clique_pods, update_group_replicas
+from reference_impl.control.podclique import Place
+from reference_impl.plan import update_clique_pods, update_group_replicas
 from reference_impl.plan.coherent import budget
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key
+from reference_impl.plan.components import Component, Key
 
 
 def _of(area: str, *numbers: int) -> tuple[str, ...]:
@@ -57,9 +56,9 @@ def _rolling_updates_stall() -> None:
     blocks=_of("START", 12, 13, 14),
 )
 def _start_up_stalls() -> None:
-    right = startup.minimums
+    right = Place.waits
 
-    def minimums(*given: Any) -> dict[str, int]:
-        return {parent: count + 100 for parent, count in right(*given).items()}
+    def waits(self: Place, gang: str) -> dict[str, int]:
+        return {parent: count + 100 for parent, count in right(self, gang).items()}
 
-    replace(startup, "minimums", minimums)
+    replace(Place, "waits", waits)

@@ -7,19 +7,20 @@ from typing import Any
 from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.models import PodClique, StartupType
-from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.api.models import StartupType
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.plan import startup
+from reference_impl.plan.layout import Gang
 
 
 @mutant("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
 def _start_backwards() -> None:
     right = startup._predecessors
 
-    def predecessors(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+    def predecessors(pcs: Any, *rest: Any) -> list[str]:
         every = pcs.spec.template.cliques
         pcs.spec.template.cliques = every[::-1]
-        found = right(pcs, template, place)
+        found = right(pcs, *rest)
         pcs.spec.template.cliques = every
         return found
 
@@ -40,9 +41,9 @@ def _in_order_ignored() -> None:
 def _any_order_ordered() -> None:
     right = startup._predecessors
 
-    def predecessors(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+    def predecessors(pcs: Any, template: Any, *rest: Any) -> list[str]:
         any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
-        return template.spec.starts_after or [] if any_order else right(pcs, template, place)
+        return template.spec.starts_after or [] if any_order else right(pcs, template, *rest)
 
     replace(startup, "_predecessors", predecessors)
 
@@ -65,50 +66,53 @@ def _arguments_backwards() -> None:
 
 @mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
 def _all_pods_awaited() -> None:
-    right = startup.minimums
+    right = startup.waits
 
-    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
+    def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
         return {
             parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=minimum)
-            for parent, minimum in right(pcs, clique).items()
+            for parent, minimum in right(pcs, *rest).items()
         }
 
-    replace(startup, "minimums", minimums)
+    replace(startup, "waits", waits)
 
 
 @mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
 def _count_by_suffix() -> None:
-    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
+    right = startup.waits
+
+    def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         return {
             parent: next(t.spec.minimum for t in pcs.spec.template.cliques if parent.endswith(t.name))
-            for parent in clique.spec.starts_after or ()
+            for parent in right(pcs, *rest)
         }
 
-    replace(startup, "minimums", minimums)
+    replace(startup, "waits", waits)
 
 
 def _parents_in(replicas: Any) -> None:
     """Make the cliques of a base gang wait for those replicas of a group that the function returns."""
-    right = startup._in_gang_of
+    right = startup._in_gang
 
-    def in_gang_of(pcs: Any, name: str, place: startup.Place) -> list[str]:
+    def in_gang(pcs: Any, name: str, index: int, gang: Gang) -> dict[str, int]:
         group = startup._group_of(pcs, name)
-        if place.scaled or group is None:
-            return right(pcs, name, place)
-        return [startup._full_name(pcs, place.index, name, group, j) for j in replicas(group, place)]
+        if not gang.entry.anchor or group is None:
+            return right(pcs, name, index, gang)
+        least = next(t.spec.minimum for t in pcs.spec.template.cliques if t.name == name)
+        return {startup._full_name(pcs, index, name, group, j): least for j in replicas(group)}
 
-    replace(startup, "_in_gang_of", in_gang_of)
+    replace(startup, "_in_gang", in_gang)
 
 
 @mutant("own-replica-only", "operator", "waits for one replica of a group in the base gang", "START-002", "START-004")
 def _own_replica_only() -> None:
-    _parents_in(lambda group, place: [place.group_replica])
+    _parents_in(lambda group: [0])
 
 
 @mutant("scaled-awaited", "operator", "waits for scaled replicas in the base gang, too", "START-004", "START-011")
 def _scaled_awaited() -> None:
-    _parents_in(lambda group, place: range(group.replicas))
+    _parents_in(lambda group: range(group.replicas))
 
 
 @mutant(
@@ -120,22 +124,18 @@ def _scaled_awaited() -> None:
     "START-012",
 )
 def _gangs_wait_for_gangs() -> None:
-    right = startup.parents
+    right = startup.waits
 
-    def parents(pcs: Any, template: Any, place: startup.Place) -> list[str]:
-        return right(pcs, template, startup.Place(place.index, place.config, 0) if place.scaled else place)
+    def waits(pcs: Any, template: Any, index: int, gang: Gang) -> dict[str, int]:
+        return right(pcs, template, index, gang if gang.entry.anchor else startup.base(pcs))
 
-    replace(startup, "parents", parents)
+    replace(startup, "waits", waits)
 
 
 @mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
-    right = startup.parents
-
-    def parents(pcs: Any, template: Any, place: startup.Place) -> list[str]:
-        return right(pcs, template, startup.Place(0, place.config, place.group_replica))
-
-    replace(startup, "parents", parents)
+    right = startup.waits
+    replace(startup, "waits", lambda pcs, template, index, gang: right(pcs, template, 0, gang))
 
 
 @mutant("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
@@ -172,10 +172,11 @@ def _gang_file_wrong() -> None:
 def _created_in_order() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, clique: PodClique, pcs: Any) -> None:
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        clique = place.clique
         parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
         if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
-            await right(self, clique, pcs)
+            await right(self, place)
 
     replace(CliqueReconciler, "_balance", balance)
 
@@ -205,13 +206,12 @@ def _children_restarted() -> None:
 
 @mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014", "INV-006")
 def _waits_once() -> None:
-    right = startup.minimums
-    known: set[str] = set()
+    right, known = Place.waits, set[str]()
 
-    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
-        if clique.metadata.uid in known:
+    def waits(self: Place, gang: str) -> dict[str, int]:
+        if self.clique.metadata.uid in known:
             return {}
-        known.add(clique.metadata.uid)
-        return right(pcs, clique)
+        known.add(self.clique.metadata.uid)
+        return right(self, gang)
 
-    replace(startup, "minimums", minimums)
+    replace(Place, "waits", waits)

@@ -35,6 +35,7 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
+from reference_impl.plan.lines import Line
 from reference_impl.plan.update_group_replicas import Replica
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -118,8 +119,8 @@ def _built_from_first(which: Any) -> None:
         self.old = object.__new__(pods.PodBuilder)  # type: ignore[attr-defined]
         make(self.old, self.first, *rest, **how)  # type: ignore[attr-defined]
 
-    def pod(self: pods.PodBuilder, index: int) -> children.Manifest:
-        return right(self.old if which(self.first, index) else self, index)  # type: ignore[attr-defined]
+    def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
+        return right(self.old if which(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
 
     pods.PodBuilder.__init__ = init  # type: ignore[method-assign]
     replace(pods.PodBuilder, "pod", pod)
@@ -201,11 +202,13 @@ def _added_replicas_old() -> None:
             added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
             yield before if added and not update_progress.on_delete(pcs) else manifest
 
-    def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> children.Manifest:
+    def standalone_clique(
+        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **how: Any
+    ) -> children.Manifest:
         first = sets.of(pcs)
         if index < first.spec.replicas:
-            return alone(pcs, index, template, **how)
-        return alone(first, index, children.template(first, template.name) or template, **how)
+            return alone(pcs, index, template, line, **how)
+        return alone(first, index, children.template(first, template.name) or template, line, **how)
 
     replace(children, "member_cliques", member_cliques)
     replace(children, "standalone_clique", standalone_clique)

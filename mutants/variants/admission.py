@@ -21,8 +21,8 @@ from reference_impl.plan.pods import PodBuilder
 def _policy_forced() -> None:
     warnings, pod = cliques.warnings, PodBuilder.pod
 
-    def forced(self: PodBuilder, index: int) -> Manifest:
-        manifest = pod(self, index)
+    def forced(self: PodBuilder, index: int, gang: str) -> Manifest:
+        manifest = pod(self, index, gang)
         return {**manifest, "spec": {**manifest["spec"], "restartPolicy": "Always"}}
 
     replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in warnings(pcs)])

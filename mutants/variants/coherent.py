@@ -7,47 +7,29 @@ from typing import Any
 
 from mutants.registry import variant
 from mutants.replacement import replace
-from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Pod
-from reference_impl.control.coherent import CoherentSets
+from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.plan import defaults
-from reference_impl.plan.coherent import gangs, layout, maps, naming, planner, slots
-from reference_impl.plan.coherent.layout import Entry, Key, Layout
-from reference_impl.plan.coherent.maps import ReplicaMap
-from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan import defaults, maps
+from reference_impl.plan.coherent import planner, slots, versions
 from reference_impl.plan.coherent.slots import Slot
-
-
-@variant("hexadecimal-gang-names", "operator", "ends names of gangs in hexadecimal", "COHR-021", "COHR-030", "COHR-046")
-def _hexadecimal_gang_names() -> None:
-    def number(gang: str) -> int | None:
-        tail = gang.rpartition("-")[2]
-        return int(tail[1:], 16) if len(tail) == 17 and tail.startswith("g") else None
-
-    right = naming.Names.take
-
-    def take(self: naming.Names, prefix: str, count: int, existing: Iterable[str]) -> list[str]:
-        found = right(self, prefix, count, existing)
-        return [f"{prefix}-g{int(name.rpartition('-')[2]):016x}" for name in found]
-
-    replace(naming, "number", number)
-    replace(naming.Names, "take", take)
+from reference_impl.plan.components import Key
+from reference_impl.plan.layout import Layout
+from reference_impl.plan.lines import Placement
+from reference_impl.plan.maps import Stored
+from reference_impl.plan.observed import Observed
 
 
 @variant("entries-reversed", "operator", "lists the newest gang first in maps", "COHR-030", "COHR-032", "COHR-046")
 def _entries_reversed() -> None:
-    to_entries, of_map = layout.to_entries, layout.of_map
+    right = maps.manifest
 
-    def reversed_entries(found: Layout) -> list[MapEntry]:
-        return to_entries(found)[::-1]
+    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+        found = right(pcs, index, wanted)
+        return {**found, "spec": {**found["spec"], "entries": found["spec"]["entries"][::-1]}}
 
-    def oldest_first(found: PodGangMap) -> Layout:
-        return tuple(sorted(of_map(found), key=lambda entry: naming.order(entry.name)))
-
-    replace(layout, "to_entries", reversed_entries)
-    replace(layout, "of_map", oldest_first)
+    replace(maps, "manifest", manifest)
 
 
 @variant("odd-replicas-first", "operator", "replaces every second replica first", "COHR-030", "COHR-031", "COHR-047")
@@ -77,7 +59,7 @@ def _gates_one_by_one() -> None:
 def _further_map_labels() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: ReplicaMap) -> dict[str, Any]:
+    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
         found = right(pcs, index, wanted)
         found["metadata"]["labels"]["example.com/team"] = "blue"
         found["metadata"]["annotations"]["example.com/note"] = "kept"
@@ -88,25 +70,28 @@ def _further_map_labels() -> None:
 
 @variant("maps-written-twice", "operator", "writes each map twice", "COHR-030", "COHR-031", "COHR-034", "COHR-095")
 def _maps_written_twice() -> None:
-    right = CoherentSets._write
+    right = MapWriter._write
 
-    async def write(self: CoherentSets, pcs: PodCliqueSet, index: int, held: ReplicaMap | None, found: Layout) -> None:
-        await right(self, pcs, index, held, found)
-        name = maps.manifest(pcs, index, maps.with_layout(held, found, self._maps.templates(pcs)))["metadata"]["name"]
+    async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
+        await right(self, pcs, index, stored, layout)
+        wanted = versions.with_layout(stored, layout, self._layouts.templates(pcs))
+        name = maps.manifest(pcs, index, wanted)["metadata"]["name"]
         written = self._cache.maps.get(pcs.metadata.namespace, name)
-        if written is not None and (held is None or held.layout != found):
-            note = {"metadata": {"annotations": {"example.com/entries": f"{len(found)} of {found[-1].name}"}}}
+        if written is not None and (stored is None or stored.layout != layout):
+            note = {"metadata": {"annotations": {"example.com/entries": f"{len(layout)} entries, twice"}}}
             await self._writer.patch(self._cache.maps, written, note)
 
-    replace(CoherentSets, "_write", write)
+    replace(MapWriter, "_write", write)
 
 
 @variant("waits-for-all-anchors", "operator", "lets gangs wait for anchors of all generations", "COHR-020", "COHR-030")
 def _waits_for_all_anchors() -> None:
-    def dependencies(found: Layout, entry: Entry) -> list[str]:
-        return [] if entry.anchor else [other.name for other in found if other.anchor]
+    def awaited(self: Placement, gang: str) -> list[str]:
+        if self.gangs[gang].entry.anchor:
+            return []
+        return [name for name, other in self.gangs.items() if other.entry.anchor]
 
-    replace(gangs, "dependencies", dependencies)
+    replace(Placement, "awaited", awaited)
 
 
 @variant("budget-of-other-strategies-open", "operator", "defaults maxUnavailable of coherent sets only", "COHR-007")

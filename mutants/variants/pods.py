@@ -22,8 +22,8 @@ from reference_impl.plan.pods import PodBuilder
 def _literal_variables() -> None:
     right = PodBuilder.pod
 
-    def pod(self: PodBuilder, index: int) -> Manifest:
-        manifest = copy.deepcopy(right(self, index))
+    def pod(self: PodBuilder, index: int, gang: str) -> Manifest:
+        manifest = copy.deepcopy(right(self, index, gang))
         by_path = {f"metadata.labels['{key}']": value for key, value in manifest["metadata"]["labels"].items()}
         spec: dict[str, Any] = manifest["spec"]
         for container in (*spec.get("initContainers", ()), *spec["containers"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -31,28 +31,38 @@ class RollingUpdate(Model):
     max_unavailable: Int | None = None
 
 
-class MapEntry(Model):
-    """A gang: its pods of each standalone clique and replicas of each scaling group, by template names (COH-055)."""
+class EntryRole(StrEnum):
+    """What an entry of a map was made for (GM-31)."""
 
-    name: Annotated[str, crd(required=True, minLength=1, maxLength=63)] = ""
+    ANCHOR = "Anchor"
+    """One gang: standalone pods, and the replicas of scaling groups without which they are of no use."""
+    TAIL = "Tail"
+    """Further replicas of scaling groups, one gang for each."""
+    SCALE_OUT = "ScaleOut"
+    """Replicas that scaling has added, one gang for each."""
+
+
+class MapEntry(Model):
+    """Gangs that were made together: their pods of each standalone clique and their replicas of each scaling group, by
+    template names, and the epochs of the entries that they wait for (GM-31)."""
+
+    epoch: Annotated[str, crd(required=True, minLength=1, maxLength=63)] = ""
     pod_clique_set_generation_hash: Annotated[str, Required] = ""
+    role: Annotated[EntryRole, Required] = EntryRole.ANCHOR
     pod_cliques: dict[str, Int] | None = None
     pcsg_replica_indices: dict[str, list[Int]] | None = None
-    labels: dict[str, str] | None = None
-    depends_on: Annotated[dict[str, Any] | None, crd(openapi="io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector")] = (
-        None
-    )
+    depends_on: list[str] | None = None
 
 
 class PodGangMapSpec(Model):
-    """`spec` of a PodGangMap (COH-054)."""
+    """`spec` of a PodGangMap (GM-30)."""
 
     pod_clique_set_replica_index: Annotated[int, crd(required=True, format="int32", minimum=0)] = 0
-    entries: Annotated[list[MapEntry], crd(required=True, list_map="name")] = []
+    entries: Annotated[list[MapEntry], crd(required=True, list_map="epoch")] = []
 
 
 class PodGangMap(Model):
-    """Which gang holds which pods, for one replica of a set (COH-050 to COH-059)."""
+    """Which gang holds which pods, for one replica of a set (GM-10 to GM-15, GM-30)."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodGangMapSpec, Required] = msgspec.field(default_factory=PodGangMapSpec)

@@ -260,17 +260,17 @@ class PodGangStatusEntry(Model):
 
 
 class ReplicaUpdate(Model):
-    """API-050; the last two fields are written by coherent updates only (COH-069)."""
+    """API-050; the last two fields are written by coherent updates only (GM-153)."""
 
     replica_index: Annotated[int, crd(required=True, format="int32")] = 0
     update_started_at: Time | None = None
     update_ended_at: Time | None = None
-    in_flight_pod_gangs: list[str] | None = None
-    error_message: str | None = None
+    in_flight_epochs: list[str] | None = None
+    message: str | None = None
 
 
 class SetUpdateProgress(Model):
-    """API-048 to API-051; the last two fields are the scope of a coherent update (COH-068)."""
+    """API-048 to API-051; the last two fields are the scope of a coherent update (GM-153)."""
 
     update_started_at: Time | None = None
     update_ended_at: Time | None = None
@@ -279,8 +279,8 @@ class SetUpdateProgress(Model):
     updated_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
     total_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
     currently_updating: list[ReplicaUpdate] | None = None
-    updated_standalone_pod_cliques: list[str] | None = None
-    updated_pod_clique_scaling_groups: list[str] | None = None
+    in_scope_standalone_pod_cliques: list[str] | None = None
+    in_scope_pod_clique_scaling_groups: list[str] | None = None
 
 
 class PodCliqueSetStatus(Model):
@@ -338,7 +338,6 @@ class PodCliqueStatus(Model):
     current_pod_clique_set_generation_hash: str | None = None
     current_pod_template_hash: str | None = None
     update_progress: CliqueUpdateProgress | None = None
-    pod_gang_mapping: dict[str, Int] | None = None
 
 
 class PodClique(Model):
@@ -388,7 +387,6 @@ class ScalingGroupStatus(Model):
     conditions: list[Condition] | None = None
     current_pod_clique_set_generation_hash: str | None = None
     update_progress: GroupUpdateProgress | None = None
-    pod_gang_mapping: dict[str, list[Int]] | None = None
 
 
 class PodCliqueScalingGroup(Model):

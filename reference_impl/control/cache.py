@@ -28,14 +28,10 @@ OWNER = "owner"
 """Index by the uid of the controller reference."""
 GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
-MAPPED = "mapped"
-"""Index of the gangs that come from a PodGangMap, by the uid of the controller reference."""
 NO_REPLICA = "no replica"
 """Index of the gangs that do not name their replica, by the uid of the controller reference."""
 REPLICA = "replica"
 """Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
-BASE = "base"
-"""Index by namespace/name of the base gang that a scaled clique waits for."""
 
 
 def key_text(namespace: str, name: str) -> str:
@@ -104,10 +100,6 @@ class Cache:
             informer.add_index(OWNER, _by_owner)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
-        self.cliques.add_index(BASE, _by_label(labels.BASE_PODGANG))
-        self.gangs.add_index(
-            MAPPED, lambda gang: _by_owner(gang) if gang.metadata.label(labels.GENERATION_HASH) else ()
-        )
         self.gangs.add_index(
             NO_REPLICA, lambda gang: () if gang.metadata.label(labels.REPLICA_INDEX) else _by_owner(gang)
         )

@@ -11,14 +11,15 @@ from reference_impl.api.kai import POD_GROUPS, TOPOLOGIES
 from reference_impl.api.kubernetes import COMPUTE_DOMAINS
 from reference_impl.api.models import PODGANGMAPS, TOPOLOGY_BINDINGS
 from reference_impl.api.workload_api import GROUP
+from reference_impl.plan.lines import Line
 from reference_impl.plan.workload_api.mode import SCHEDULER, Form, Mode
 
 
 @dataclass(frozen=True)
 class Features:
     """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
-    cliques with GPUs (OBJ-840). `maps`: the cluster serves PodGangMaps, which coherent updates need. `kai`: the objects
-    of the scheduler KAI are written (OBJ-525). `workload_api`: those of kube-scheduler are (WL-H01), in this way."""
+    cliques with GPUs (OBJ-840). `maps`: PodGangMaps are watched. `kai`: the objects of the scheduler
+    KAI are written (OBJ-525). `workload_api`: those of kube-scheduler are (WL-H01), in this way."""
 
     topology: bool = False
     mnnvl: bool = False
@@ -36,7 +37,7 @@ does not serve while both exist (HASH-197)."""
 
 
 async def with_maps(client: Client, features: Features) -> Features:
-    """The features, with `maps` as the cluster serves them."""
+    """The features, with `maps` as the cluster serves them: also an operator that writes none may find some."""
     return replace(features, maps=await _served(client, PODGANGMAPS.path()))
 
 
@@ -56,8 +57,14 @@ async def _missing(client: Client, form: Form) -> list[Resource]:
     return [resource for resource in form.resources if not await _served(client, resource.path())]
 
 
-async def unmet(client: Client, features: Features) -> str:
-    """What the cluster lacks for these features, in one line; empty if nothing (OBJ-840)."""
+async def unmet(client: Client, features: Features, line: Line) -> str:
+    """What the cluster lacks for these features and this line of the contract, in one line; empty if nothing
+    (OBJ-840)."""
+    if line.stored and not features.maps:
+        return (
+            f"the cluster serves no {PODGANGMAPS}, which Grove has from v0.1.0-alpha.12: install its CRD, or play the "
+            "earlier contract with --contract names"
+        )
     if features.topology and not await _served(client, TOPOLOGY_BINDINGS.path()):
         lack = f"the cluster serves no {TOPOLOGY_BINDINGS}"
         if await _served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):

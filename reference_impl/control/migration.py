@@ -24,8 +24,7 @@ from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScaling
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, hashes, labels, migration
-from reference_impl.plan.coherent import maps
+from reference_impl.plan import children, gang_migration, hashes, labels, maps, migration
 from reference_impl.plan.hashing.schemes import Scheme
 from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
 
@@ -79,6 +78,8 @@ class HashMigration:
         bring the object back."""
         if pcs.metadata.deletion_timestamp is not None:
             return True
+        if gang_migration.running(pcs):
+            return False  # the end of it triggers the object again
         window = self.window(pcs)
         writes = (
             self._of_group(window, item)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from kube.client import Client
@@ -14,12 +16,13 @@ from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang, PodGangMap
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import BASE, GANG, REPLICA, Cache, key_text, replica_of
+from reference_impl.control.cache import GANG, REPLICA, Cache, key_text, replica_of
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.kai import KaiBackend
 from reference_impl.control.last_errors import LastErrors, only_errors
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.maps import MapWriter
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.podclique import CliqueReconciler
@@ -28,9 +31,11 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels, names, topology, update_progress
-from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan import gang_migration, gangs, labels, names, topology, update_progress
+from reference_impl.plan.coherent import update
+from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.lines import MAPS, Line
 from reference_impl.runtime import logs
 from reference_impl.runtime.waiting import answered
 
@@ -60,8 +65,10 @@ class Operator:
         features: Features = NO_FEATURES,
         init_image: str = INIT_IMAGE,
         hash_policy: Policy = STANDARD,
+        line: Line = MAPS,
         metrics: OperatorMetrics | None = None,
     ) -> None:
+        features = replace(features, maps=features.maps or line.stored)
         self._client = client
         self.metrics = metrics or OperatorMetrics()
         self.metrics.follow(client)
@@ -73,23 +80,23 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        held = GangMaps(self.cache, hash_policy)
+        layouts = self._layouts = Layouts(self.cache, hash_policy, line)
         self._plans = GangPlans(client, self.cache, features.workload_api)
         errors = LastErrors(self.cache.sets, writer)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
-        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy, held=held)
+        maps = MapWriter(self.cache, writer, layouts, EpochSource(time.time_ns))
+        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, layouts, maps, features)
         cliques = CliqueReconciler(
             self.cache,
             writer,
             scheduler_name,
             init_image,
             migration,
-            hash_policy,
-            held=held,
+            layouts,
             plans=self._plans,
             of_kai=features.kai,
         )
-        groups = GroupReconciler(self.cache, writer, migration, features, hash_policy, held=held)
+        groups = GroupReconciler(self.cache, writer, migration, layouts, features)
         self._last_errors = (
             (self._sets, sets.last_errors),
             (self._groups, groups.last_errors),
@@ -100,7 +107,7 @@ class Operator:
             ("podclique", self._cliques, cliques.reconcile, WORKERS),
             ("podclique-status", self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
             ("podcliquescalinggroup", self._groups, groups.reconcile, 8),
-            ("podgang", self._gangs, GangReconciler(self.cache, writer, held, self._plans).reconcile, WORKERS),
+            ("podgang", self._gangs, GangReconciler(self.cache, writer, layouts, self._plans).reconcile, WORKERS),
             ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
         self._informers = self.cache.informers
@@ -196,9 +203,12 @@ class Operator:
 
     def _trigger_turns(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
         """Trigger the cliques and groups that an update begins, continues or ends with."""
-        began = update_progress.generation(old) != update_progress.generation(item) or update_progress.strategy(
-            old
-        ) != update_progress.strategy(item)
+        migrated = gang_migration.running(old) and not gang_migration.running(item)
+        began = (
+            migrated
+            or update_progress.generation(old) != update_progress.generation(item)
+            or update_progress.strategy(old) != update_progress.strategy(item)
+        )
         turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
         if not began and len(turns) == 1:
             return
@@ -277,14 +287,17 @@ class Operator:
             self._wake_set(item)
         known = old is not None and gangs.initialized(old) == gangs.initialized(item)
         if not known or (old is not None and old.spec != item.spec):
-            for clique in self.cache.cliques.indexed(GANG, key_text(*item.metadata.key)):
-                self._cliques.add(clique.metadata.key)
-            if map_gangs.of_a_map(item):
-                groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
-                for clique in {group.name for group in groups}:
-                    self._cliques.add((item.metadata.namespace, clique))
-        if map_gangs.of_a_map(item):
-            self._on_gang_of_map(old, item)
+            groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
+            for clique in {group.name for group in groups}:
+                self._cliques.add((item.metadata.namespace, clique))
+        before, after = (old.status if old else None), item.status
+        scheduled, ready = (
+            getattr(before, field, None) != getattr(after, field, None) for field in ("last_scheduled", "last_ready")
+        )
+        if scheduled:
+            self._wake_dependents(item, item.metadata.name)
+        if scheduled or ready:  # the next sub-step of a coherent update waits for it
+            self._wake_set(item)
 
     def _on_map(self, kind: str, old: PodGangMap | None, item: PodGangMap) -> None:
         """Trigger everything in the replica of a changed map; a deleted map is restored by its set."""
@@ -292,8 +305,9 @@ class Operator:
             return
         if kind != "ADDED":
             self._wake_set(item)
-        for entry in item.spec.entries:
-            self._gangs.add((item.metadata.namespace, entry.name))
+        for index in replica_of(item):
+            for gang in self.cache.gangs.indexed(REPLICA, index):
+                self._gangs.add(gang.metadata.key)
         self._wake_replica(item)
 
     def _wake_replica(self, item: Object) -> None:
@@ -304,16 +318,13 @@ class Operator:
             for group in self.cache.groups.indexed(REPLICA, index):
                 self._groups.add(group.metadata.key)
 
-    def _on_gang_of_map(self, old: PodGang | None, item: PodGang) -> None:
-        """What a gang of a map was waited for: others depend on it, or the next sub-step does."""
-        before, after = (old.status if old else None), item.status
-        scheduled, ready = (
-            getattr(before, field, None) != getattr(after, field, None) for field in ("last_scheduled", "last_ready")
-        )
-        if scheduled or ready:
-            self._wake_set(item)
-        if scheduled and item.metadata.label(labels.ANCHOR):
-            self._wake_replica(item)
+    def _wake_dependents(self, item: Object, gang: str) -> None:
+        """Trigger the cliques in gangs that wait for a gang of the replica that an object belongs to."""
+        placement = self._layouts.of(item)
+        for name in placement.dependents(gang) if placement is not None else ():
+            waiting = self.cache.gangs.get(item.metadata.namespace, name)
+            for group in waiting.spec.podgroups if waiting is not None else ():
+                self._cliques.add((item.metadata.namespace, group.name))
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
@@ -330,13 +341,11 @@ class Operator:
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
-            found = self.cache.gangs.get(*gang_of)
-            if found is not None and (map_gangs.of_a_map(found) or self._plans.serves(found)):
+            found, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
+            if found is not None and ((pcs is not None and update.coherent(pcs)) or self._plans.serves(found)):
                 self._gangs.add(gang_of)
-        if item.scheduled and (old is None or not old.scheduled) and not item.metadata.label(labels.BASE_PODGANG):
-            gang = key_text(namespace, item.metadata.label(labels.PODGANG))
-            for waiting in self.cache.cliques.indexed(BASE, gang):
-                self._cliques.add(waiting.metadata.key)
+        if item.scheduled and (old is None or not old.scheduled):
+            self._wake_dependents(item, gang_of[1])
 
 
 _NOT_OURS = ("metadata", "has_token")

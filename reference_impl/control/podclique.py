@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 
 from kube.errors import ApiError
 from kube.objects import Key
-from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
+from reference_impl.api.models import PODCLIQUES, CliqueTemplate, CliqueUpdateProgress, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
-from reference_impl.control.clique_gangs import CliqueGangs
-from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors
+from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer, together
@@ -26,6 +26,7 @@ from reference_impl.plan import (
     gates,
     kai,
     labels,
+    names,
     pods,
     startup,
     statuses,
@@ -34,13 +35,55 @@ from reference_impl.plan import (
 )
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.coherent import update
-from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.lines import Placement
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
 """Intermediate statuses of a clique are written at most this often, and with this delay; the final one is written at
 once. Writing a status costs the API server about twice as much as creating a pod (`make bench`)."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A clique, its set, and the gangs of its replica."""
+
+    pcs: PodCliqueSet
+    clique: PodClique
+    placement: Placement
+
+    @property
+    def index(self) -> int:
+        """The replica of the set."""
+        return index_of(self.clique)
+
+    @property
+    def replica(self) -> str:
+        """The name of the replica, `<set>-<index>`."""
+        return names.replica(self.pcs.metadata.name, self.index)
+
+    @cached_property
+    def template(self) -> CliqueTemplate | None:
+        """The template of the clique; None if the set has no such template any more."""
+        return children.clique_template(self.pcs, self.clique)
+
+    @cached_property
+    def shares(self) -> dict[str, int]:
+        """Gang → how many pods of the clique it holds. A clique of a scaling group whose replica has moved to another
+        gang is about to be deleted, and gets no pods any more (COH-I11)."""
+        meta = self.clique.metadata
+        if not meta.label(labels.SCALING_GROUP):
+            return self.placement.shares(self.template.name) if self.template is not None else {}
+        config = children.clique_config(self.pcs, self.clique)
+        replica = int(meta.label(labels.SCALING_GROUP_REPLICA_INDEX))
+        gang = self.placement.gang_of(config.name, replica) if config is not None else None
+        return {gang: self.clique.spec.replicas} if gang is not None and gang == meta.label(labels.PODGANG) else {}
+
+    def waits(self, gang: str) -> dict[str, int]:
+        """The cliques that the pods in a gang wait for, and how many of their pods."""
+        if self.template is None:
+            return {}
+        return startup.waits(self.pcs, self.template, self.index, self.placement.gangs[gang])
 
 
 class CliqueReconciler:
@@ -53,9 +96,8 @@ class CliqueReconciler:
         scheduler_name: str,
         init_image: str,
         migration: HashMigration,
-        policy: Policy = STANDARD,
+        layouts: Layouts,
         *,
-        held: GangMaps | None = None,
         plans: GangPlans,
         of_kai: bool = False,
     ) -> None:
@@ -63,9 +105,7 @@ class CliqueReconciler:
         self._cache, self._writer, self._scheduler, self._plans = cache, writer, scheduler_name, plans
         marked_for_kai: Callable[[Manifest], Manifest] = kai.marked if of_kai else lambda pod: pod
         self._marked: Callable[[Manifest], Manifest] = lambda pod: plans.marked(marked_for_kai(pod))
-        self._maps = held or GangMaps(cache, policy)
-        self._gangs = CliqueGangs(cache, writer, self._maps, plans)
-        self._migration, self._policy = migration, policy
+        self._layouts, self._migration, self._policy = layouts, migration, layouts.policy
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
         self.last_errors = LastErrors(cache.cliques, writer)
@@ -76,49 +116,20 @@ class CliqueReconciler:
         if clique is None:
             return None
         if clique.metadata.deletion_timestamp is not None:
-            cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
-            await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
+            await self._finish(clique)
             return None
-        pcs = self._cache.set_of(clique)
-        if pcs is not None and self._maps.used_by(pcs) and not clique.metadata.label(labels.SCALING_GROUP):
-            return await self._standalone(key, clique, pcs)
-        gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
-        if gang is not None and gang.metadata.deletion_timestamp is None:
-            # The gang comes before the pods (GREP-375, OBJ-372): its arrival triggers this clique again.
-            if pcs is not None and not self._migration.settled(pcs, clique):
-                return None
-            try:
-                await self._claims(clique, pcs)
-            except ReconcileError as problem:
-                return await self.last_errors.tell(key, problem)
-            try:
-                try:
-                    await self._balance(clique, pcs)
-                    await self._update(clique, pcs)
-                finally:  # pods that cannot be created must not hold back existing ones, except through their gang
-                    await self._release(clique, gang)
-            except ApiError as error:
-                message = pods.unnamed(str(error), clique.metadata.name)
-                await self.last_errors.refused(key, "ERR_SYNC_PODS", error, message)
-                raise
-            return await self.last_errors.tell(key, None)
-        return None
-
-    async def _standalone(self, key: Key, clique: PodClique, pcs: PodCliqueSet) -> float | None:
-        """Reconcile a clique whose pods are distributed over gangs by a PodGangMap. Without the map it is left
-        alone."""
-        held = self._maps.of(clique)
-        if held is None or not self._migration.settled(pcs, clique) or pcs.metadata.deletion_timestamp is not None:
+        pcs, placement = self._cache.set_of(clique), self._layouts.of(clique)
+        if pcs is None or placement is None or not self._migration.settled(pcs, clique):
             return None
+        place = Place(pcs, clique, placement)
         try:
-            await self._claims(clique, pcs)
+            await self._claims(place)
             try:
-                await self._gangs.follow(pcs, clique, held)
-                await self._gangs.balance(pcs, clique, held, partial(self._manifests, clique, pcs))
-                if not update.coherent(pcs):
-                    await self._update(clique, pcs)
-            finally:
-                await self._ungate_all(self._gangs.removable(pcs, clique, held))
+                await self._relabel(place)
+                await self._balance(place)
+                await self._update(place)
+            finally:  # pods that cannot be created must not hold back existing ones, except through their gang
+                await self._release(place)
         except ReconcileError as problem:
             return await self.last_errors.tell(key, problem)
         except ApiError as error:
@@ -126,32 +137,15 @@ class CliqueReconciler:
             raise
         return await self.last_errors.tell(key, None)
 
-    def _manifests(self, clique: PodClique, pcs: PodCliqueSet, missing: list[tuple[int, str]]) -> list[Manifest]:
-        """The pods of a standalone clique to create, with their gangs."""
-        if not missing:
-            return []
-        builders = {
-            gang: self._builder(pcs, clique, self._waits(pcs, clique, gang)) for gang in {g for _, g in missing}
-        }
-        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [self._marked(builders[gang].pod_in(gang, index)) for index, gang in missing]
-        return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
+    async def _finish(self, clique: PodClique) -> None:
+        """Let a clique go that is being deleted, after its pods."""
+        cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
+        await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
 
-    def _builder(self, pcs: PodCliqueSet, clique: PodClique, waits: dict[str, int]) -> pods.PodBuilder:
-        return pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims.of_pod(pcs, clique))
-
-    def _waits(self, pcs: PodCliqueSet, clique: PodClique, gang: str) -> dict[str, int]:
-        """The parents that pods of a clique wait for in a gang of a PodGangMap."""
-        held, template = self._maps.of(clique), children.clique_template(pcs, clique)
-        entry = held.entry(gang) if held is not None else None
-        if entry is None or template is None:
-            return {}
-        return startup.waits(pcs, template, self._maps.index_of(clique), entry)
-
-    async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+    async def _claims(self, place: Place) -> None:
         """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
-        template = children.clique_template(pcs, clique) if pcs is not None else None
-        if pcs is None or template is None or not template.resource_sharing:
+        pcs, clique, template = place.pcs, place.clique, place.template
+        if template is None or not template.resource_sharing:
             return
         indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
         planned = claims.of_clique(clique, template, (index for index in indices if index >= 0))
@@ -162,51 +156,80 @@ class CliqueReconciler:
         ]
         await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
-    async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
-        """Create missing pods and delete surplus ones."""
+    async def _relabel(self, place: Place) -> None:
+        """Give pods their gang that name none which can exist, if they can be in one only (GM-62)."""
+        shares = place.shares
+        if len(shares) != 1:
+            return
+        (gang,) = shares
+        line, replica = self._layouts.line, place.replica
+        astray = [
+            pod
+            for pod in self._cache.pods_of(place.clique)
+            if pod.active and not line.knows(replica, pod.metadata.label(labels.PODGANG))
+        ]
+        body = {"metadata": {"labels": {labels.PODGANG: gang}}}
+        await together(self._writer.patch(self._cache.pods, pod, body) for pod in astray)
+
+    async def _balance(self, place: Place) -> None:
+        """Create missing pods in gangs that exist, and delete surplus ones."""
+        clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
         found = self._cache.pods_of(clique)
         stale = self._plans.stale(clique.metadata.name, found)
         # Their indices are taken again below, and no two pods may have the same one.
         await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
-        gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
-        possible = self._plans.possible_clique(gang, clique)
-        missing, surplus = pods.difference(possible, [pod for pod in found if pod not in stale])
-        if missing and pcs is not None and self._maps.moved(pcs, clique):
-            missing = []
-        if not missing and not surplus:
-            return
-        waits: dict[str, int] = {}
-        if missing and clique.spec.starts_after:
-            if pcs is None:
-                return  # the set is being deleted, and the clique with it
-            mapped = self._maps.of(clique) is not None
-            waits = (
-                self._waits(pcs, clique, clique.metadata.label(labels.PODGANG))
-                if mapped
-                else startup.minimums(pcs, clique)
-            )
-        claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
-        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
-        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [self._marked(builder.pod(index)) for index in missing]
-        if made and vacancy is not None:
-            made[0] = update_clique_pods.in_place_of(made[0], vacancy)
+        shares = {
+            gang: self._plans.possible(self._gang(place, gang), clique.metadata.name, count)
+            for gang, count in place.shares.items()
+        }
+        kept = [pod for pod in found if pod not in stale]
+        difference = pods.difference(shares, kept, target, lambda gang: self._may_create(place, gang))
+        # A layout that does not hold all pods is about to be renewed: nothing is deleted for it.
+        whole = sum(place.shares.values()) == clique.spec.replicas
+        surplus = [pod for pod in difference.surplus if whole or pod.finished]
+        made = self._manifests(place, difference.missing)
+        await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, one pod is created before the others are tried, which would probably be refused as well.
         probes = 1 if clique.metadata.key in self.last_errors.keys else len(made)
-        await together(
-            [
-                *(self._writer.create(self._cache.pods, manifest) for manifest in made[:probes]),
-                *(self._writer.delete(self._cache.pods, pod) for pod in surplus),
-            ]
-        )
+        await together(self._writer.create(self._cache.pods, manifest) for manifest in made[:probes])
         await together(self._writer.create(self._cache.pods, manifest) for manifest in made[probes:])
 
-    async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+    def _gang(self, place: Place, name: str) -> PodGang | None:
+        return self._cache.gangs.get(place.clique.metadata.namespace, name)
+
+    def _may_create(self, place: Place, name: str) -> bool:
+        """Whether pods may be created in a gang: it exists (GREP-375, OBJ-372; its arrival triggers the clique again),
+        and they would be of its version."""
+        gang = self._gang(place, name)
+        if gang is None or gang.metadata.deletion_timestamp is not None:
+            return False
+        return self._layouts.may_refill(place.pcs, place.placement.gangs[name].entry, place.clique)
+
+    def _manifests(self, place: Place, missing: list[tuple[int, str]]) -> list[Manifest]:
+        """The pods to create, from their indices and gangs."""
+        if not missing:
+            return []
+        pcs, clique = place.pcs, place.clique
+        builders = {
+            gang: pods.PodBuilder(
+                clique, self._scheduler, place.waits(gang), self._init_image, claims.of_pod(pcs, clique)
+            )
+            for gang in {gang for _, gang in missing}
+        }
+        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
+        made = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
+        return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
+
+    async def _update(self, place: Place) -> None:
         """Take the next step of an update. The progress is written before any pod is deleted."""
-        if pcs is None or update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
+        pcs = place.pcs
+        if update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
-        clique = self._cache.cliques.get(*clique.metadata.key) or clique
-        step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
+        clique = self._cache.cliques.get(*place.clique.metadata.key) or place.clique
+        if update.coherent(pcs):
+            step = update_clique_pods.Step(self._coherent_progress(place))
+        else:
+            step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
@@ -214,25 +237,41 @@ class CliqueReconciler:
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
 
-    async def _release(self, clique: PodClique, gang: PodGang) -> None:
+    def _coherent_progress(self, place: Place) -> CliqueUpdateProgress | None:
+        """The progress of a standalone clique whose pods follow the layout in an update."""
+        clique, template = place.clique, place.template
+        if template is None or clique.metadata.label(labels.SCALING_GROUP):
+            return None
+        current = self._layouts.templates(place.pcs).revisions[template.name]
+        complete = update.clique_complete(clique, self._cache.pods_of(clique), place.shares, current)
+        return update.of_clique(place.pcs, clique, current.hash, complete, now())
+
+    async def _release(self, place: Place) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
-        namespace = clique.metadata.namespace
-        pcs = self._cache.set_of(clique)
-        if pcs is not None and self._maps.used_by(pcs):
-            held = self._maps.of(clique)
-            await self._ungate_all(self._gangs.removable(pcs, clique, held) if held is not None else ())
+        namespace, by_gang = place.clique.metadata.namespace, dict[str, list[Pod]]()
+        pods_now = self._cache.pods_of(place.clique)
+        if not any(pod.gated_by(labels.GATE) for pod in pods_now):
             return
-        ready = gates.removable(
-            clique,
-            self._cache.pods_of(clique),
-            gang,
-            self._cache.gangs.get(namespace, clique.metadata.label(labels.BASE_PODGANG)),
-            lambda name: self._cache.scheduled_pods(namespace, name),
-        )
-        await self._ungate_all(ready)
+        for pod in pods_now:
+            by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
+        ready: list[Pod] = []
+        for name, found in by_gang.items():
+            if name in place.placement.gangs:
+                ready += gates.removable(
+                    found,
+                    place.clique.metadata.name,
+                    self._gang(place, name),
+                    self._awaited(place, name),
+                    lambda clique: self._cache.scheduled_pods(namespace, clique),
+                )
+        await self._ungate_all(self._plans.startable(ready))
+
+    def _awaited(self, place: Place, name: str) -> list[PodGang | None]:
+        """The gangs that have to be scheduled before the pods of a gang may be."""
+        return [self._gang(place, other) for other in place.placement.awaited(name)]
 
     async def _ungate_all(self, ready: Iterable[Pod]) -> None:
-        await together(self._ungate(pod) for pod in self._plans.startable(ready))
+        await together(self._ungate(pod) for pod in ready)
 
     async def _ungate(self, pod: Pod) -> None:
         body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": labels.GATE}]}}

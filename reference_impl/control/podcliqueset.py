@@ -18,10 +18,12 @@ from kube.objects import Key, Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
-from reference_impl.control.coherent import CoherentSets
+from reference_impl.control.coherent import CoherentProgress
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.last_errors import LastErrors, earliest
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.maps import MapWriter
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.termination import Termination
@@ -30,8 +32,10 @@ from reference_impl.plan import (
     children,
     conditions,
     desired,
+    gang_migration,
     gangs,
     labels,
+    names,
     reconcile_error,
     revisions,
     statuses,
@@ -40,11 +44,9 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
-from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.desired import Child, DesiredReplica, DesiredSet
-from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.revisions import Revision
 from reference_impl.runtime.clock import now
@@ -68,21 +70,20 @@ class SetReconciler:
         last_errors: LastErrors,
         scheduler_name: str,
         migration: HashMigration,
+        layouts: Layouts,
+        maps: MapWriter,
         features: Features = NO_FEATURES,
-        policy: Policy = STANDARD,
-        *,
-        held: GangMaps | None = None,
     ) -> None:
-        self._maps = held or GangMaps(cache, policy)
-        self.coherent = CoherentSets(cache, writer, self._maps)
+        self._layouts, self._maps, self._coherent = layouts, maps, CoherentProgress(layouts, maps)
+        self._gangs = GangMigration(cache, writer, layouts)
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
-        self._migration, self._policy = migration, policy
+        self._migration, self._policy = migration, layouts.policy
         self._informers: dict[str, Informer[Any]] = {
             informer.resource.kind: informer
             for informer in (cache.services, cache.cliques, cache.groups, cache.gangs, cache.maps)
         }
         self._secondary = SecondaryResources(cache, writer)
-        self._termination = Termination(cache, writer, self.coherent.before_termination)
+        self._termination = Termination(cache, writer, maps.before_termination)
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
@@ -98,8 +99,9 @@ class SetReconciler:
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
         pcs = await self._migration.migrate(pcs)
-        if self._maps.used_by(pcs):
-            await self.coherent.adopt(pcs)
+        pcs = await self._gangs.begin(pcs)
+        await self._maps.restore(pcs)
+        await self._gangs.assign(pcs)
         generation = revisions.of_set(pcs, self._policy)
         if not generation.has(update_progress.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)
@@ -109,7 +111,7 @@ class SetReconciler:
         step: Step | None = None
         try:
             wait = await self._termination.in_set(pcs)
-            step = await self.coherent.settle(pcs) if self._maps.used_by(pcs) else None
+            step = await self._maps.renew(pcs)
             async with self._told(pcs, generation):
                 await self._children(pcs)
         except ReconcileError as caught:
@@ -129,7 +131,7 @@ class SetReconciler:
         of_group = partial(self._cache.child, self._cache.cliques)
         found = update_set_replicas.Found(pcs, clique, group, of_group)
         if update.coherent(pcs):
-            progress = self.coherent.progress(pcs, generation, found, step, now())
+            progress = self._coherent.progress(pcs, generation, found, step, now())
         else:
             progress = update.without_scope(update_set_replicas.progress(pcs, generation, found, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
@@ -140,6 +142,8 @@ class SetReconciler:
             if levels
             else conditions.without(status.conditions, topology.CONDITION)
         )
+        if gang_migration.running(pcs) and self._gangs.ended(pcs):
+            status.conditions = conditions.without(status.conditions, gang_migration.CONDITION)
         await self._writer.status(self._cache.sets, pcs, status)
 
     @asynccontextmanager
@@ -157,7 +161,7 @@ class SetReconciler:
             await asyncio.sleep(TELL_SECONDS)
             pcs = self._cache.sets.get(*began.metadata.key)
             # The progress of a coherent update, and of another spec, is known to the pass that makes it only.
-            if pcs is not None and pcs.metadata.generation == began.metadata.generation and not self._maps.used_by(pcs):
+            if pcs is not None and pcs.metadata.generation == began.metadata.generation and not update.coherent(pcs):
                 await self._write_status(pcs, generation, observed=False)
 
     def _topology(self, pcs: PodCliqueSet) -> topology.Topology:
@@ -167,16 +171,13 @@ class SetReconciler:
 
     async def _children(self, pcs: PodCliqueSet) -> None:
         """Create what is missing, correct what differs, delete what should not exist."""
-        namespace, levels = pcs.metadata.namespace, self._topology(pcs)
-        if self._maps.missing(pcs):
+        levels = self._topology(pcs)
+        placements = [self._layouts.at(pcs, index) for index in range(pcs.spec.replicas)]
+        known = [placement for placement in placements if placement is not None]
+        if len(known) < len(placements):
             return  # nothing may be deleted because of that; the next pass restores the map
-        target = desired.of_set(
-            pcs,
-            lambda group: self._group_replicas(namespace, group),
-            levels,
-            domains=self._features.mnnvl,
-            mapped=partial(self._mapped, pcs, levels),
-        )
+        line, domains = self._layouts.line, self._features.mnnvl
+        target = desired.of_set(pcs, known.__getitem__, line, levels, domains=domains)
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
         current = {each.name: revisions.of_template(pcs, each, self._policy) for each in templates}
@@ -190,17 +191,6 @@ class SetReconciler:
 
         await together(in_order(each) for each in writes if each)
         await together(write() for write in list(self._surplus(target)))
-
-    def _mapped(self, pcs: PodCliqueSet, levels: topology.Topology, index: int) -> list[gangs.PlannedGang] | None:
-        """The gangs of a replica from its PodGangMap; None if the set has no maps."""
-        if not self._maps.used_by(pcs):
-            return None
-        held = self._maps.at(pcs, index)
-        namespace = pcs.metadata.namespace
-        return [
-            map_gangs.planned(pcs, index, entry, self._cache.gangs.get(namespace, entry.name), levels)
-            for entry in (held.layout if held is not None else ())
-        ]
 
     def _writes(
         self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.Topology, current: Mapping[str, Revision]
@@ -262,20 +252,19 @@ class SetReconciler:
     def _clique(
         self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, found: PodClique | None, current: Revision
     ) -> Iterator[Write]:
-        mapped = self._maps.used_by(pcs)
+        line = self._layouts.line
 
         def manifest() -> children.Manifest:
             channels = self._features.mnnvl
-            return children.standalone_clique(
-                pcs, index, template, channels=channels, policy=self._policy, mapped=mapped
-            )
+            return children.standalone_clique(pcs, index, template, line, channels=channels, policy=self._policy)
 
         if found is None:
             yield partial(self._writer.create, self._cache.cliques, manifest())
             return
-        if mapped and (change := template_drift.without_gang(found)):
+        wanted = line.standalone_labels(names.replica(pcs.metadata.name, index))
+        if change := template_drift.marks(found, wanted):
             yield partial(self._writer.patch, self._cache.cliques, found, change)
-        if template_drift.outdated(found, current) and self._maps.begun(pcs, index, template.name):
+        if template_drift.outdated(found, current) and self._layouts.begun(pcs, index, template.name):
             yield partial(self._writer.renew, self._cache.cliques, found, manifest())
         if change := template_drift.clique(template, found):
             yield partial(self._writer.patch, self._cache.cliques, found, change)
@@ -291,10 +280,6 @@ class SetReconciler:
 
         tags = {**gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels), **gang.labels}
         return gangs.drift(pcs, gang, found, tags, binding, pods)
-
-    def _group_replicas(self, namespace: str, group: str) -> int | None:
-        found = self._cache.groups.get(namespace, group)
-        return None if found is None else found.spec.replicas
 
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:
         """Deletions of children of the set that should not exist. A gang goes after its last pod, which wakes the set:

@@ -12,15 +12,15 @@ from functools import partial
 import msgspec
 
 from kube.objects import Key
-from reference_impl.api.models import PodClique, PodGang, PodGangStatus, wire
+from reference_impl.api.models import PodClique, PodCliqueSet, PodGang, PodGangStatus, wire
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import GANG, Cache, key_text
-from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs
-from reference_impl.plan.coherent import conditions as map_conditions
-from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan.coherent import conditions as gang_conditions
+from reference_impl.plan.coherent import update
 from reference_impl.plan.workload_api import planned
 from reference_impl.runtime.clock import now
 
@@ -31,8 +31,8 @@ PATIENCE_SECONDS = 5.0
 class GangReconciler:
     """Writes the pod references of one PodGang at a time, and whether it is complete."""
 
-    def __init__(self, cache: Cache, writer: Writer, held: GangMaps | None, plans: GangPlans) -> None:
-        self._cache, self._writer, self._maps, self._plans = cache, writer, held or GangMaps(cache), plans
+    def __init__(self, cache: Cache, writer: Writer, layouts: Layouts, plans: GangPlans) -> None:
+        self._cache, self._writer, self._layouts, self._plans = cache, writer, layouts, plans
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -44,15 +44,9 @@ class GangReconciler:
         pcs = self._cache.set_of(gang)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             return None  # the gang is about to be collected, while its pods are being deleted already
-        members = self._members(gang)
+        members = self._members(gang, pcs)
         groups = gangs.filled(gang, None, members)
-        shares = self._maps.expected(gang)
-        if shares is None:
-            complete = gangs.complete(gang, groups, partial(self._clique, gang))
-        else:
-            groups = map_gangs.released(gang, groups, shares)
-            expected = {name: self._plans.possible(gang, name, count) for name, count in shares.items()}
-            complete = map_gangs.complete(gang, groups, partial(self._clique, gang), expected)
+        complete = gangs.complete(gang, groups, partial(self._clique, gang), self._shares(pcs, gang))
         initialized = gangs.initialized(gang)
         if (complete or initialized) and groups != gang.spec.podgroups:
             await self._writer.patch(self._cache.gangs, gang, {"spec": {"podgroups": wire(groups)}}, guard=True)
@@ -61,7 +55,7 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             if not initialized:
                 await self._write(gang, is_complete=True)
-            if map_gangs.of_a_map(gang) or self._plans.serves(gang):
+            if update.coherent(pcs) or self._plans.serves(gang):
                 await self._write_conditions(self._cache.gangs.get(*key) or gang, members)
             return None
         waited = time.monotonic() - self._incomplete.setdefault(key, time.monotonic())
@@ -75,17 +69,26 @@ class GangReconciler:
         found = self._cache.cliques.get(gang.metadata.namespace, name)
         return None if found is None else self._plans.possible_clique(gang, found)
 
-    def _members(self, gang: PodGang) -> list[Pod]:
-        """The pods of a gang; those of a gang of a map only if their clique exists. The others are about to be deleted:
-        a gang that is recreated in the meantime must not count as scheduled because of them (COH-262)."""
+    def _shares(self, pcs: PodCliqueSet, gang: PodGang) -> dict[str, int]:
+        """Standalone clique → how many of its pods the gang holds, and may have now."""
+        placement = self._layouts.of(gang)
+        held = placement.gangs.get(gang.metadata.name) if placement is not None else None
+        if held is None:
+            return {}
+        shares = gangs.standalone_pods(pcs, index_of(gang), held)
+        return {name: self._plans.possible(gang, name, count) for name, count in shares.items()}
+
+    def _members(self, gang: PodGang, pcs: PodCliqueSet) -> list[Pod]:
+        """The pods of a gang; those of a coherently updated set only if their clique exists. The others are about to be
+        deleted: a gang that is recreated in the meantime must not count as scheduled because of them (COH-262)."""
         found: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
-        return [pod for pod in found if self._cache.has_owner(pod)] if map_gangs.of_a_map(gang) else found
+        return [pod for pod in found if self._cache.has_owner(pod)] if update.coherent(pcs) else found
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
-        """Write Scheduled and Ready of a gang of a map: the operator knows what the scheduler does not, such as how
-        many pods have to be Ready once the gang has no minimum any more (COH-086, COH-087). Those of gangs on
-        kube-scheduler, which writes none, say why a gang cannot be mapped (WL-H21, WL-HD4)."""
-        status = map_conditions.status(gang, self._maps.minimums(gang), members, now())
+        """Write Scheduled and Ready, and since when (COH-086, COH-087): those of coherently updated sets, whose updates
+        wait for them, and those of gangs on kube-scheduler, which writes none; they say why a gang cannot be mapped
+        (WL-H21, WL-HD4)."""
+        status = gang_conditions.status(gang, members, now())
         if (found := self._plans.of(gang)) is not None and found.refusal:
             status = planned.with_refusal(status, found.refusal)
         if status != gang.status:

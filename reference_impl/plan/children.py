@@ -3,7 +3,7 @@ OBJ-210 to OBJ-254)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kube.objects import ObjectMeta
@@ -11,8 +11,8 @@ from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Service
 from reference_impl.plan import labels, mnnvl, names, revisions, startup
-from reference_impl.plan.coherent.layout import Entry
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.lines import Line, Placement
 
 Manifest = dict[str, Any]
 CliqueOf = Callable[[str], PodClique | None]
@@ -139,7 +139,7 @@ def _clique(
     extra: dict[str, str],
     owner: Manifest,
     pod_spec: Manifest,
-    place: startup.Place,
+    parents: Iterable[str],
     policy: Policy,
 ) -> Manifest:
     own = {
@@ -163,8 +163,8 @@ def _clique(
     spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
     spec["minAvailable"] = template.spec.minimum
     spec.pop("startsAfter", None)  # the template has names of templates, the object those of objects (OBJ-602)
-    if parents := startup.parents(pcs, template, place):
-        spec["startsAfter"] = parents
+    if starts_after := list(parents):
+        spec["startsAfter"] = starts_after
     return {
         "apiVersion": models.PODCLIQUES.api_version,
         "kind": "PodClique",
@@ -177,24 +177,23 @@ def standalone_clique(
     pcs: PodCliqueSet,
     index: int,
     template: CliqueTemplate,
+    line: Line,
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
-    mapped: bool = False,
 ) -> Manifest:
-    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845).
-    With a PodGangMap, the pods of a clique may be in several gangs, and the clique names none (COH-083)."""
+    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845)."""
     pod_spec = template.spec.pod_spec
-    gang = {} if mapped else {labels.PODGANG: names.base_gang(pcs.metadata.name, index)}
+    own = _present(line.standalone_labels(names.replica(pcs.metadata.name, index)))
     return _clique(
         pcs,
         template,
         names.clique(pcs.metadata.name, index, template.name),
         "pcs-podclique",
-        {labels.REPLICA_INDEX: str(index), **gang},
+        {labels.REPLICA_INDEX: str(index), **own},
         set_reference(pcs),
         mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
-        startup.Place(index),
+        startup.waits(pcs, template, index, startup.base(pcs)),
         policy,
     )
 
@@ -203,38 +202,45 @@ def member_cliques(
     pcs: PodCliqueSet,
     group: PodCliqueScalingGroup,
     config: ScalingGroupConfig,
+    indices: Iterable[int],
+    placement: Placement,
+    line: Line,
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
-    mapped: Mapping[int, Entry] | None = None,
 ) -> Iterator[Manifest]:
-    """The cliques of every replica of a scaling group (OBJ-212, OBJ-253). `mapped` are the gangs of its replicas by
-    index, from a PodGangMap."""
+    """The cliques of replicas of a scaling group (OBJ-212, OBJ-253). A replica that no gang holds yet has none."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
-    base = names.base_gang(pcs.metadata.name, index)
     templates = [found for name in config.clique_names if (found := template(pcs, name)) is not None]
     owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
     pods = sum(t.spec.replicas for t in templates)
-    for j in range(group.spec.replicas) if mapped is None else sorted(mapped):
-        own = names.gang_of_group_replica(base, group.metadata.name, j, config.min_available)
-        entry = None if mapped is None else mapped[j]
-        gang = own if entry is None else entry.name
+    for j in indices:
+        if (name_of_gang := placement.gang_of(config.name, j)) is None:
+            continue
+        gang = placement.gangs[name_of_gang]
         extra = {
             labels.REPLICA_INDEX: str(index),
-            labels.PODGANG: gang,
             labels.SCALING_GROUP: group.metadata.name,
             labels.SCALING_GROUP_REPLICA_INDEX: str(j),
+            **_present(gang_labels(placement, line, name_of_gang)),
         }
-        if entry is None and gang != base:
-            extra[labels.BASE_PODGANG] = base
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
             if channels:
                 spec = mnnvl.joined(spec, pcs, t, config, index)
-            yield _clique(
-                pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j, entry), policy
-            )
+            parents = startup.waits(pcs, t, index, gang)
+            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, parents, policy)
+
+
+def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
+    """The labels of a clique of a scaling group that name its gang; None is a label that must not be there."""
+    awaited = placement.awaited(gang)
+    return line.clique_labels(gang, awaited[0] if awaited else "")
+
+
+def _present(found: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _group_environment(template_pods: int) -> list[Manifest]:

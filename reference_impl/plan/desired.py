@@ -13,19 +13,17 @@ from typing import TypeVar
 
 from kube.objects import Object
 from reference_impl.api.models import CliqueTemplate, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
-from reference_impl.plan import autoscalers, children, claims, gangs, labels, mnnvl, names
+from reference_impl.plan import autoscalers, children, claims, gangs, mnnvl, names
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.claims import PlannedClaim
-from reference_impl.plan.coherent.layout import Entry
 from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.lines import Line, Placement
 from reference_impl.plan.topology import Topology
 
 T = TypeVar("T", bound=Object)
-GangsOf = Callable[[int], list[PlannedGang] | None]
-"""The gangs of a replica from its PodGangMap; None if the set has no maps."""
-GroupReplicas = Callable[[str], int | None]
-"""The live replicas of a scaling group by the name of its object; None if there is no such object yet."""
+PlacementOf = Callable[[int], Placement]
+"""The gangs of a replica by its index."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Gang(Child):
 
 @dataclass(frozen=True)
 class Map(Child):
-    """A PodGangMap. It is written before all other objects of its replica."""
+    """A PodGangMap, which stores the layout of its replica. It is written before all other objects of the replica."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +111,7 @@ class DesiredSet:
 
 
 def of_set(
-    pcs: PodCliqueSet,
-    group_replicas: GroupReplicas,
-    levels: Topology,
-    *,
-    domains: bool = False,
-    mapped: GangsOf = lambda index: None,
+    pcs: PodCliqueSet, placement: PlacementOf, line: Line, levels: Topology, *, domains: bool = False
 ) -> DesiredSet:
     """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
     indices = range(pcs.spec.replicas)
@@ -128,24 +121,19 @@ def of_set(
         pcs,
         tuple(claims.of_set(pcs)),
         tuple(DesiredDomain(index, group) for index in indices for group in groups),
-        tuple(_replica(pcs, index, group_replicas, levels, taken, mapped(index)) for index in indices),
+        tuple(_replica(pcs, index, placement(index), line, levels, taken) for index in indices),
     )
 
 
 def _replica(
-    pcs: PodCliqueSet,
-    index: int,
-    group_replicas: GroupReplicas,
-    levels: Topology,
-    taken: set[str],
-    mapped: list[PlannedGang] | None,
+    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: Topology, taken: set[str]
 ) -> DesiredReplica:
     """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `taken` are the names of
     the autoscalers of the replicas before it."""
     name = pcs.metadata.name
-    planned = gangs.planned(pcs, index, group_replicas, levels) if mapped is None else mapped
+    planned = gangs.planned(pcs, index, placement, line, levels)
     objects: list[Child] = [
-        *((Map("PodGangMap", names.gang_map(name, index)),) if mapped is not None else ()),
+        *((Map("PodGangMap", names.gang_map(name, index)),) if line.stored else ()),
         Child("Service", names.service(name, index)),
         *(
             StandaloneClique("PodClique", names.clique(name, index, template.name), template)
@@ -173,34 +161,21 @@ class DesiredMembers:
     cliques: Mapping[str, Manifest]
     """Manifests by name, in order of creation."""
 
-    def missing(self, present: Mapping[str, T]) -> list[Manifest]:
-        """The cliques that do not exist."""
-        return [manifest for name, manifest in self.cliques.items() if name not in present]
-
-    def surplus(self, present: Mapping[str, T]) -> list[T]:
-        """The cliques that should not exist and are not being deleted yet."""
-        return [
-            clique
-            for name, clique in present.items()
-            if name not in self.cliques and clique.metadata.deletion_timestamp is None
-        ]
-
 
 def of_group(
     pcs: PodCliqueSet,
     group: PodCliqueScalingGroup,
+    config: ScalingGroupConfig,
+    indices: Iterable[int],
+    placement: Placement,
+    line: Line,
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
-    mapped: Mapping[int, Entry] | None = None,
-) -> DesiredMembers | None:
-    """The desired state of a scaling group; None if the set has no such group (any more). `channels` says whether
-    ComputeDomains are enabled; `mapped` are the gangs of its replicas by index, from a PodGangMap."""
-    config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
-    if config is None:
-        return None
+) -> DesiredMembers:
+    """The desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are enabled."""
     own = claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
-    made = children.member_cliques(pcs, group, config, channels=channels, policy=policy, mapped=mapped)
+    made = children.member_cliques(pcs, group, config, indices, placement, line, channels=channels, policy=policy)
     return DesiredMembers(
         None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in made}
     )

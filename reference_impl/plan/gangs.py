@@ -1,9 +1,9 @@
 """PodGangs: which ones exist, their contents, and when they are complete (spec OBJ-401 to OBJ-432, GS-F01 to GS-F17).
-Only this module decides which gang a pod belongs to."""
+Which gang a pod belongs to is decided by the layout of its replica (`layout.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,6 +31,8 @@ from reference_impl.plan.children import (
     standalone_templates,
     template,
 )
+from reference_impl.plan.layout import Gang
+from reference_impl.plan.lines import Line, Placement
 from reference_impl.plan.topology import Topology
 
 INITIALIZED = "Initialized"
@@ -60,58 +62,58 @@ class PlannedGang:
 
 
 def planned(
-    pcs: PodCliqueSet,
-    index: int,
-    group_replicas: Callable[[str], int | None],
-    topology: Topology = NO_TOPOLOGY,
+    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: Topology = NO_TOPOLOGY
 ) -> list[PlannedGang]:
-    """The base gang of a replica and the scaled gangs of its scaling groups.
-
-    `group_replicas` returns the live replicas of a scaling group object by name, or None if there is none yet: then the
-    template's replicas are used (OBJ-402).
-    """
-    name = pcs.metadata.name
-    alone = {names.clique(name, index, t.name): t for t in standalone_templates(pcs)}
-    base: dict[str, CliqueTemplate] = dict(alone)
-    of_groups: list[TopologyGroup] = []
-    of_set = topology.translated(pcs.spec.template.topology_constraint)
-    scaled: list[PlannedGang] = []
-    for config in group_configs(pcs):
-        group = names.scaling_group(name, index, config.name)
-        live = group_replicas(group)
-        constraint = config.topology_constraint if topology.enabled else None
-        of_group = topology.translated(constraint)
-        for j in range(max(config.replicas if live is None else live, config.min_available)):
-            members = {
-                names.member_clique(group, j, clique): t
-                for clique in config.clique_names
-                if (t := template(pcs, clique)) is not None
-            }
-            if j < config.min_available:
-                base |= members
-                if constraint is not None and topology.found:
-                    own_name = names.member_group(group, j)
-                    entry = TopologyGroup(name=own_name, pod_group_names=list(members), topology_constraint=of_group)
-                    of_groups.append(entry)
-            else:
-                own_name = names.scaled_gang(group, j, config.min_available)
-                scaled.append(_gang(own_name, members, of_set if constraint is None else of_group, topology))
-    return [_gang(names.base_gang(name, index), base, of_set, topology, of_groups), *scaled]
+    """The gangs of a replica of a set."""
+    oldest = next((entry.key for entry in placement.layout if entry.anchor), None)
+    return [
+        _planned(pcs, index, name, gang, line, topology, whole=gang.entry.key == oldest)
+        for name, gang in placement.gangs.items()
+    ]
 
 
-def _gang(
-    name: str,
-    members: dict[str, CliqueTemplate],
-    constraint: GangTopology | None,
-    topology: Topology,
-    of_groups: list[TopologyGroup] | None = None,
+def _planned(
+    pcs: PodCliqueSet, index: int, name: str, gang: Gang, line: Line, topology: Topology, *, whole: bool
 ) -> PlannedGang:
-    minimums = {clique: t.spec.minimum for clique, t in members.items()}
-    if not topology.levels:  # nothing to translate, which is the usual case for every gang in every pass
-        return PlannedGang(name, minimums, constraint, {}, of_groups or [])
-    translated = {clique: topology.translated(t.topology_constraint) for clique, t in members.items()}
-    of_cliques = {clique: one for clique, one in translated.items() if one is not None}
-    return PlannedGang(name, minimums, constraint, of_cliques, of_groups or [])
+    """A gang. Anchors other than the oldest one may hold fewer pods of a standalone clique than its minimum, and then
+    need no more (GM-36, GM-37)."""
+    templates: dict[str, CliqueTemplate] = {}
+    minimums: dict[str, int] = {}
+    for standalone in standalone_templates(pcs) if gang.entry.anchor else ():
+        if (count := gang.cliques.get(standalone.name)) is not None:
+            own = names.clique(pcs.metadata.name, index, standalone.name)
+            templates[own] = standalone
+            minimums[own] = standalone.spec.minimum if whole else min(standalone.spec.minimum, count)
+    of_groups: list[TopologyGroup] = []
+    constraint = topology.translated(pcs.spec.template.topology_constraint)
+    for config in group_configs(pcs):
+        group = names.scaling_group(pcs.metadata.name, index, config.name)
+        of_group = config.topology_constraint if topology.enabled else None
+        for j in gang.groups.get(config.name, ()):
+            members = {
+                names.member_clique(group, j, clique): found
+                for clique in config.clique_names
+                if (found := template(pcs, clique)) is not None
+            }
+            templates |= members
+            minimums |= {member: found.spec.minimum for member, found in members.items()}
+            if of_group is None:
+                continue
+            if not gang.entry.anchor:
+                constraint = topology.translated(of_group)
+            elif topology.found:
+                of_groups.append(
+                    TopologyGroup(
+                        name=names.member_group(group, j),
+                        pod_group_names=list(members),
+                        topology_constraint=topology.translated(of_group),
+                    )
+                )
+    of_cliques: dict[str, GangTopology] = {}
+    if topology.levels:  # else there is nothing to translate, which is the usual case for every gang in every pass
+        translated = {clique: topology.translated(t.topology_constraint) for clique, t in templates.items()}
+        of_cliques = {clique: one for clique, one in translated.items() if one is not None}
+    return PlannedGang(name, minimums, constraint, of_cliques, of_groups, line.gang_labels(gang.entry))
 
 
 def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
@@ -251,15 +253,35 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
     ]
 
 
-def complete(gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None]) -> bool:
-    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431)."""
+def complete(
+    gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None], shares: Mapping[str, int]
+) -> bool:
+    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares`: standalone clique
+    → how many of its pods the gang holds."""
     for group in groups:
         owner = clique(group.name)
-        if owner is None or owner.metadata.label(labels.PODGANG) != gang.metadata.name:
+        if owner is None:
             return False
-        if len(group.pod_references) < owner.spec.replicas:
+        if group.name not in shares and owner.metadata.label(labels.PODGANG) != gang.metadata.name:
+            return False
+        if len(group.pod_references) < shares.get(group.name, owner.spec.replicas):
             return False
     return bool(groups)
+
+
+def standalone_pods(pcs: PodCliqueSet, index: int, gang: Gang) -> dict[str, int]:
+    """Standalone clique → how many of its pods a gang holds."""
+    return {names.clique(pcs.metadata.name, index, name): count for name, count in gang.cliques.items()}
+
+
+def ever_scheduled(gang: PodGang) -> bool:
+    """Whether a gang has been scheduled, as far as it says so itself."""
+    return gang.status is not None and gang.status.last_scheduled is not None
+
+
+def ever_ready(gang: PodGang) -> bool:
+    """Whether a gang has been Ready, as far as it says so itself."""
+    return gang.status is not None and gang.status.last_ready is not None
 
 
 def initialized(gang: PodGang) -> bool:

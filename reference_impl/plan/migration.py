@@ -16,8 +16,8 @@ from reference_impl.api.models import (
     PodCliqueStatus,
     ScalingGroupStatus,
 )
-from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.hashing.window import Known, Window
+from reference_impl.plan.maps import Stored
 
 Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
 
@@ -56,14 +56,14 @@ def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodC
     )
 
 
-def replica_map(window: Window, held: ReplicaMap) -> ReplicaMap:
+def replica_map(window: Window, held: Stored) -> Stored:
     """A PodGangMap with our hashes: those of generations, and the template hashes recorded with each of them."""
 
     def templates(recorded: Mapping[str, str]) -> dict[str, str]:
         known = window.templates
         return {name: (_ours(known[name], hash) if name in known else hash) or "" for name, hash in recorded.items()}
 
-    return ReplicaMap(
+    return Stored(
         tuple(replace(entry, generation=_ours(window.generation, entry.generation) or "") for entry in held.layout),
         {_ours(window.generation, generation) or "": templates(found) for generation, found in held.hashes.items()},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def replica(pcs: str, index: int) -> str:
+def replica(pcs: str, index: int | str) -> str:
     """Name of a replica's headless service, of its base gang, and of its PodGangMap."""
     return f"{pcs}-{index}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from reference_impl.api import models
@@ -33,19 +34,38 @@ def free_indices(active: list[Pod], count: int) -> list[int]:
     return result
 
 
-def difference(clique: PodClique, pods: list[Pod]) -> tuple[list[int], list[Pod]]:
-    """Indices of pods to create, and pods to delete, so that the clique has its replicas.
+@dataclass(frozen=True)
+class Difference:
+    """Pods to delete, then pods to create: (index, gang)."""
 
-    A finished pod does not count as a replica: it is deleted and replaced (OBJ-265). Of surplus pods, those of the
-    least value are deleted first (`worth`).
+    surplus: list[Pod]
+    missing: list[tuple[int, str]]
+
+
+def difference(
+    shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+) -> Difference:
+    """What brings the pods of a clique to its gangs.
+
+    `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, `target` is the
+    template hash that pods should have. A finished pod does not count as a replica: it is deleted and replaced
+    (OBJ-265). Of surplus pods, those of the least value are deleted first (`worth`). Pods never change their gang: they
+    are deleted from one and created in another.
     """
-    active = [pod for pod in pods if pod.active]
-    finished = [pod for pod in pods if pod.finished and not pod.terminating]
-    surplus = len(active) - clique.spec.replicas
-    if surplus > 0:
-        target = clique.metadata.label(labels.TEMPLATE_HASH)
-        return [], finished + sorted(active, key=lambda pod: worth(pod, target))[:surplus]
-    return free_indices(active, -surplus), finished
+    surplus = [pod for pod in found if pod.finished and not pod.terminating]
+    active = [pod for pod in found if pod.active]
+    by_gang: dict[str, list[Pod]] = {}
+    for pod in active:
+        by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
+    for gang, own in by_gang.items():
+        if (extra := len(own) - shares.get(gang, 0)) > 0:
+            surplus += sorted(own, key=lambda pod: worth(pod, target))[:extra]
+    wanted = [
+        gang for gang, count in shares.items() if may_create(gang) for _ in range(count - len(by_gang.get(gang, ())))
+    ]
+    removed = {pod.metadata.uid for pod in surplus}
+    kept = [pod for pod in active if pod.metadata.uid not in removed]
+    return Difference(surplus, list(zip(free_indices(kept, len(wanted)), wanted, strict=True)))
 
 
 _PHASES = {"Unknown": 1, "Running": 2}
@@ -82,7 +102,7 @@ class PodBuilder:
         init_image: str = "",
         claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """`waits`: clique → pods of it that have to be ready before this clique's pods may start (`startup.minimums`).
+        """`waits`: clique → pods of it that have to be ready before this clique's pods may start (`startup.waits`).
         `claims_of` returns the names of a pod's ResourceClaims by its index."""
         self._claims_of = claims_of
         meta = clique.metadata
@@ -96,7 +116,6 @@ class PodBuilder:
             **(meta.labels or {}),
             labels.PODCLIQUE: meta.name,
             labels.REPLICA_INDEX: index,
-            labels.PODGANG: meta.label(labels.PODGANG),
         }
         environment: list[Manifest] = [
             {"name": "GROVE_PCS_NAME", "value": pcs},
@@ -115,18 +134,12 @@ class PodBuilder:
             "subdomain": replica,
         }
 
-    def pod_in(self, gang: str, index: int) -> Manifest:
-        """The manifest of a pod whose gang comes from a PodGangMap, and not from the clique."""
-        manifest = self.pod(index)
-        manifest["metadata"]["labels"][labels.PODGANG] = gang
-        return manifest
-
-    def pod(self, index: int) -> Manifest:
-        """The manifest of the pod with this index."""
+    def pod(self, index: int, gang: str) -> Manifest:
+        """The manifest of the pod with this index in a gang."""
         metadata: Manifest = {
             "generateName": f"{self._name}-",
             "namespace": self._namespace,
-            "labels": {**self._labels, labels.POD_INDEX: str(index)},
+            "labels": {**self._labels, labels.PODGANG: gang, labels.POD_INDEX: str(index)},
             "ownerReferences": [self._owner],
         }
         if self._annotations:

@@ -4,15 +4,19 @@ update decides which pods are replaced for it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kube.objects import Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, ScalingGroupConfig, wire
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.revisions import Revision
 
 
-def without_gang(found: PodClique) -> Manifest:
-    """The merge patch after which a standalone clique names no gang; empty if it names none (COH-083)."""
-    return {"metadata": {"labels": {labels.PODGANG: None}}} if found.metadata.label(labels.PODGANG) else {}
+def marks(found: Object, wanted: Mapping[str, str | None]) -> Manifest:
+    """The merge patch that gives an object these labels (None: removes the label); empty if it has them."""
+    different = {key: value for key, value in wanted.items() if found.metadata.label(key) != (value or "")}
+    return {"metadata": {"labels": different}} if different else {}
 
 
 def clique(template: CliqueTemplate, found: PodClique) -> Manifest:

@@ -7,7 +7,7 @@ import msgspec
 
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
-from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan.coherent import conditions as gang_conditions
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 
@@ -47,7 +47,7 @@ def status(
         last_transition_time=now,
     )
     kept = old.conditions
-    if not map_gangs.of_a_map(item):  # the operator writes both for gangs of a PodGangMap
+    if not gang_conditions.written(item):
         kept = conditions.put(conditions.put(kept, placed), running)
     if preemptor:
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"

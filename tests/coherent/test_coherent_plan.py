@@ -31,7 +31,16 @@ def test_planning_from_the_remainder_differs_where_a_division_leaves_a_rest() ->
         "{2 F, 4 D, 1 P}",
     ]
     assert len(plan.readings(components)) == 2
-    assert len(plan.readings([Component(Key("clique", "F"), 4, 2, 2)])) == 1
+    assert len(plan.readings([Component(Key("group", "P"), 4, 2, 2)])) == 1
+
+
+def test_standalone_cliques_alone_may_have_one_anchor() -> None:
+    """The newest text opens no further anchor where no scaling group is updated (GM-154)."""
+    steps = plan.readings([Component(Key("clique", "F"), 6, 2, 2)])
+    assert [[str(batch) for batch in reading] for reading in steps] == [
+        ["anchor {2 F}"] * 3,
+        ["anchor {2 F}", "{2 F}", "{2 F}"],
+    ]
 
 
 def test_a_component_without_replicas_is_left_out() -> None:
@@ -140,7 +149,9 @@ def test_every_reading_replaces_everything_once_and_within_the_budget(components
             assert sum(taken) == each.replicas
             assert max(taken) <= each.unavailable
         opened = [batch for batch in batches if batch.opens]
-        assert len(opened) == min(each.replicas // each.minimum for each in components)
+        alone = not any(each.key.kind == "group" for each in components)
+        steps = min(each.replicas // each.minimum for each in components)
+        assert len(opened) in ({1, steps} if alone else {steps})
         assert all(batch.counts == {each.key: each.minimum for each in components} for batch in opened)
 
 

@@ -44,7 +44,7 @@ def test_updates_without_failures_follow_the_plan() -> None:
         changed = rng.sample(letters, rng.randint(1, len(letters)))
         replica.change("v1", [named(letter) for letter in changed])
         wanted = [[str(batch) for batch in each] for each in plan.readings(sizes(replica, scope=True))]
-        old, seen = {entry.name for entry in replica.layout}, []
+        old, seen = {entry.key for entry in read(replica.layout)}, []
         for _ in range(200):
             before = read(replica.layout)
             step, wrong = sub_step(replica, old)
@@ -76,7 +76,7 @@ def history(rng: random.Random) -> list[str]:
                 before = replica.generation
                 replica.retarget({key: rng.choice(["0", "1", "2", BROKEN])})
                 if replica.generation != before:
-                    old = {entry.name for entry in replica.layout}
+                    old = {entry.key for entry in read(replica.layout)}
             case "lose":
                 found = [(key, member) for key, members in replica.members.items() for member in members]
                 key, member = rng.choice(found) if found else (None, None)

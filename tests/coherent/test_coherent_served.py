@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from conformance import data
+from conformance.errors import UsageError
 from conformance.grove.coherent import served
 from conformance.implementation import discovery, loading
 
@@ -82,14 +85,24 @@ def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
     assert "coherent" not in reference.features
     found = discovery.completed(reference)
     assert found.features == reference.features | {"coherent"}
-    assert found.discovered["podgangmaps.grove.io"] == "served, entries by name"
+    assert found.discovered["podgangmaps.grove.io"] == "served, entries by epoch"
+    assert found.line == "maps"
 
 
-def test_a_manifest_without_any_of_it_changes_nothing() -> None:
+def test_without_podgangmaps_the_line_is_that_of_names() -> None:
     scheduler = loading.load("kube-scheduler")
-    assert discovery.completed(scheduler) is scheduler
+    assert discovery.completed(scheduler) == dataclasses.replace(scheduler, line="names")
+
+
+def test_a_contract_that_the_crds_contradict_is_refused(tmp_path: Path) -> None:
+    text = (data.PROJECT / "fixtures" / "implementations" / "reference.yaml").read_text("utf-8")
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("${here}/../crds", str(data.PROJECT / "fixtures" / "crds")), "utf-8")
+    path.write_text(f"contract: names\n{path.read_text('utf-8')}", "utf-8")
+    with pytest.raises(UsageError, match="contract is names, but the CRDs serve PodGangMaps with entries by epoch"):
+        discovery.completed(loading.load(str(path)))
 
 
 def test_the_crds_of_the_reference_are_those_that_are_generated() -> None:
     path = data.PROJECT / "reference_impl" / "crds" / f"{served.MAPS}.yaml"
-    assert served.read([yaml.safe_load(path.read_text("utf-8"))]).key == "name"
+    assert served.read([yaml.safe_load(path.read_text("utf-8"))]).key == "epoch"

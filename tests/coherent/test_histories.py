@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -18,10 +17,9 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from mutants.profiles import coherent as planning
 from mutants.profiles import coherent_steady as scaling
 from mutants.profiles import update_interrupted as interrupted
-from reference_impl.api.models import PodCliqueSet
-from reference_impl.control.operator import Operator
+from reference_impl.control import maps as control
 from reference_impl.control.writer import Writer
-from reference_impl.plan.coherent import planner, steady
+from reference_impl.plan.coherent import planner
 from tests.coherent.histories import reproduction
 from tests.coherent.histories.drawing import drawn
 from tests.coherent.histories.in_memory import played
@@ -45,6 +43,7 @@ from tests.coherent.histories.model import (
     histories,
 )
 from tests.coherent.histories.simulated import problems
+from tests.reference.coherent import simulation
 
 HISTORIES = int(os.environ.get("HISTORIES", "100"))
 """How many are drawn."""
@@ -54,11 +53,6 @@ P = Part("p", group=True, replicas=4, minimum=1, budget=1)
 COUNTED = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
 GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
 LEFT = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
-UNSEEN = GeneratedHistory(
-    (Part("f", group=False, replicas=3, minimum=1, budget=1), P),
-    1,
-    (Change(("p",), 5, works=False), Change(("f",), 2), Proceed(2), Switch(ROLLING), Settle()),
-)
 """Histories that show the planted defects."""
 
 
@@ -87,7 +81,7 @@ def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A scale-in that takes the oldest gangs first leaves gaps between the indices (COH-D05)."""
-    monkeypatch.setattr(steady, "scaled_group", scaling.scaled_with_gaps)
+    monkeypatch.setattr(simulation, "fitted", scaling.fitted_with_gaps)
     found, commands = smallest(tmp_path)
     assert {type(action) for action in found.actions} == {Scale} and len(found.actions) <= 2, found
     assert "kubectl scale podcliquescalinggroups/s-0-" in commands
@@ -132,7 +126,8 @@ async def test_what_went_wrong_once(name: str) -> None:
 async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if planted:
         monkeypatch.setattr(planner, "slots", planning.progress_by_count)
-        monkeypatch.setattr(steady, "scaled_group", scaling.scaled_with_gaps)
+        monkeypatch.setattr(control, "fitted", scaling.fitted_with_gaps)
+        monkeypatch.setattr(control, "fits", scaling.fits_by_count)
     assert [bool(found) for found in await played([COUNTED, GAPS])] == [planted, planted]
 
 
@@ -142,19 +137,6 @@ async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch
     [found] = await played([LEFT])
     assert any(each.startswith("INV-019 broken") for each in found)
     assert any(each.startswith("INV-024 broken") for each in found)
-
-
-async def test_a_switch_that_wakes_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await played([UNSEEN]) == [[]]
-    right = Operator._trigger_turns
-
-    def triggered(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        spec = msgspec.structs.replace(old.spec, update_strategy=item.spec.update_strategy)
-        right(self, msgspec.structs.replace(old, spec=spec), item)
-
-    monkeypatch.setattr(Operator, "_trigger_turns", triggered)
-    [found] = await played([UNSEEN])
-    assert [each for each in found if each.startswith("pods of f have the images")]
 
 
 def test_commands_repeat_a_history(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_the_wheel_explains_from_its_own_specification(program: Path, tmp_path: 
 
 def test_the_wheel_judges(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
-    call([program, "run", "--id", "CORE-001", "--workers", "1"], tmp_path)
+    call([program, "run", "--id", "CORE-002", "--workers", "1"], tmp_path)
     (report,) = tmp_path.glob("reports/*/report.yaml")
     judged = yaml.safe_load(report.read_text())["verdict"]["requirements"]
-    assert {entry["id"]: entry["outcome"] for entry in judged}["CORE-001"] == "passed"
+    assert {entry["id"]: entry["outcome"] for entry in judged}["CORE-002"] == "passed"
 
 
 def test_the_page_of_requirements_belongs_to_a_checkout(program: Path, tmp_path: Path) -> None:

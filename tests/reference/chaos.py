@@ -70,8 +70,8 @@ CHANCE = frozenset(
 )
 """Fields whose values differ from run to run; `value` is that of environment variables, which name the namespace."""
 
-GANG_TIME = re.compile(r"(?<=-)\d{19}$")
-"""What ends the name of a gang of a PodGangMap."""
+GANG_TIME = re.compile(r"(?<![0-9])[0-9]{19}(?![0-9])")
+"""An epoch, alone or in the name of a gang."""
 
 Role = Literal["operator", "gang-scheduler"]
 Done = Callable[[View], bool]
@@ -256,7 +256,8 @@ def pods_made(played: CrashRun) -> tuple[int, int]:
 def normal(view: View, namespace: str) -> dict[str, Any]:
     """What must be the same in every life: everything but names, times, uids and versions that are given by chance."""
     pods = _numbered(view.list("pods"))
-    times = sorted({time for gang in view.list("podgangs") for time in GANG_TIME.findall(gang["metadata"]["name"])})
+    named_by_time = [*(gang["metadata"]["name"] for gang in view.list("podgangs")), *map(str, view.list("podgangmaps"))]
+    times = sorted({time for text in named_by_time for time in GANG_TIME.findall(text)})
 
     def named(text: str) -> str:
         """Without the times in names of gangs: only their order is the same."""

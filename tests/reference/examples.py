@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from kube.objects import ObjectMeta, OwnerReference
-from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.api.pods import Gate, Pod, PodCondition, PodSpecView, PodStatusView
-from reference_impl.plan import labels
+from reference_impl.plan import children, components, labels, lines, names, pods
+from reference_impl.plan.lines import NAMES, Placement
 from reference_impl.scheduler import model
 
 NAMESPACE = "ns"
@@ -48,6 +49,37 @@ def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int
         },
         PodCliqueSet,
     )
+
+
+def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Placement:
+    """The gangs of a replica on the line of names. `live`: the replicas of its scaling groups, by default those of the
+    template."""
+    alone = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
+    groups = [
+        components.group(config.name, config.replicas if live is None else live, config.min_available)
+        for config in children.group_configs(pcs)
+    ]
+    return Placement(NAMES, names.replica(pcs.metadata.name, index), lines.derived([*alone, *groups], ""))
+
+
+def standalone(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> dict[str, Any]:
+    """The manifest of a standalone clique on the line of names."""
+    return children.standalone_clique(pcs, index, template, NAMES, **how)
+
+
+def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **how: Any) -> list[dict[str, Any]]:
+    """The manifests of the cliques of the first scaling group on the line of names."""
+    replicas, index = group.spec.replicas, int(group.metadata.label(labels.REPLICA_INDEX))
+    config = children.group_configs(pcs)[0]
+    held = placement(pcs, index, replicas)
+    return list(children.member_cliques(pcs, group, config, range(replicas), held, NAMES, **how))
+
+
+def balanced(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+    """The indices of missing pods and the surplus pods of a clique that is in one gang with all its replicas."""
+    gang, target = clique.metadata.label(labels.PODGANG), clique.metadata.label(labels.TEMPLATE_HASH)
+    difference = pods.difference({gang: clique.spec.replicas}, found, target, lambda _: True)
+    return [index for index, _ in difference.missing], difference.surplus
 
 
 def clique(manifest: dict[str, Any], uid: str = "u-clique") -> PodClique:

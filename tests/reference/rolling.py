@@ -25,7 +25,7 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
-from tests.reference.examples import disaggregated, pod
+from tests.reference.examples import balanced, disaggregated, members, pod, standalone
 
 
 class Rolling:
@@ -128,7 +128,7 @@ class Rolling:
         wanted = set()
         for index in range(self.pcs.spec.replicas):
             for template in children.standalone_templates(self.pcs):
-                self.follow(children.standalone_clique(self.pcs, index, template), now)
+                self.follow(standalone(self.pcs, index, template), now)
                 wanted.add(names.clique("llm", index, template.name))
             for config in children.group_configs(self.pcs):
                 manifest = children.scaling_group(self.pcs, index, config)
@@ -154,7 +154,7 @@ class Rolling:
                 self.drop(clique.metadata.name)
         config = children.group_config(self.pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         assert config is not None
-        made = list(children.member_cliques(self.pcs, group, config))
+        made = list(members(self.pcs, group))
         for manifest in made:
             self.follow(manifest, now, in_place=update_progress.on_delete(self.pcs))
         for name in [n for n in self.cliques if n.startswith(f"{group.metadata.name}-")]:
@@ -164,7 +164,7 @@ class Rolling:
     def clique_pass(self, clique: PodClique, now: str) -> None:
         name = clique.metadata.name
         found = self.of(name)
-        missing, surplus = pods.difference(clique, found)
+        missing, surplus = balanced(clique, found)
         vacancy = update_clique_pods.vacancy(clique, found)
         for index in missing:
             self._born += 1

@@ -17,7 +17,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.plan import children, claims, labels
 from reference_impl.plan.reconcile_error import ReconcileError
-from tests.reference.examples import clique, disaggregated
+from tests.reference.examples import clique, disaggregated, members, standalone
 from tests.reference.test_objects import scaling_group
 
 
@@ -38,7 +38,7 @@ def pcs():
 
 def member(pcs, name) -> PodClique:
     group = scaling_group(pcs)
-    made = {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, children.group_configs(pcs)[0])}
+    made = {m["metadata"]["name"]: m for m in members(pcs, group)}
     return clique(made[name])
 
 
@@ -58,13 +58,13 @@ def test_labels_tell_level_and_replica(pcs):
 
 
 def test_a_pod_beyond_the_replicas_keeps_its_claim(pcs):
-    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
     found = claims.of_clique(router, pcs.spec.template.cliques[0], [1, 3])
     assert [c.name for c in found] == [f"llm-0-router-{index}-own" for index in (0, 1, 3)]
 
 
 def test_filters_decide_who_gets_a_claim(pcs):
-    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
     assert claims.of_pod(pcs, router)(1) == ["llm-all-one", "llm-0-router-1-own"]
     assert claims.of_pod(pcs, member(pcs, "llm-0-workers-2-decode"))(0) == [
         "llm-all-one",
@@ -76,7 +76,7 @@ def test_filters_decide_who_gets_a_claim(pcs):
 
 def test_a_set_that_shares_nothing_gives_nothing():
     pcs = disaggregated()
-    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
     assert claims.of_set(pcs) == [] and claims.of_pod(pcs, router) is None
 
 

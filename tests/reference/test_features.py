@@ -9,6 +9,7 @@ import pytest
 
 from kube.errors import ApiError
 from reference_impl.control.features import EARLIER_TOPOLOGIES, Features, unmet, with_form
+from reference_impl.plan.lines import MAPS, NAMES
 from reference_impl.plan.workload_api.mode import Form, Mode
 
 NOT_FOUND = ApiError(404, "NotFound", "", {}, None)
@@ -28,7 +29,7 @@ class Answers:
 
 
 async def said(features: Features, **answers: object) -> str:
-    return await unmet(Answers(**answers), features)  # type: ignore[arg-type]
+    return await unmet(Answers(**answers), features, NAMES)  # type: ignore[arg-type]
 
 
 async def test_nothing_is_needed_where_nothing_is_switched_on():
@@ -87,7 +88,7 @@ async def test_the_form_is_what_the_cluster_can_express(served: tuple[str, ...],
     client: Any = Versions(*served)
     found = await with_form(client, ON)
     assert found.workload_api is not None and found.workload_api.form is form
-    complaint = await unmet(client, found)
+    complaint = await unmet(client, found, NAMES)
     assert (missing in complaint) if missing else complaint == ""
     if missing:
         assert all(gate in complaint for gate in ("GenericWorkload", "TopologyAware", "CompositePodGroup"))
@@ -96,9 +97,15 @@ async def test_the_form_is_what_the_cluster_can_express(served: tuple[str, ...],
 
 async def test_without_the_api_the_operator_does_not_start():
     client: Any = Versions()
-    assert "does not serve" in await unmet(client, await with_form(client, ON))
+    assert "does not serve" in await unmet(client, await with_form(client, ON), NAMES)
 
 
 async def test_without_gang_scheduling_nothing_is_asked():
     client: Any = Versions()
-    assert await with_form(client, Features()) == Features() and await unmet(client, Features()) == ""
+    assert await with_form(client, Features()) == Features() and await unmet(client, Features(), NAMES) == ""
+
+
+async def test_the_line_of_maps_needs_podgangmaps() -> None:
+    complaint = await unmet(Answers(), Features(), MAPS)  # type: ignore[arg-type]
+    assert "serves no podgangmaps" in complaint and "--contract names" in complaint
+    assert await unmet(Answers(), Features(maps=True), MAPS) == ""  # type: ignore[arg-type]

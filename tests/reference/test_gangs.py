@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import Condition, NamespacedName, PodGang, PodGangStatus
-from reference_impl.plan import children, gangs, gates, labels
-from tests.reference.examples import clique, disaggregated, pod
+from reference_impl.plan import gangs, gates, labels
+from reference_impl.plan.lines import NAMES
+from tests.reference.examples import clique, disaggregated, placement, pod, standalone
 
 
 def shape(pcs, live=None):
-    return {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, lambda _: live)}
+    return {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, placement(pcs, 0, live), NAMES)}
 
 
 def test_replicas_below_min_available_are_in_the_base_gang():
@@ -38,7 +39,7 @@ def test_the_live_scaling_group_says_how_many_replicas_there_are():
 @pytest.fixture
 def router():
     pcs = disaggregated()
-    return clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    return clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
 
 
 def gang_of(router, *, initialized=True, references=()):
@@ -66,34 +67,43 @@ def test_references_are_the_living_pods_of_the_gang_sorted_by_name(router):
 def test_a_gang_is_complete_when_all_replicas_exist_not_just_the_floor(router):
     gang = gang_of(router)
     one, two = gangs.filled(gang, None, [pod(router, 0)]), gangs.filled(gang, None, [pod(router, 0), pod(router, 1)])
-    assert not gangs.complete(gang, one, lambda _: router)
-    assert gangs.complete(gang, two, lambda _: router)
-    assert not gangs.complete(gang, two, lambda _: None)
+    assert not gangs.complete(gang, one, lambda _: router, {})
+    assert gangs.complete(gang, two, lambda _: router, {})
+    assert not gangs.complete(gang, two, lambda _: None, {})
+
+
+def test_a_gang_is_complete_with_its_share_of_a_clique(router):
+    router.metadata.labels.pop(labels.PODGANG)
+    gang, one = gang_of(router), gangs.filled(gang_of(router), None, [pod(router, 0, gang="llm-0")])
+    assert gangs.complete(gang, one, lambda _: router, {"llm-0-router": 1})
+    assert not gangs.complete(gang, one, lambda _: router, {"llm-0-router": 2})
 
 
 def test_a_gang_without_groups_is_never_complete(router):
     gang = gang_of(router)
-    assert not gangs.complete(gang, [], lambda _: router)
+    assert not gangs.complete(gang, [], lambda _: router, {})
 
 
 def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
     first, second = pod(router, 0, gated=True), pod(router, 1, gated=True)
     named = gang_of(router, references=[first.metadata.name])
-    assert gates.removable(router, [first, second], named, None, lambda _: 0) == [first]
+    assert gates.removable([first, second], router.metadata.name, named, [], lambda _: 0) == [first]
     early = gang_of(router, initialized=False, references=[first.metadata.name])
-    assert gates.removable(router, [first], early, None, lambda _: 0) == []
-    assert gates.removable(router, [first], None, None, lambda _: 0) == []
+    assert gates.removable([first], router.metadata.name, early, [], lambda _: 0) == []
+    assert gates.removable([first], router.metadata.name, None, [], lambda _: 0) == []
 
 
-def test_a_scaled_pod_waits_until_every_floor_of_the_base_gang_is_bound(router):
-    router.metadata.labels[labels.BASE_PODGANG] = "base"
+def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
     waiting = pod(router, 0, gated=True)
     own = gang_of(router, references=[waiting.metadata.name])
     base = gang_of(router)
     base.spec.podgroups.append(msgspec.structs.replace(base.spec.podgroups[0], name="other", min_replicas=2))
-    assert gates.removable(router, [waiting], own, None, lambda _: 9) == []
-    assert gates.removable(router, [waiting], own, base, lambda name: 1) == []
-    assert gates.removable(router, [waiting], own, base, lambda name: 2) == [waiting]
+    name = router.metadata.name
+    assert gates.removable([waiting], name, own, [None], lambda _: 9) == []
+    assert gates.removable([waiting], name, own, [base], lambda _: 1) == []
+    assert gates.removable([waiting], name, own, [base], lambda _: 2) == [waiting]
+    base.status.last_scheduled = "2026-01-01T00:00:00Z"
+    assert gates.removable([waiting], name, own, [base], lambda _: 0) == [waiting]
 
 
 def test_a_gang_keeps_groves_own_labels_and_mirrors_the_sets():

@@ -15,6 +15,7 @@ from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodG
 from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.plan import kai, labels
+from reference_impl.plan.lines import NAMES
 from reference_impl.runtime import configuration
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
@@ -158,7 +159,9 @@ class Cluster:
 
     @asynccontextmanager
     async def running(self, *, on: bool = True) -> AsyncIterator[Operator]:
-        operator = Operator(SmallClient(self.api), scheduler_name=KAI, features=Features(topology=True, kai=on))
+        operator = Operator(
+            SmallClient(self.api), scheduler_name=KAI, features=Features(topology=True, kai=on), line=NAMES
+        )
         tasks = [asyncio.create_task(operator.run()), asyncio.create_task(self.api.run_pods())]
         await operator.ready.wait()
         try:

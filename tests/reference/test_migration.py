@@ -21,13 +21,14 @@ from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import EVENT, HashMigration
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, hashes, labels
-from reference_impl.plan.coherent import maps
-from reference_impl.plan.coherent.layout import Entry
-from reference_impl.plan.coherent.maps import ReplicaMap
+from reference_impl.plan import children, hashes, labels, maps
+from reference_impl.plan.coherent import versions
 from reference_impl.plan.hashing.schemes import SCHEMES
 from reference_impl.plan.hashing.window import Policy
-from tests.reference.examples import disaggregated
+from reference_impl.plan.layout import Entry
+from reference_impl.plan.lines import NAMES
+from reference_impl.plan.maps import Stored
+from tests.reference.examples import disaggregated, members
 
 OLD, NEW = Policy(SCHEMES["legacy-0.34"], ()), Policy()
 UNSORTED = {"containers": [{"name": "sidecar"}, {"name": "main"}]}
@@ -106,12 +107,12 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     manifests: list[dict[str, Any]] = []
     for index in range(2):
         alone = children.standalone_templates(pcs)
-        manifests += [children.standalone_clique(pcs, index, each, policy=policy) for each in alone]
+        manifests += [children.standalone_clique(pcs, index, each, NAMES, policy=policy) for each in alone]
         for config in children.group_configs(pcs):
             own = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
             group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
             of = msgspec.convert(group, PodCliqueScalingGroup)
-            manifests += children.member_cliques(pcs, of, config, policy=policy)
+            manifests += members(pcs, of, policy=policy)
     for index in range(2):
         put("PodGangMap", maps.manifest(pcs, index, the_map(pcs, generation, policy)))
         tags = {labels.GENERATION_HASH: generation, labels.PART_OF: pcs.metadata.name}
@@ -133,15 +134,15 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     return found
 
 
-def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> ReplicaMap:
+def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
     """Two gangs of the present generation, and one of an older one that has the present template of all but one
     clique."""
-    present = maps.templates(pcs, generation, policy).hashes
+    present = versions.templates(pcs, generation, policy).hashes
     first, *_ = present
     old = {**present, first: "of-another-template"}
     of = (("older", 0), (generation, 1), (generation, 2))
-    gangs = tuple(Entry(f"{pcs.metadata.name}-0-{number}", each, {first: 1}) for each, number in of)
-    return ReplicaMap(gangs, {generation: present, "older": old})
+    gangs = tuple(Entry(str(number), each, cliques={first: 1}) for each, number in of)
+    return Stored(gangs, {generation: present, "older": old})
 
 
 def _meta(document: dict[str, Any]) -> Any:

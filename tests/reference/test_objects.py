@@ -8,7 +8,7 @@ import pytest
 from reference_impl.api.models import PodCliqueScalingGroup
 from reference_impl.api.pods import Pod
 from reference_impl.plan import children, labels, pods
-from tests.reference.examples import clique, disaggregated, pod
+from tests.reference.examples import balanced, clique, disaggregated, members, pod, standalone
 
 
 def scaling_group(pcs):
@@ -17,9 +17,8 @@ def scaling_group(pcs):
     return msgspec.convert(manifest, PodCliqueScalingGroup)
 
 
-def members(pcs):
-    group = scaling_group(pcs)
-    return {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, children.group_configs(pcs)[0])}
+def by_name(pcs):
+    return {m["metadata"]["name"]: m for m in members(pcs, scaling_group(pcs))}
 
 
 def test_only_cliques_outside_of_scaling_groups_are_standalone():
@@ -27,7 +26,7 @@ def test_only_cliques_outside_of_scaling_groups_are_standalone():
 
 
 def test_member_cliques_name_their_group_replica_and_their_gang():
-    found = members(disaggregated())
+    found = by_name(disaggregated())
     assert list(found) == [f"llm-0-workers-{j}-{name}" for j in range(3) for name in ("prefill", "decode")]
     base, scaled = found["llm-0-workers-0-decode"], found["llm-0-workers-2-decode"]
     assert base["metadata"]["labels"][labels.PODGANG] == "llm-0"
@@ -47,7 +46,7 @@ def test_a_template_is_found_by_its_whole_name():
 def test_labels_of_the_template_give_way_to_groves():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].labels = {"role": "x", labels.PART_OF: "somebody-else"}
-    made = children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
+    made = standalone(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
     assert made["role"] == "x" and made[labels.PART_OF] == "llm"
 
 
@@ -60,8 +59,8 @@ def test_groves_variables_stand_first_and_replace_those_of_the_same_name():
 
 def test_a_pod_has_gate_host_name_and_variables_in_order():
     pcs = disaggregated()
-    owner = clique(members(pcs)["llm-0-workers-1-prefill"])
-    made = pods.PodBuilder(owner, "gang").pod(1)
+    owner = clique(by_name(pcs)["llm-0-workers-1-prefill"])
+    made = pods.PodBuilder(owner, "gang").pod(1, "llm-0")
     spec = made["spec"]
     assert spec["schedulingGates"] == [{"name": labels.GATE}]
     assert (spec["hostname"], spec["subdomain"]) == ("llm-0-workers-1-prefill-1", "llm-0")
@@ -82,31 +81,31 @@ def test_a_pod_has_gate_host_name_and_variables_in_order():
 @pytest.fixture
 def router():
     pcs = disaggregated()
-    return clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    return clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
 
 
 def test_missing_pods_take_the_lowest_free_indices(router):
     router.spec.replicas = 4
-    missing, surplus = pods.difference(router, [pod(router, 1), pod(router, 5)])
+    missing, surplus = balanced(router, [pod(router, 1), pod(router, 5)])
     assert missing == [0, 2] and not surplus
 
 
 def test_terminating_pods_are_replaced_at_once(router):
-    missing, surplus = pods.difference(router, [pod(router, 0, terminating=True), pod(router, 1)])
+    missing, surplus = balanced(router, [pod(router, 0, terminating=True), pod(router, 1)])
     assert missing == [0] and not surplus
 
 
 def test_finished_pods_are_replaced_and_go(router):
     dead = pod(router, 0, phase="Failed")
-    missing, surplus = pods.difference(router, [dead, pod(router, 1)])
+    missing, surplus = balanced(router, [dead, pod(router, 1)])
     assert missing == [0] and surplus == [dead]
 
 
 def test_of_too_many_those_go_that_serve_least(router):
     ready, bound, gated = pod(router, 2, node="n", ready=True), pod(router, 0, node="n"), pod(router, 1, gated=True)
-    assert pods.difference(router, [ready, bound, gated]) == ([], [gated])
+    assert balanced(router, [ready, bound, gated]) == ([], [gated])
     router.spec.replicas = 1
-    assert pods.difference(router, [ready, bound, gated]) == ([], [gated, bound])
+    assert balanced(router, [ready, bound, gated]) == ([], [gated, bound])
 
 
 def test_of_too_many_pods_the_first_difference_decides(router):
@@ -133,4 +132,4 @@ def test_of_too_many_pods_the_first_difference_decides(router):
         made(7, 1, **running, ready=True),
     ]
     router.spec.replicas = 0
-    assert pods.difference(router, wanted[::-1]) == ([], wanted)
+    assert balanced(router, wanted[::-1]) == ([], wanted)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import PodCliqueSet
-from reference_impl.plan import children, pods, startup
+from reference_impl.plan import children, labels, pods, startup
 from tests.reference import examples
 from tests.reference.test_objects import scaling_group
 
@@ -45,9 +45,9 @@ def pcs(
 
 
 def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
-    made = [children.standalone_clique(of, 0, t) for t in children.standalone_templates(of)]
+    made = [examples.standalone(of, 0, t) for t in children.standalone_templates(of)]
     if children.group_configs(of):
-        made += children.member_cliques(of, scaling_group(of), children.group_configs(of)[0])
+        made += examples.members(of, scaling_group(of))
     return {m["metadata"]["name"]: m for m in made}
 
 
@@ -58,8 +58,12 @@ def parents(of: PodCliqueSet) -> dict[str, list[str]]:
 
 
 def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
-    clique = examples.clique(cliques(of)[name])
-    return dict(pods.PodBuilder(clique, "s", startup.minimums(of, clique), "initc:1").pod(0)["spec"])
+    clique, placement = examples.clique(cliques(of)[name]), examples.placement(of)
+    gang = clique.metadata.label(labels.PODGANG)
+    template = children.clique_template(of, clique)
+    assert template is not None
+    waits = startup.waits(of, template, 0, placement.gangs[gang])
+    return dict(pods.PodBuilder(clique, "s", waits, "initc:1").pod(0, gang)["spec"])
 
 
 def test_any_order_has_no_parents_whatever_the_template_says():

@@ -17,9 +17,10 @@ from kube.workqueue import work
 from reference_impl.api.models import LastError, PodCliqueSetStatus, wire
 from reference_impl.control.last_errors import only_errors
 from reference_impl.control.operator import Operator
-from reference_impl.plan import children, gangs, topology
+from reference_impl.plan import children, gangs
+from reference_impl.plan.lines import NAMES
 from tests.kube.leaping import leap
-from tests.reference.examples import disaggregated
+from tests.reference.examples import disaggregated, placement, standalone
 
 REFUSALS = {
     "quota": (403, "Forbidden", 'pods "{}" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2'),
@@ -58,13 +59,13 @@ def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
     client = Refusing(refusal)
 
     async def scenario() -> None:
-        operator = Operator(client, scheduler_name="gangs")  # type: ignore[arg-type]
+        operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
         cache = operator.cache
         pcs = disaggregated()
         pcs.spec.template.cliques[0].spec.replicas = 8
         [template] = children.standalone_templates(pcs)
-        clique = children.standalone_clique(pcs, 0, template)
-        [gang, *_] = gangs.planned(pcs, 0, lambda group: 1, topology.Topology())
+        clique = standalone(pcs, 0, template)
+        [gang, *_] = gangs.planned(pcs, 0, placement(pcs), NAMES)
         documents = {
             cache.sets: wire(pcs),
             cache.cliques: clique,

@@ -8,7 +8,7 @@ import pytest
 from reference_impl.api.models import Condition, PodCliqueScalingGroup, PodCliqueSetStatus
 from reference_impl.api.pods import ContainerState, ContainerStatus, PodCondition, Terminated
 from reference_impl.plan import children, conditions, hashes, names, statuses
-from tests.reference.examples import clique, disaggregated, pod
+from tests.reference.examples import clique, disaggregated, members, pod, standalone
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 
@@ -22,7 +22,7 @@ def pcs():
 
 @pytest.fixture
 def router(pcs):
-    return clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    return clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
 
 
 def reasons(status):
@@ -86,7 +86,7 @@ def group_with_members(pcs, ready):
     manifest["metadata"] |= {"uid": "u-group", "generation": 1}
     group = msgspec.convert(manifest, PodCliqueScalingGroup)
     cliques = {}
-    for m in children.member_cliques(pcs, group, children.group_configs(pcs)[0]):
+    for m in members(pcs, group):
         member = clique(m, uid=f"u-{m['metadata']['name']}")
         pods = [pod(member, i, node="n", ready=ready(member)) for i in range(member.spec.replicas)]
         member.status = statuses.clique_status(member, pods, pcs, NOW)

@@ -14,8 +14,8 @@ from reference_impl.api.models import (
     ScalingGroupSpec,
     ScalingGroupStatus,
 )
-from reference_impl.plan import children, conditions, labels, statuses, termination, timestamps
-from tests.reference.examples import NAMESPACE, clique, disaggregated, pod
+from reference_impl.plan import conditions, labels, statuses, termination, timestamps
+from tests.reference.examples import NAMESPACE, clique, disaggregated, members, pod, standalone
 
 BORN = timestamps.seconds("2026-01-01T00:00:00Z") or 0.0
 DELAY = 10.0
@@ -46,10 +46,9 @@ class World:
 
     def born(self, second: float, *names: str) -> None:
         """Makes cliques (all without names) anew."""
-        config = self.pcs.spec.template.pod_clique_scaling_groups[0]
         made = [
-            children.standalone_clique(self.pcs, 0, self.pcs.spec.template.cliques[0]),
-            *children.member_cliques(self.pcs, self.group, config),
+            standalone(self.pcs, 0, self.pcs.spec.template.cliques[0]),
+            *members(self.pcs, self.group),
         ]
         for manifest in made:
             name = manifest["metadata"]["name"]

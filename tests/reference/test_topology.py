@@ -14,7 +14,8 @@ from reference_impl.api.models import (
     TopologyLevel,
 )
 from reference_impl.plan import children, gangs, labels, mnnvl, topology
-from tests.reference.examples import disaggregated
+from reference_impl.plan.lines import NAMES
+from tests.reference.examples import disaggregated, placement, standalone
 
 BINDING = ClusterTopologyBinding(
     spec=TopologyBindingSpec(levels=[TopologyLevel(domain=d, key=f"k/{d}") for d in ("zone", "rack", "host")])
@@ -33,7 +34,7 @@ def pcs():
 
 def plan(pcs, binding=BINDING, enabled=True):
     found = topology.of_set(pcs, enabled, binding)
-    return {gang.name: gang for gang in gangs.planned(pcs, 0, lambda _: None, found)}
+    return {gang.name: gang for gang in gangs.planned(pcs, 0, placement(pcs), NAMES, found)}
 
 
 def packs(constraint):
@@ -144,7 +145,7 @@ def test_the_nearest_level_names_the_group_and_none_is_a_name():
 def test_only_containers_with_gpus_get_a_channel():
     pcs = linked(of_set="g")
     router, prefill = pcs.spec.template.cliques[:2]
-    plain = children.standalone_clique(pcs, 0, router, channels=True)["spec"]["podSpec"]
+    plain = standalone(pcs, 0, router, channels=True)["spec"]["podSpec"]
     assert "resourceClaims" not in plain
     config = children.group_configs(pcs)[0]
     spec = mnnvl.joined({**prefill.spec.pod_spec, "initContainers": [{"name": "i"}]}, pcs, prefill, config, 0)
@@ -158,5 +159,5 @@ def test_no_channels_where_no_domains_are_made():
     pcs = linked(of_set="g")
     pcs.spec.template.cliques[0].spec.pod_spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     router = pcs.spec.template.cliques[0]
-    assert "resourceClaims" not in children.standalone_clique(pcs, 0, router)["spec"]["podSpec"]
-    assert "resourceClaims" in children.standalone_clique(pcs, 0, router, channels=True)["spec"]["podSpec"]
+    assert "resourceClaims" not in standalone(pcs, 0, router)["spec"]["podSpec"]
+    assert "resourceClaims" in standalone(pcs, 0, router, channels=True)["spec"]["podSpec"]

@@ -71,9 +71,17 @@ def from_remainder(components: Sequence[Component]) -> list[Batch]:
 def readings(components: Sequence[Component], *, single_anchor: bool = False) -> list[list[Batch]]:
     """The sequences of sub-steps that are accepted. `single_anchor`: only the first step opens an anchor (COH-R01)."""
     found = [from_totals(components), from_remainder(components)]
+    if not any(each.key.kind == "group" for each in components):
+        found.append(_with_one_anchor(components))
     if single_anchor:
         found = [[Batch(at == 0, batch.counts) for at, batch in enumerate(each)] for each in found]
-    return found if found[0] != found[1] else found[:1]
+    return [each for at, each in enumerate(found) if each not in found[:at]]
+
+
+def _with_one_anchor(components: Sequence[Component]) -> list[Batch]:
+    """The sub-steps of standalone cliques alone by the newest text: one anchor, which takes the others in (GM-154)."""
+    there = [each for each in components if each.replicas > 0]
+    return list(_step(there, {each.key: each.replicas for each in there}))
 
 
 def gangs(components: Sequence[Component]) -> int:

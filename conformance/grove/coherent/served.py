@@ -38,6 +38,11 @@ class Served:
         return frozenset({FEATURE} if self.budget else {FEATURE, FIRST_TEXT})
 
     @property
+    def by_epoch(self) -> bool:
+        """Whether PodGangMaps are those of the line `maps` (GM-30)."""
+        return self.maps and self.key == "epoch"
+
+    @property
     def findings(self) -> dict[str, str]:
         """For the report, by what was looked for."""
         if not self.maps and COHERENT not in self.strategies:

@@ -256,11 +256,13 @@ class State:
 
     def _see_map(self, record: Record) -> None:
         pcs, replica = shapes.set_of(record.object), shapes.replica(record.object)
-        if pcs not in self.sets or replica is None:
+        if replica is None:
             return
-        self.written, self.previous = (pcs, replica), self.maps.get((pcs, replica), ())
         layout = () if record.kind == DELETED else shapes.entries(record.object)
-        self.maps[pcs, replica] = layout
+        before, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
+        if pcs not in self.sets:
+            return  # it may be switched to Coherent later
+        self.written, self.previous = (pcs, replica), before
         (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
         if shapes.by_epoch(record.object):
             self.epochs.add(pcs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels, pods, updates
+from conformance.grove import pods, updates
 from conformance.grove.coherent.model import shape
-from conformance.grove.fields import label, name, uid
+from conformance.grove.fields import name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
@@ -106,14 +106,14 @@ class Interrupted(Scene):
         return found == self.layout or Unmet(f"entries: {found}")
 
     def _lose(self, env: SceneEnvironment) -> None:
-        """The pods of the first new gang are lost, and one of the old version; those of the second new gang become
+        """The new pods that are Ready are lost, and one of the old version; those of the second sub-step become
         Ready."""
         found = predicates.pods_of(env.history.view(), WEAK)
-        first = {label(pod, labels.GANG) for pod in found if sets.tag(pod) == "2" and pods.ready(pod)}
-        [second] = {label(pod, labels.GANG) for pod in found if sets.tag(pod) == "2"} - first
+        first = [pod for pod in found if sets.tag(pod) == "2" and pods.ready(pod)]
+        second = {name(pod) for pod in found if sets.tag(pod) == "2"} - {name(pod) for pod in first}
         old, *rest = (pod for pod in found if sets.tag(pod) == "1")
         self.left = {uid(pod) for pod in rest}
-        for pod in (old, *(pod for pod in found if label(pod, labels.GANG) in first)):
+        for pod in (old, *first):
             env.delete("pods", name(pod))
         env.wait_for("weak: pods lost", all_of(sets.held("weak", 4, "2"), old_pods(len(rest))), SECONDS)
         sets.release(env, "weak", second)

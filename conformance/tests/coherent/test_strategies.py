@@ -15,7 +15,7 @@ from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import CLIQUES, COHERENT, GROUPS, MAPS, ON_DELETE, ROLLING, SECONDS, SETS
+from conformance.tests.coherent.sets import COHERENT, GROUPS, MAPS, ON_DELETE, ROLLING, SECONDS, SETS
 
 SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (3, 1)})
 OTHER_SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
@@ -198,19 +198,6 @@ def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
     run.given("deployed")
     run.same("pods and their gangs", run.scene.first["a"], _pods(run.at("end"), "a"))
     run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
-
-
-@requirement("COHR-102")
-def test_statuses_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> None:
-    """After a switch to Coherent, statuses MUST map to PodGangs what the PodGangMap maps."""
-    run.given("deployed", "joins: map")
-    view = run.at("switched")
-    found = sets.layout(view, "joins")
-    names = {key: name(gang) for key, gang in sets.gangs(view, "joins").items()}
-    right = {names.get(entry.key, entry.key): entry.cliques["f"] for entry in found if entry.cliques.get("f")}
-    run.same("pods of f", right, shapes.clique_mapping(view.get(CLIQUES, "joins-0-f")))
-    held = {entry.key: entry.groups["d"] for entry in found if entry.groups.get("d")}
-    run.same("replicas of d", held, shapes.group_mapping(view.get(GROUPS, "joins-0-d"), "d"))
 
 
 @requirement("COHR-093")

@@ -12,9 +12,8 @@ from reference_impl.api.coherent import GangLayout, RollingUpdate
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.plan import labels
 from reference_impl.plan.coherent import update
-from reference_impl.plan.coherent.naming import DIGITS
+from reference_impl.plan.lines import EPOCH_DIGITS, LABEL_LIMIT
 
-LABEL_LIMIT = 63
 OF_MEMBER = "must not be set for a PodClique that is part of a scaling group: set it for the scaling group"
 
 
@@ -66,7 +65,7 @@ def _budget(path: str, given: RollingUpdate | None, minimum: int) -> Iterator[Fi
 def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """The names of gangs, `<set>-<replica>-<number>`, are values of labels (COH-Q31)."""
     last = str(max(0, pcs.spec.replicas - 1))
-    if (length := len(pcs.metadata.name) + len(last) + DIGITS + 2) > LABEL_LIMIT:
+    if (length := len(pcs.metadata.name) + len(last) + EPOCH_DIGITS + 2) > LABEL_LIMIT:
         detail = (
             f"with the update strategy Coherent the names of PodGangs would have {length} characters, "
             f"which exceeds the {LABEL_LIMIT} characters of a label value"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key
 from reference_impl.plan.coherent.slots import Slot
+from reference_impl.plan.components import Component, Key
 
 Slots = Mapping[Key, Sequence[Slot]]
 Batch = dict[Key, list[Slot]]

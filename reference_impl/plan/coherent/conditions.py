@@ -1,9 +1,9 @@
-"""Status of a PodGang of a map: the conditions Scheduled and Ready, and when they became True (spec COH-086, COH-087,
-COH-089)."""
+"""Status of a PodGang of a set with the strategy Coherent: the conditions Scheduled and Ready, and when they became
+True (spec COH-086, COH-087)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -16,16 +16,24 @@ SCHEDULED = "Scheduled"
 READY = "Ready"
 
 
-def status(gang: PodGang, minimums: Mapping[str, int], pods: Iterable[Pod], now: str) -> PodGangStatus:
-    """The status of a gang with these pods. `minimums`: clique → how many Ready pods it needs in this gang. The times
-    are kept for good: what has been scheduled or Ready once never holds back others again (COH-Q13)."""
+def written(gang: PodGang) -> bool:
+    """Whether the operator writes the conditions of a gang, which a scheduler then leaves alone."""
+    found = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
+    return found is not None and found.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
+
+
+def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
+    """The status of a gang with these pods: each group needs `minReplicas` bound, and Ready, pods. The times are kept
+    for good: what has been scheduled or Ready once never holds back others again (COH-Q13)."""
     old = gang.status or PodGangStatus()
     members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
     own = {group.name: members.get(group.name, []) for group in groups}
     scheduled = bool(groups) and all(
         sum(pod.scheduled for pod in own[group.name]) >= group.min_replicas for group in groups
     )
-    ready = scheduled and _enough(own, minimums)
+    ready = scheduled and all(
+        sum(pod.scheduled and pod.ready for pod in own[group.name]) >= group.min_replicas for group in groups
+    )
     found = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
     found = conditions.put(found, _condition(READY, ready, now))
     return msgspec.structs.replace(
@@ -35,13 +43,6 @@ def status(gang: PodGang, minimums: Mapping[str, int], pods: Iterable[Pod], now:
         last_scheduled=_dated(old.last_scheduled, old.conditions, SCHEDULED, scheduled, now),
         last_ready=_dated(old.last_ready, old.conditions, READY, ready, now),
     )
-
-
-def _enough(own: Mapping[str, list[Pod]], minimums: Mapping[str, int], *, scheduled_only: bool = False) -> bool:
-    def counts(pod: Pod) -> bool:
-        return pod.scheduled and (scheduled_only or pod.ready)
-
-    return bool(own) and all(sum(map(counts, pods)) >= minimums.get(clique, 0) for clique, pods in own.items())
 
 
 def _condition(kind: str, holds: bool, now: str) -> Condition:

@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from reference_impl.plan.coherent import progress
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, tail
 from reference_impl.plan.coherent.moves import moved
-from reference_impl.plan.coherent.naming import NameSource
-from reference_impl.plan.coherent.observed import Observed
 from reference_impl.plan.coherent.planner import Advance, Complete, Step, Wait
 from reference_impl.plan.coherent.slots import Slot, slots
 from reference_impl.plan.coherent.steps import Phase
+from reference_impl.plan.components import Component, Key, Kind
+from reference_impl.plan.epochs import Epochs
+from reference_impl.plan.layout import Entry, Layout, Role
+from reference_impl.plan.observed import Observed
 
 
-def bootstrap(components: Sequence[Component], generation: str, names: NameSource) -> Layout:
+def first(components: Sequence[Component], generation: str, epochs: Epochs) -> Layout:
     """The first layout: all iterations of an update at once."""
     members = {c.key: list(range(c.replicas)) for c in components if c.replicas}
     present = [component for component in components if component.key in members]
@@ -29,13 +29,14 @@ def bootstrap(components: Sequence[Component], generation: str, names: NameSourc
         phase, wanted = iteration(present, {key: len(found) for key, found in members.items()})
         taken = {key: members[key][:count] for key, count in wanted.items() if count}
         members = {key: found[wanted[key] :] for key, found in members.items()}
-        if phase is Phase.ANCHOR:
-            pods = {key.name: len(found) for key, found in taken.items() if key.kind is Kind.CLIQUE}
-            indices = {key.name: tuple(found) for key, found in taken.items() if key.kind is Kind.GROUP}
-            entries.append(Entry("", generation, pods, indices, anchor=True))
-        else:
-            entries += [tail("", generation, key.name, index) for key, found in taken.items() for index in found]
-    return tuple(replace(entry, name=name) for name, entry in zip(names(len(entries)), entries, strict=True))
+        pods = {key.name: len(found) for key, found in taken.items() if key.kind is Kind.CLIQUE}
+        indices = {key.name: tuple(found) for key, found in taken.items() if key.kind is Kind.GROUP}
+        role = Role.ANCHOR if phase is Phase.ANCHOR else Role.TAIL
+        entries.append(Entry("", generation, role, pods, indices))
+    keys = epochs(len(entries))
+    named = [replace(entry, key=key) for key, entry in zip(keys, entries, strict=True)]
+    anchors = tuple(entry.key for entry in named if entry.anchor)
+    return tuple(entry if entry.anchor else replace(entry, depends_on=anchors) for entry in named)
 
 
 def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[Phase, dict[Key, int]]:
@@ -55,23 +56,21 @@ def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
     return all(left[component.key] >= component.minimum for component in components)
 
 
-def next_step(
-    layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, names: NameSource
-) -> Step:
+def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, epochs: Epochs) -> Step:
     """What the update does next; the oldest gangs and the lowest indices are moved first."""
     components = [component for component in scope if component.replicas > 0]
     if waiting := progress.not_ready(layout, generation, components, observed):
-        return Wait(f"waiting for PodGang {', '.join(waiting)} to become Ready", waiting)
+        return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
     if not any(places.values()):
         return Complete()
     phase, wanted = iteration(components, {key: len(found) for key, found in places.items()})
     batch = {key: found[: wanted[key]] for key, found in places.items()}
-    result, touched = moved(layout, batch, None, generation, names, opens=phase is Phase.ANCHOR)
+    result, touched = moved(layout, batch, None, generation, epochs, opens=phase is Phase.ANCHOR)
     return Advance(result, touched, phase, {key: len(found) for key, found in batch.items() if found})
 
 
 def _in_order(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-    age = {entry.name: position for position, entry in enumerate(layout)}
+    age = {entry.key: position for position, entry in enumerate(layout)}
     left = [slot for slot in slots(layout, key, observed, generation) if not slot.done]
-    return sorted(left, key=lambda slot: (slot.index, age[slot.gang]))
+    return sorted(left, key=lambda slot: (slot.index, age[slot.entry]))

@@ -1,22 +1,25 @@
-"""A batch of members moves from their gangs to new ones, in one write (spec COH-121, COH-122, COH-163, COH-165)."""
+"""A batch of members moves from their gangs to new ones, in one write (spec COH-121, COH-122, COH-163, GM-155)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
+from reference_impl.plan.coherent import progress
 from reference_impl.plan.coherent.budget import Batch
-from reference_impl.plan.coherent.layout import Entry, Kind, Layout, compact, tail
-from reference_impl.plan.coherent.naming import NameSource
+from reference_impl.plan.components import Kind
+from reference_impl.plan.epochs import Epochs
+from reference_impl.plan.layout import Entry, Layout, Role, tidy
 
 
 def moved(
-    layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+    layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
 ) -> tuple[Layout, tuple[str, ...]]:
-    """The layout after a sub-step, and the gangs that the sub-step waits for.
+    """The layout after a sub-step, and the entries that the sub-step waits for.
 
     If it `opens` a step, all members move into a new anchor. Otherwise standalone pods join the anchor `join`, and each
-    replica of a scaling group gets a gang of its own.
+    replica of a scaling group gets a gang of its own. The entries of an update form a chain: each new one depends on
+    the newest one that the update has made before.
     """
     drained = _drained(layout, batch)
     pods = {key.name: len(chosen) for key, chosen in batch.items() if key.kind is Kind.CLIQUE and chosen}
@@ -25,29 +28,31 @@ def moved(
         for key, chosen in batch.items()
         if key.kind is Kind.GROUP and chosen
     }
+    before = [entry.key for entry in progress.made(layout, generation) if not entry.empty]
+    depends_on = tuple(before[-1:])
     if opens:
-        (name,) = names(1)
-        return compact([*drained, Entry(name, generation, pods, indices, anchor=True)]), (name,)
-    single = [(group, index) for group, chosen in indices.items() for index in chosen]
-    new = [tail(name, generation, *one) for name, one in zip(names(len(single)), single, strict=True)]
+        (key,) = epochs(1)
+        return tidy([*drained, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
     if pods:
         assert join is not None, "standalone pods have no gang to join"
-        drained = tuple(_joined(entry, pods) if entry.name == join.name else entry for entry in drained)
-    waiting = tuple(entry.name for entry in new) or ((join.name,) if join is not None else ())
-    return compact([*drained, *new]), waiting
+        drained = tuple(_joined(entry, pods) if entry.key == join.key else entry for entry in drained)
+    if not indices:
+        return tidy(drained), (join.key,) if join is not None else ()
+    (key,) = epochs(1)
+    return tidy([*drained, Entry(key, generation, Role.TAIL, groups=indices, depends_on=depends_on)]), (key,)
 
 
 def _drained(layout: Layout, batch: Batch) -> Layout:
     """The layout without the members of the batch."""
     entries = list(layout)
     for key, chosen in batch.items():
-        lost = Counter(slot.gang for slot in chosen)
+        lost = Counter(slot.entry for slot in chosen)
         taken = {slot.index for slot in chosen}
         for position, entry in enumerate(entries):
-            if entry.name not in lost:
+            if entry.key not in lost:
                 continue
             if key.kind is Kind.CLIQUE:
-                entries[position] = entry.with_pods(key.name, entry.count(key) - lost[entry.name])
+                entries[position] = entry.with_pods(key.name, entry.count(key) - lost[entry.key])
             else:
                 kept = set(entry.groups.get(key.name, ())) - taken
                 entries[position] = entry.with_indices(key.name, kept)

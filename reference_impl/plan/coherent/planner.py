@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reference_impl.api.coherent import GangLayout
 from reference_impl.plan.coherent import budget, progress, steps
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key, Layout
 from reference_impl.plan.coherent.moves import moved
-from reference_impl.plan.coherent.naming import NameSource
-from reference_impl.plan.coherent.observed import Observed
 from reference_impl.plan.coherent.slots import slots
 from reference_impl.plan.coherent.steps import Phase
+from reference_impl.plan.components import Component, Key
+from reference_impl.plan.epochs import Epochs
+from reference_impl.plan.layout import Layout
+from reference_impl.plan.observed import Observed
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Advance:
 
     layout: Layout
     in_flight: tuple[str, ...]
-    """Gangs that this sub-step waits for: the new ones, or the anchor that pods have joined."""
+    """Entries that this sub-step waits for: the new one, or the anchor that pods have joined."""
     phase: Phase
     batch: dict[Key, int] = field(default_factory=dict)
     """Members that move, by component; no zeros."""
@@ -50,13 +50,13 @@ def next_step(
     observed: Observed,
     generation: str,
     gang_layout: GangLayout,
-    names: NameSource,
+    epochs: Epochs,
 ) -> Step:
     """What the update does next. `scope` are the components that it changes, with the present `maxUnavailable`, in the
     template's order; `generation` is the set's current generation hash."""
     components = [component for component in scope if component.replicas > 0]
     if waiting := progress.not_ready(layout, generation, components, observed):
-        return Wait(f"waiting for PodGang {', '.join(waiting)} to become Ready", waiting)
+        return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     if reason := progress.incomplete(layout, generation, components, observed):
         return Wait(reason, progress.in_flight(layout, generation, components, observed))
     places = {component.key: slots(layout, component.key, observed, generation) for component in components}
@@ -74,5 +74,14 @@ def next_step(
     if not any(batch.values()):
         return Wait(budget.exhausted(components, places, sub_step.wanted))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
-    result, touched = moved(layout, batch, join, generation, names, opens=opens and join is None)
+    result, touched = moved(layout, batch, join, generation, epochs, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})
+
+
+def converged(layout: Layout, scope: Sequence[Component], generation: str, *, complete: bool) -> Layout:
+    """The layout in which entries are of the present generation that hold nothing any more of what the update changes:
+    in the end, all of them are (GM-160). `complete`: the update has nothing left to do."""
+    keys = {component.key for component in scope}
+    return tuple(
+        replace(entry, generation=generation) if complete or keys.isdisjoint(entry.keys) else entry for entry in layout
+    )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from reference_impl.plan.coherent.components import Component, cliques
-from reference_impl.plan.coherent.layout import Entry, Layout
-from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.components import Component, cliques
+from reference_impl.plan.layout import Entry, Layout
+from reference_impl.plan.observed import Observed
 
 
 def made(layout: Layout, generation: str) -> Layout:
-    """The gangs that the present update has created: those of its generation that are newer than all other gangs.
+    """The entries that the present update has made: those of its generation that are newer than all others.
 
-    A gang of the same generation that is older than another one was made before: the update reverts to a generation
+    An entry of the same generation that is older than another one was made before: the update reverts to a generation
     that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164).
     """
     newest_first = takewhile(lambda entry: entry.generation == generation, reversed(layout))
@@ -26,12 +26,12 @@ def open_anchor(layout: Layout, generation: str) -> Entry | None:
 
 
 def not_ready(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """Gangs of this update that have never been Ready. Only the newest sub-step can have any, since each one waits for
-    the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
+    """Entries of this update with gangs that have never been Ready. Only the newest sub-step can have any, since each
+    one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
     return tuple(
-        entry.name
+        entry.key
         for entry in made(layout, generation)
-        if entry.name not in observed.been_ready and any(entry.count(component.key) for component in components)
+        if entry.key not in observed.been_ready and any(entry.count(component.key) for component in components)
     )
 
 
@@ -43,18 +43,18 @@ def incomplete(layout: Layout, generation: str, components: Sequence[Component],
         return None
     for component in cliques(components):
         expected = anchor.count(component.key)
-        ready = sum(pod.ready for pod in observed.pods_in(component.key.name, anchor.name))
+        ready = sum(pod.ready for pod in observed.pods_in(component.key.name, anchor.key))
         if expected > component.minimum and ready < expected:
-            return f"PodGang {anchor.name} has {ready} of {expected} Ready pods of {component.key}"
+            return f"epoch {anchor.key} has {ready} of {expected} Ready pods of {component.key}"
     return None
 
 
 def in_flight(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """The gangs that the next sub-step waits for, derived from the layout alone, so that it is the same after a restart
-    (COH-069, COH-156)."""
+    """The entries that the next sub-step waits for, derived from the layout alone, so that it is the same after a
+    restart (COH-069, COH-156)."""
     if waiting := not_ready(layout, generation, components, observed):
         return waiting
     anchor = open_anchor(layout, generation)
     if anchor is not None and incomplete(layout, generation, components, observed) is not None:
-        return (anchor.name,)
+        return (anchor.key,)
     return ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reference_impl.plan.coherent.layout import Key, Layout
-from reference_impl.plan.coherent.observed import Observed
 from reference_impl.plan.coherent.slots import slots
+from reference_impl.plan.components import Key
+from reference_impl.plan.layout import Layout
+from reference_impl.plan.observed import Observed
 
 
 @dataclass(frozen=True)

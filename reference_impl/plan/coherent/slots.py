@@ -1,19 +1,20 @@
-"""The slots of a component: the places for its members in the gangs of a layout, and which of them an update still has
-to move (spec COH-125, COH-126, COH-197, COH-206)."""
+"""The slots of a component: the places for its members in the entries of a layout, and which of them an update still
+has to move (spec COH-125, COH-126, COH-197, COH-206)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
-from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.layout import Entry, Layout
+from reference_impl.plan.observed import Observed
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place in a gang for a pod of a clique, or for a replica of a scaling group."""
+    """A place in an entry for a pod of a clique, or for a replica of a scaling group."""
 
-    gang: str
+    entry: str
     done: bool
     """Whether its member has the present template, or will have it when it is created."""
     available: bool
@@ -27,7 +28,7 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
     """All slots of a component, in the order in which an update moves them: members that are not available first.
 
     Progress is this set, not a number: an update that continues, reverts or replaces another one finds out here what is
-    left to do. A member that exists is judged by its template, a place without a member by the generation of its gang.
+    left to do. A member that exists is judged by its template, a place without a member by the generation of its entry.
     """
     found = [
         slot
@@ -43,20 +44,20 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
 
 def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generation: str) -> list[Slot]:
     count = entry.count(key)
-    found = observed.pods_in(key.name, entry.name)
+    found = observed.pods_in(key.name, entry.key)
     kept = found[max(0, len(found) - count) :]  # the others are about to be deleted
     refilled = observed.refills(entry, key, generation)
-    lost = [Slot(entry.name, refilled, False, (0, position, number)) for number in range(count - len(kept))]
+    lost = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(kept))]
     return lost + [
-        Slot(entry.name, pod.current, pod.ready, (1, position, number)) for number, pod in enumerate(kept, len(lost))
+        Slot(entry.key, pod.current, pod.ready, (1, position, number)) for number, pod in enumerate(kept, len(lost))
     ]
 
 
 def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) -> list[Slot]:
     result = []
     for index in entry.groups.get(key.name, ()):
-        found = observed.replica(key, index, entry.name)
+        found = observed.replica(key, index, entry.key)
         done = observed.refills(entry, key, generation) if found is None else found.current
         available = found is not None and found.available
-        result.append(Slot(entry.name, done, available, (index,), index))
+        result.append(Slot(entry.key, done, available, (index,), index))
     return result

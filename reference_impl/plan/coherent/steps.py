@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key, Kind
+from reference_impl.plan.components import Component, Key, Kind, groups
 
 
 class Phase(StrEnum):
@@ -36,8 +35,11 @@ class SubStep:
 
 
 def step_count(components: Sequence[Component]) -> int:
-    """How many steps begin with an anchor; components without members do not count (COH-229c)."""
-    return min((component.replicas // component.minimum for component in components if component.replicas), default=0)
+    """How many steps begin with an anchor: one if no scaling group is updated (GM-154). Components without members do
+    not count (COH-229c)."""
+    present = [component for component in components if component.replicas]
+    steps = min((component.replicas // component.minimum for component in present), default=0)
+    return steps if groups(present) else min(1, steps)
 
 
 def target(component: Component, steps: int) -> int:

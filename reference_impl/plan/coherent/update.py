@@ -1,5 +1,5 @@
-"""The progress of a coherent update in the statuses of the set, its cliques and its scaling groups (spec COH-067 to
-COH-069, COH-110 to COH-116, COH-160 to COH-162)."""
+"""The progress of a coherent update in the statuses of the set, its cliques and its scaling groups (spec GM-153,
+COH-067, COH-110 to COH-116, COH-160 to COH-162)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, update_progress
-from reference_impl.plan.coherent.layout import Key, Kind
+from reference_impl.plan.components import Key, Kind
 from reference_impl.plan.revisions import Revision
 
 
@@ -38,8 +38,8 @@ def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
     if progress is None:
         return set()
     return {
-        *(Key(Kind.CLIQUE, name) for name in progress.updated_standalone_pod_cliques or ()),
-        *(Key(Kind.GROUP, name) for name in progress.updated_pod_clique_scaling_groups or ()),
+        *(Key(Kind.CLIQUE, name) for name in progress.in_scope_standalone_pod_cliques or ()),
+        *(Key(Kind.GROUP, name) for name in progress.in_scope_pod_clique_scaling_groups or ()),
     }
 
 
@@ -52,13 +52,11 @@ def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> Se
     return SetUpdateProgress(
         update_started_at=started,
         update_ended_at=None if scope else now,
-        currently_updating=[
-            msgspec.structs.replace(each, in_flight_pod_gangs=None, error_message=None) for each in turn
-        ]
+        currently_updating=[msgspec.structs.replace(each, in_flight_epochs=None, message=None) for each in turn]
         if turn
         else None,
-        updated_standalone_pod_cliques=sorted(key.name for key in scope if key.kind is Kind.CLIQUE) or None,
-        updated_pod_clique_scaling_groups=sorted(key.name for key in scope if key.kind is Kind.GROUP) or None,
+        in_scope_standalone_pod_cliques=sorted(key.name for key in scope if key.kind is Kind.CLIQUE) or None,
+        in_scope_pod_clique_scaling_groups=sorted(key.name for key in scope if key.kind is Kind.GROUP) or None,
     )
 
 
@@ -76,12 +74,18 @@ def advanced(
         return progress
     current = progress.currently_updating[0] if progress.currently_updating else None
     if current is not None and not complete:
-        turn = msgspec.structs.replace(
-            current, in_flight_pod_gangs=list(in_flight) or None, error_message=message or None
-        )
+        turn = msgspec.structs.replace(current, in_flight_epochs=list(in_flight) or None, message=message or None)
         return msgspec.structs.replace(progress, currently_updating=[turn])
     if not waiting:
-        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+        return update_progress.ended(
+            msgspec.structs.replace(
+                progress,
+                currently_updating=None,
+                in_scope_standalone_pod_cliques=None,
+                in_scope_pod_clique_scaling_groups=None,
+            ),
+            now,
+        )
     turn = ReplicaUpdate(replica_index=min(waiting), update_started_at=now)
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
@@ -93,13 +97,11 @@ def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | Non
     turns = progress.currently_updating
     return msgspec.structs.replace(
         progress,
-        currently_updating=[
-            msgspec.structs.replace(each, in_flight_pod_gangs=None, error_message=None) for each in turns
-        ]
+        currently_updating=[msgspec.structs.replace(each, in_flight_epochs=None, message=None) for each in turns]
         if turns
         else turns,
-        updated_standalone_pod_cliques=None,
-        updated_pod_clique_scaling_groups=None,
+        in_scope_standalone_pod_cliques=None,
+        in_scope_pod_clique_scaling_groups=None,
     )
 
 

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from conformance.grove.coherent import change
 from conformance.grove.coherent import steady as steady_rules
 from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition, repeated
-from reference_impl.plan.coherent import components, layout, steady
-from reference_impl.plan.coherent.layout import Kind
-from reference_impl.plan.coherent.layout import Layout as ReferenceLayout
+from reference_impl.plan import components
+from reference_impl.plan import layout as layouts
 from reference_impl.plan.coherent.planner import Advance, Complete
+from reference_impl.plan.components import Key as ReferenceKey
+from reference_impl.plan.components import Kind
+from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import Layout as ReferenceLayout
 from tests.coherent.histories import reproduction
 from tests.coherent.histories.model import (
     Change,
@@ -34,14 +37,19 @@ ENOUGH = 60
 
 
 def read(found: ReferenceLayout) -> Layout:
-    """A layout of the reference as the suite reads it from a map."""
+    """A layout of the reference as the suite reads it from a map: the gangs of all entries."""
     return tuple(
-        Entry(each.name, each.generation, dict(each.cliques), dict(each.groups), each.anchor, not each.anchor)
+        Entry(_name(gang), each.generation, dict(gang.cliques), dict(gang.groups), each.anchor, bool(each.depends_on))
         for each in found
+        for gang in layouts.gangs(each)
     )
 
 
-def key_of(key: layout.Key) -> Key:
+def _name(gang: Gang) -> str:
+    return gang.entry.key if gang.entry.anchor else f"{gang.entry.key}/{gang.group}/{gang.index}"
+
+
+def key_of(key: ReferenceKey) -> Key:
     """A component as the suite knows it."""
     return Key("clique" if key.kind is Kind.CLIQUE else "group", key.name)
 
@@ -64,7 +72,7 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
     """Whether what a gang holds is of the present template."""
 
     def seen(entry: Entry, key: Key) -> bool:
-        own = layout.Key(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
+        own = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
         return replica.templates[entry.generation][own] == replica.versions[own]
 
     return seen
@@ -110,7 +118,7 @@ class _Play:
         self.replica.deploy()
         self.old: set[str] = set()
 
-    def _texts(self) -> dict[layout.Key, str]:
+    def _texts(self) -> dict[ReferenceKey, str]:
         return {
             _key(part): ("" if self.versions[part.name][1] else "-") + str(self.versions[part.name][0])
             for part in self.history.parts
@@ -143,7 +151,7 @@ class _Play:
         before = self.replica.generation
         self.replica.retarget(self._texts())
         if self.replica.generation != before:
-            self.old = {entry.name for entry in self.replica.layout}
+            self.old = {entry.key for entry in read(self.replica.layout)}
         self.replica.act()  # what was lost before may be replaced now
 
     def _proceed(self, steps: int) -> Iterator[list[str]]:
@@ -181,29 +189,15 @@ class _Play:
         before = read(replica.layout)
         index = next(i for i, component in enumerate(replica.components) if component.key == key)
         replica.components[index] = _component(part, replicas)
-        pods: dict[str, steady.PodMapping | None] = dict.fromkeys(
-            c.key.name for c in components.cliques(replica.components)
-        )
-        indices: dict[str, steady.IndexMapping | None] = dict.fromkeys(
-            c.key.name for c in components.groups(replica.components)
-        )
-        if part.group:
-            held = layout.indices_of_group(replica.layout, part.name)
-            indices[part.name] = steady.scaled_group(held, replicas, replica.names)
-        else:
-            shares, found = layout.pods_of_clique(replica.layout, part.name), replica.observed().pods.get(part.name, ())
-            pods[part.name] = steady.scaled_clique(
-                shares, replicas, found, replica.layout, replica.generation, replica.names
-            )
-        replica.layout = steady.rebuilt(replica.layout, pods, indices, replica.generation)
+        replica.fit()
         replica.act()
         replica.settle()
         wanted = {each.key: each.replicas for each in sizes(replica)}
         return steady_rules.problems(change.Change(before, read(replica.layout)), wanted)
 
 
-def _key(part: Part) -> layout.Key:
-    return layout.Key(Kind.GROUP if part.group else Kind.CLIQUE, part.name)
+def _key(part: Part) -> ReferenceKey:
+    return ReferenceKey(Kind.GROUP if part.group else Kind.CLIQUE, part.name)
 
 
 def _component(part: Part, replicas: int | None = None) -> components.Component:

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from reference_impl.api.coherent import GangLayout
+from reference_impl.plan import layout as layouts
 from reference_impl.plan.coherent import progress
-from reference_impl.plan.coherent.bootstrap import bootstrap
-from reference_impl.plan.coherent.components import Component, clique, group
-from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
-from reference_impl.plan.coherent.naming import Names
-from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
-from reference_impl.plan.coherent.planner import Advance, Complete, Step, next_step
+from reference_impl.plan.coherent.planner import Advance, Complete, Step, converged, next_step
 from reference_impl.plan.coherent.scope import ReplicaState, scope
-
-PREFIX = "s-0"
+from reference_impl.plan.components import Component, Key, Kind, clique, group
+from reference_impl.plan.epochs import EpochSource
+from reference_impl.plan.fitting import fitted
+from reference_impl.plan.layout import Entry, Gang, Layout
+from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 
 
 def components(text: str) -> list[Component]:
@@ -33,29 +32,33 @@ def components(text: str) -> list[Component]:
     return result
 
 
-def written(entry: Entry) -> str:
+def written(gang: Gang) -> str:
     """The contents of a gang in the notation of the specification: `F2 P0 D0,1`."""
-    pods = [f"{name}{count}" for name, count in sorted(entry.cliques.items())]
-    indices = [f"{name}{','.join(map(str, held))}" for name, held in sorted(entry.groups.items())]
+    pods = [f"{name}{count}" for name, count in sorted(gang.cliques.items())]
+    indices = [f"{name}{','.join(map(str, held))}" for name, held in sorted(gang.groups.items())]
     return " ".join(pods + indices)
 
 
 def gangs(layout: Layout) -> list[str]:
     """The contents of all gangs, in the order of their creation."""
-    return [written(entry) for entry in layout]
+    return [written(gang) for entry in layout for gang in layouts.gangs(entry)]
 
 
 def table(layout: Layout) -> str:
-    """A layout in one line, as the traces of the specification write it: `F3 | P1 | F2 P0@v1`. Gangs of v0 are not
-    marked."""
-    return " | ".join(written(entry) + ("" if entry.generation == "v0" else f"@{entry.generation}") for entry in layout)
+    """The gangs of a layout in one line, as the traces of the specification write it: `F3 | P1 | F2 P0@v1`. Gangs of v0
+    are not marked."""
+    return " | ".join(
+        written(gang) + ("" if entry.generation == "v0" else f"@{entry.generation}")
+        for entry in layout
+        for gang in layouts.gangs(entry)
+    )
 
 
 @dataclass
 class Member:
     """A pod, or a replica of a scaling group."""
 
-    gang: str
+    entry: str
     version: str
     ready: bool = False
     born: int = 0
@@ -85,18 +88,22 @@ class Replica:
     born: int = 0
 
     def __post_init__(self) -> None:
-        self._names = Names(lambda: self.clock)
+        self._source = EpochSource(lambda: self.clock)
         for component in self.components:
             self.versions.setdefault(component.key, self.generation)
             self.applied.setdefault(component.key, self.versions[component.key])
             self.members.setdefault(component.key, [])
         self.templates[self.generation] = dict(self.versions)
         if not self.layout:
-            self.layout = bootstrap(self.components, self.generation, self.names)
+            self.layout = layouts.first(self.components, self.generation, self.epochs)
 
-    def names(self, count: int) -> list[str]:
+    def epochs(self, count: int) -> list[str]:
         self.clock += 1_000
-        return self._names.take(PREFIX, count, [entry.name for entry in self.layout])
+        return self._source.take(count, [entry.key for entry in self.layout])
+
+    def fit(self) -> None:
+        """Fit the layout to the components, as between updates."""
+        self.layout = fitted(self.layout, self.components, self.observed(), self.generation, self.epochs)
 
     def component(self, key: Key) -> Component:
         return next(component for component in self.components if component.key == key)
@@ -131,11 +138,11 @@ class Replica:
                 current = member.version == self.versions[key]
                 if key.kind is Kind.CLIQUE:
                     pod = ObservedPod(
-                        f"{key.name}-{number}", member.gang, member.ready, current, (member.ready, -member.born)
+                        f"{key.name}-{number}", member.entry, member.ready, current, (member.ready, -member.born)
                     )
                     pods.setdefault(key.name, []).append(pod)
                 else:
-                    found = ObservedReplica(member.gang, member.ready, current)
+                    found = ObservedReplica(member.entry, member.ready, current)
                     replicas.setdefault(key.name, {})[member.index] = found
         same = {
             key: frozenset(
@@ -149,7 +156,7 @@ class Replica:
         return sum(member.ready for member in self.members[key])
 
     def plan(self) -> Step:
-        return next_step(self.layout, self.in_scope(), self.observed(), self.generation, self.gang_layout, self.names)
+        return next_step(self.layout, self.in_scope(), self.observed(), self.generation, self.gang_layout, self.epochs)
 
     def act(self) -> None:
         """Delete members that their gang no longer holds, then create what is missing."""
@@ -160,42 +167,42 @@ class Replica:
                 self._create_pods(key)
             else:
                 self._replace_indices(component)
-        self.been_ready &= {entry.name for entry in self.layout}
+        self.been_ready &= {entry.key for entry in self.layout}
 
     def _delete_pods(self, key: Key) -> None:
-        for gang in {member.gang for member in self.members[key]}:
-            entry = find(self.layout, gang)
+        for own in {member.entry for member in self.members[key]}:
+            entry = find(self.layout, own)
             held = entry.count(key) if entry else 0
             found = sorted(
-                (member for member in self.members[key] if member.gang == gang), key=lambda m: (m.ready, -m.born)
+                (member for member in self.members[key] if member.entry == own), key=lambda m: (m.ready, -m.born)
             )
             for member in found[: max(0, len(found) - held)]:
                 self.members[key].remove(member)
 
     def _create_pods(self, key: Key) -> None:
         for entry in self.layout:
-            found = [member for member in self.members[key] if member.gang == entry.name]
+            found = [member for member in self.members[key] if member.entry == entry.key]
             if self.refills(entry, key):
                 for _ in range(entry.count(key) - len(found)):
-                    self._create(key, entry.name)
+                    self._create(key, entry.key)
 
     def _replace_indices(self, component: Component) -> None:
         key = component.key
-        kept = [m for m in self.members[key] if gang_of_index(self.layout, key.name, m.index) == m.gang]
+        kept = [m for m in self.members[key] if entry_of_index(self.layout, key.name, m.index) == m.entry]
         self.members[key] = kept
         for entry in self.layout:
             for index in entry.groups.get(key.name, ()):
                 exists = any(member.index == index for member in self.members[key])
                 if not exists and self.refills(entry, key):
-                    self._create(key, entry.name, index)
+                    self._create(key, entry.key, index)
 
     def refills(self, entry: Entry, key: Key) -> bool:
         """Whether a lost member is replaced in its gang: only if its gang was created for the present template."""
         return self.templates[entry.generation][key] == self.versions[key]
 
-    def _create(self, key: Key, gang: str, index: int = -1) -> None:
+    def _create(self, key: Key, entry: str, index: int = -1) -> None:
         self.born += 1
-        self.members[key].append(Member(gang, self.versions[key], False, self.born, index))
+        self.members[key].append(Member(entry, self.versions[key], False, self.born, index))
 
     def settle(self) -> None:
         """All pods that can become Ready do, and the conditions of the gangs follow."""
@@ -207,22 +214,23 @@ class Replica:
     def observe_gangs(self) -> None:
         for entry in self.layout:
             if all(self._complete(entry, component) for component in self.components):
-                self.been_ready.add(entry.name)
+                self.been_ready.add(entry.key)
 
     def _complete(self, entry: Entry, component: Component) -> bool:
         held = entry.count(component.key)
         needed = min(held, component.min_available) if component.key.kind is Kind.CLIQUE else held
-        ready = sum(member.ready and member.gang == entry.name for member in self.members[component.key])
+        ready = sum(member.ready and member.entry == entry.key for member in self.members[component.key])
         return ready >= needed
 
     def advance(self) -> Step:
         """Plan once; if a sub-step begins, carry it out up to the point at which its new pods are not Ready yet."""
         step = self.plan()
         if isinstance(step, Advance):
-            self.layout = step.layout
+            self.layout = converged(step.layout, self.in_scope(), self.generation, complete=False)
             self.applied |= self.versions
             self.act()
-        elif isinstance(step, Complete):
+        elif isinstance(step, Complete) and self.scope:
+            self.layout = converged(self.layout, self.in_scope(), self.generation, complete=True)
             self.scope = set()
         return step
 
@@ -247,14 +255,14 @@ class Replica:
         raise AssertionError("the update does not end")
 
 
-def find(layout: Layout, gang: str) -> Entry | None:
-    """The entry of a gang; None if it has none."""
-    return next((entry for entry in layout if entry.name == gang), None)
+def find(layout: Layout, key: str) -> Entry | None:
+    """The entry of this key; None if there is none."""
+    return next((entry for entry in layout if entry.key == key), None)
 
 
-def gang_of_index(layout: Layout, group: str, index: int) -> str | None:
-    """The gang that holds a replica of a scaling group."""
-    return next((entry.name for entry in layout if index in entry.groups.get(group, ())), None)
+def entry_of_index(layout: Layout, group: str, index: int) -> str | None:
+    """The entry that holds a replica of a scaling group."""
+    return next((entry.key for entry in layout if index in entry.groups.get(group, ())), None)
 
 
 def deployed(text: str, gang_layout: GangLayout = GangLayout.PER_STEP) -> Replica:

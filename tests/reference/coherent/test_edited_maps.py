@@ -21,21 +21,11 @@ def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
 
 
 def twice(entries: Entries) -> None:
-    of(entries, "p", 1)["pcsgReplicaIndices"]["p"] = [1, 3]
+    entries[-1]["pcsgReplicaIndices"] = {"p": [3]}
 
 
 def twice_in_the_anchor(entries: Entries) -> None:
     of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
-
-
-def moved(entries: Entries) -> None:
-    of(entries, "p", 3)["pcsgReplicaIndices"] = {}
-    of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
-
-
-def exchanged(entries: Entries) -> None:
-    first, second = of(entries, "p", 2), of(entries, "p", 3)
-    first["pcsgReplicaIndices"], second["pcsgReplicaIndices"] = {"p": [3]}, {"p": [2]}
 
 
 def pods_moved(entries: Entries) -> None:
@@ -51,15 +41,39 @@ def removed(entries: Entries) -> None:
     entries.remove(of(entries, "p", 3))
 
 
+def without_anchor(entries: Entries) -> None:
+    entries.remove(of(entries, "p", 0))
+
+
+def another_role(entries: Entries) -> None:
+    of(entries, "p", 0)["role"] = "Tail"
+
+
+def dependent_on_nothing(entries: Entries) -> None:
+    of(entries, "p", 3)["dependsOn"] = [""]
+
+
 def emptied(entries: Entries) -> None:
     entries.clear()
 
 
 def unknown(entries: Entries) -> None:
-    entries.append({"name": "s-0-other", "podCliqueSetGenerationHash": "x", "pcsgReplicaIndices": {"p": [3, 9]}})
+    hash = "podCliqueSetGenerationHash"
+    entries.append({"epoch": "9", hash: "x", "role": "Tail", "pcsgReplicaIndices": {"p": [3, 9]}})
 
 
-EDITS = (twice, twice_in_the_anchor, moved, exchanged, pods_moved, pods_added, removed, emptied, unknown)
+EDITS = (
+    twice,
+    twice_in_the_anchor,
+    pods_moved,
+    pods_added,
+    removed,
+    without_anchor,
+    another_role,
+    dependent_on_nothing,
+    emptied,
+    unknown,
+)
 
 
 async def edit(w: World, change: Edit) -> None:
@@ -95,10 +109,10 @@ def held_twice(w: World) -> list[str]:
 @pytest.mark.parametrize("change", EDITS)
 async def test_an_edited_map_is_put_right(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
-        found, old = w.gangs(), w.uids()
+        found, old, whole = w.gangs(), w.uids(), w.map()
         await edit(w, change)
-        assert w.gangs() != found
-        await w.until(lambda: w.gangs() == found, "put right")
+        assert w.map() != whole
+        await w.until(lambda: w.gangs() == found and w.map() == whole, "put right")
         assert w.uids() == old and held_twice(w) == []
 
 

@@ -33,18 +33,18 @@ def reason(step: Step) -> str:
 def test_waits_for_new_gangs_to_be_ready() -> None:
     replica = started("F4/2/2 P4/1/1", "FP")
     replica.advance()
-    gang = replica.layout[-1].name
+    gang = replica.layout[-1].key
     step = replica.plan()
-    assert reason(step) == f"waiting for PodGang {gang} to become Ready"
+    assert reason(step) == f"waiting for the PodGangs of epoch {gang} to become Ready"
     assert isinstance(step, Wait) and step.in_flight == (gang,)
 
 
 def test_a_gang_that_was_ready_once_is_not_awaited_again() -> None:
     """Its lost pod is replaced in the same gang and counts as unavailable until then (COH-209)."""
-    replica = started("F6/1/2", "F", 1)
+    replica = started("F6/1/2 P6/1/1", "FP", 1)
     lose(replica, "F", "v1", 1)
     assert replica.available(named("F")) == 5
-    assert batch(replica.advance()) == "anchor F1"
+    assert batch(replica.advance()) == "anchor F1 P1"
     assert replica.available(named("F")) == 4
 
 
@@ -53,8 +53,8 @@ def test_waits_for_the_pods_that_join_an_anchor() -> None:
     replica.advance()
     anchor = next(entry for entry in replica.layout if entry.cliques.get("F") == 6)
     step = replica.plan()
-    assert reason(step) == f"PodGang {anchor.name} has 4 of 6 Ready pods of PodClique F"
-    assert isinstance(step, Wait) and step.in_flight == (anchor.name,)
+    assert reason(step) == f"epoch {anchor.key} has 4 of 6 Ready pods of PodClique F"
+    assert isinstance(step, Wait) and step.in_flight == (anchor.key,)
 
 
 def test_the_last_sub_step_passes_its_gate_too() -> None:
@@ -148,7 +148,7 @@ def test_a_new_version_does_not_wait_for_the_abandoned_one() -> None:
 def test_a_revert_does_not_wait_for_gangs_of_the_first_deployment() -> None:
     """P3 was never placed. The revert rolls back P0 all the same."""
     replica = deployed("P4/1/2")
-    replica.been_ready.discard(replica.layout[-1].name)
+    replica.been_ready.discard(replica.layout[-1].key)
     replica.members[named("P")][3].ready = False
     replica.change("v1", keys("P"))
     assert isinstance(replica.advance(), Advance)
@@ -163,7 +163,7 @@ def test_a_revert_awaits_its_own_gangs_only() -> None:
     replica.change("v1", keys("P"))
     replica.advance()
     replica.settle()
-    replica.been_ready.discard(replica.layout[0].name)  # P1 of the first deployment
+    replica.been_ready.discard(replica.layout[0].key)  # P1 of the first deployment
     replica.change("v0", {named("P"): "v0"})
     assert isinstance(replica.advance(), Advance)
 

@@ -6,7 +6,7 @@ import pytest
 
 from reference_impl.plan.coherent import first_text
 from reference_impl.plan.coherent.planner import Advance, Complete
-from reference_impl.plan.coherent.repair import violations
+from reference_impl.plan.fitting import violations
 from tests.reference.coherent.simulation import Replica, components, gangs, keys, table
 
 D_ALONE = [f"D{index}" for index in range(9, 20)]
@@ -24,7 +24,7 @@ LAYOUTS = {
 def first(text: str) -> Replica:
     parts = components(text)
     replica = Replica(parts)
-    replica.layout = first_text.bootstrap(parts, "v0", replica.names)
+    replica.layout = first_text.first(parts, "v0", replica.epochs)
     return replica.deploy()
 
 
@@ -40,7 +40,7 @@ def updated(replica: Replica) -> list[str]:
     replica.change("v1", [component.key for component in replica.components])
     result = []
     while isinstance(step := plan(replica), Advance):
-        result.append(" | ".join(gangs(tuple(e for e in step.layout if e.name in step.in_flight))))
+        result.append(" | ".join(gangs(tuple(e for e in step.layout if e.key in step.in_flight))))
         replica.layout = step.layout
         replica.act()
         replica.settle()
@@ -51,7 +51,7 @@ def updated(replica: Replica) -> list[str]:
 
 def plan(replica: Replica) -> object:
     return first_text.next_step(
-        replica.layout, replica.in_scope(), replica.observed(), replica.generation, replica.names
+        replica.layout, replica.in_scope(), replica.observed(), replica.generation, replica.epochs
     )
 
 

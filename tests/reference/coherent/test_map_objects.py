@@ -1,29 +1,25 @@
-"""Which objects a layout asks for: map, gangs and their conditions, pods, cliques of scaling groups, startup waits."""
+"""Which objects a layout asks for: maps, gangs and their conditions, pods, cliques of scaling groups, startup waits."""
 
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from reference_impl.api.models import (
-    NamespacedName,
-    PodCliqueScalingGroup,
-    PodGang,
-    PodGangMap,
-    PodGangStatus,
-    StartupType,
-)
-from reference_impl.plan import children, desired, labels, startup
-from reference_impl.plan import gangs as plan_gangs
-from reference_impl.plan.coherent import conditions, gangs, maps, members
-from reference_impl.plan.coherent import pods as gang_pods
-from reference_impl.plan.coherent.layout import Entry, Key, Kind
-from reference_impl.plan.coherent.maps import ReplicaMap
+from reference_impl.api.models import PodCliqueScalingGroup, PodGang, PodGangMap, StartupType
+from reference_impl.plan import children, desired, gangs, labels, lines, maps, members, pods, startup
+from reference_impl.plan.coherent import conditions, versions
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.layout import Entry, Gang, Role
+from reference_impl.plan.lines import MAPS, NAMES, Placement, epoch_of
+from reference_impl.plan.maps import Stored
 from tests.reference.examples import clique, disaggregated, pod
 
 ROUTER, WORKERS = Key(Kind.CLIQUE, "router"), Key(Kind.GROUP, "workers")
-ANCHOR = Entry("llm-0-1", "g1", {"router": 2}, {"workers": (0,)}, anchor=True)
-TAIL = Entry("llm-0-2", "g1", {}, {"workers": (1,)})
+E1, E2, E3 = (f"178000000000000000{number}" for number in (1, 2, 3))
+ANCHOR = Entry(E1, "g1", Role.ANCHOR, {"router": 2}, {"workers": (0,)})
+TAIL = Entry(E2, "g1", Role.TAIL, {}, {"workers": (1,)}, (E1,))
 LAYOUT = (ANCHOR, TAIL)
+FIRST, SECOND = f"llm-0-{E1}", f"llm-0-{E2}-workers-1"
 
 
 def changed(image, name="router"):
@@ -41,73 +37,87 @@ def stored(pcs, held):
 
 def test_a_map_is_read_as_it_was_written():
     pcs = disaggregated()
-    held = maps.with_layout(None, LAYOUT, maps.templates(pcs, "g1"))
+    held = versions.with_layout(None, LAYOUT, versions.templates(pcs, "g1"))
     found = stored(pcs, held)
     assert maps.read(found) == held
     assert maps.correction(maps.manifest(pcs, 0, held), found) == {}
-    other = maps.with_layout(held, (ANCHOR,), maps.templates(pcs, "g1"))
-    assert [entry["name"] for entry in maps.correction(maps.manifest(pcs, 0, other), found)["spec"]["entries"]] == [
-        "llm-0-1"
-    ]
+    other = versions.with_layout(held, (ANCHOR,), versions.templates(pcs, "g1"))
+    assert [entry["epoch"] for entry in maps.correction(maps.manifest(pcs, 0, other), found)["spec"]["entries"]] == [E1]
+
+
+def test_the_stored_form_is_that_of_the_contract():
+    [anchor, tail] = maps.manifest(disaggregated(), 0, Stored(LAYOUT))["spec"]["entries"]
+    assert anchor == {
+        "epoch": E1,
+        "podCliqueSetGenerationHash": "g1",
+        "role": "Anchor",
+        "podCliques": {"router": 2},
+        "pcsgReplicaIndices": {"workers": [0]},
+    }
+    assert (tail["role"], tail["dependsOn"], "podCliques" in tail) == ("Tail", [E1], False)
+
+
+def test_entries_are_read_in_the_order_of_their_epochs_without_what_holds_nothing():
+    found = stored(disaggregated(), Stored(LAYOUT[::-1]))
+    found.spec.entries[0].pod_cliques = {"router": 0}
+    found.spec.entries[0].pcsg_replica_indices = {"workers": [1, 1], "others": []}
+    assert maps.read(found).layout == LAYOUT
 
 
 def test_an_annotation_that_is_no_record_is_ignored():
     pcs = disaggregated()
     for text in ("", "[1]", '{"g1": 2}', "no json"):
-        found = stored(pcs, ReplicaMap(LAYOUT))
+        found = stored(pcs, Stored(LAYOUT))
         found.metadata.annotations = {maps.TEMPLATES: text}
-        assert maps.read(found) == ReplicaMap(LAYOUT)
+        assert maps.read(found) == Stored(LAYOUT)
 
 
 def test_the_version_of_members_follows_from_the_record_not_from_the_generation():
-    first = maps.with_layout(None, LAYOUT, maps.templates(disaggregated(), "g1"))
+    first = versions.with_layout(None, LAYOUT, versions.templates(disaggregated(), "g1"))
     pcs = changed("y")
-    present = maps.templates(pcs, "g2")
-    assert maps.outdated(pcs, first, present) == {ROUTER}
-    assert maps.same(pcs, first, present) == {WORKERS: frozenset({"g1"})}
-    back = maps.templates(disaggregated(), "g3")
-    assert maps.outdated(disaggregated(), first, back) == set()
+    present = versions.templates(pcs, "g2")
+    assert versions.outdated(pcs, first, present) == {ROUTER}
+    assert versions.same(pcs, first, present) == {WORKERS: frozenset({"g1"})}
+    back = versions.templates(disaggregated(), "g3")
+    assert versions.outdated(disaggregated(), first, back) == set()
 
 
-def test_pods_are_created_only_where_their_version_is_that_of_the_gang():
-    old, pcs = maps.templates(disaggregated(), "g1"), changed("y")
-    present = maps.templates(pcs, "g2")
-    moved = Entry("llm-0-3", "g2", {"router": 1}, anchor=True)
-    held = maps.with_layout(maps.with_layout(None, LAYOUT, old), (*LAYOUT, moved), present)
+def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
+    old, pcs = versions.templates(disaggregated(), "g1"), changed("y")
+    present = versions.templates(pcs, "g2")
+    moved = Entry(E3, "g2", Role.ANCHOR, {"router": 1})
+    held = versions.with_layout(versions.with_layout(None, LAYOUT, old), (*LAYOUT, moved), present)
     before, after = old.hashes["router"], present.hashes["router"]
     assert before != after
-    assert [maps.fits(held, entry, "router", own, present) for entry in (ANCHOR, moved) for own in (before, after)] == [
-        True,
-        False,
-        False,
-        True,
+    fitting = [
+        versions.fits(held, entry, "router", own, present) for entry in (ANCHOR, moved) for own in (before, after)
     ]
+    assert fitting == [True, False, False, True]
 
 
-def test_a_map_forgets_generations_that_no_gang_names():
-    first = maps.with_layout(None, LAYOUT, maps.templates(disaggregated(), "g1"))
-    renewed = Entry("llm-0-9", "g2", {"router": 2}, {"workers": (0, 1)}, anchor=True)
-    assert set(maps.with_layout(first, (renewed,), maps.templates(changed("y"), "g2")).hashes) == {"g2"}
+def test_a_map_forgets_generations_that_no_entry_names():
+    first = versions.with_layout(None, LAYOUT, versions.templates(disaggregated(), "g1"))
+    renewed = Entry(E3, "g2", Role.ANCHOR, {"router": 2}, {"workers": (0, 1)})
+    assert set(versions.with_layout(first, (renewed,), versions.templates(changed("y"), "g2")).hashes) == {"g2"}
 
 
-def gang_of(entry, *, references=None, status=None):
+def placement(*entries):
+    return Placement(MAPS, "llm-0", entries or LAYOUT)
+
+
+def gang_of(name, *entries):
     pcs = disaggregated()
-    planned = gangs.planned(pcs, 0, entry, None)
-    manifest = plan_gangs.manifest(pcs, 0, planned, "gang")
+    [planned] = [gang for gang in gangs.planned(pcs, 0, placement(*entries), MAPS) if gang.name == name]
+    manifest = gangs.manifest(pcs, 0, planned, "gang")
     manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
-    gang = msgspec.convert(manifest, PodGang)
-    for group in gang.spec.podgroups:
-        group.pod_references = [
-            NamespacedName(namespace="ns", name=name) for name in (references or {}).get(group.name, ())
-        ]
-    gang.status = status
-    return gang
+    return msgspec.convert(manifest, PodGang)
 
 
-def test_gangs_of_a_map_have_their_labels_and_minimums():
-    anchor, tail = gang_of(ANCHOR), gang_of(TAIL)
-    assert (anchor.metadata.labels or {})[labels.GENERATION_HASH] == "g1"
-    assert anchor.metadata.label(labels.ANCHOR) == "true" and not tail.metadata.label(labels.ANCHOR)
+def test_gangs_of_a_map_have_their_names_labels_and_minimums():
+    anchor, tail = gang_of(FIRST), gang_of(SECOND)
+    tags = (labels.EPOCH, labels.GANG_ROLE, labels.GENERATION_HASH, labels.REPLICA_INDEX)
+    assert [anchor.metadata.label(tag) for tag in tags] == [E1, "Anchor", "g1", "0"]
+    assert [tail.metadata.label(tag) for tag in tags] == [E2, "Tail", "g1", "0"]
     assert {g.name: g.min_replicas for g in anchor.spec.podgroups} == {
         "llm-0-router": 1,
         "llm-0-workers-0-prefill": 2,
@@ -116,54 +126,64 @@ def test_gangs_of_a_map_have_their_labels_and_minimums():
     assert [g.name for g in tail.spec.podgroups] == ["llm-0-workers-1-prefill", "llm-0-workers-1-decode"]
 
 
-def test_standalone_cliques_have_no_minimum_once_the_gang_was_scheduled():
-    seen = gang_of(ANCHOR, status=PodGangStatus(phase="Running", last_scheduled="2026-01-01T00:00:00Z"))
-    assert gangs.planned(disaggregated(), 0, ANCHOR, seen).minimums == {
-        "llm-0-router": 0,
-        "llm-0-workers-0-prefill": 2,
-        "llm-0-workers-0-decode": 1,
-    }
-
-
-def test_a_gang_with_fewer_pods_than_the_minimum_needs_only_those():
+def test_only_the_oldest_anchor_needs_the_whole_minimum():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.min_available = 3
-    assert gangs.ready_minimums(pcs, 0, ANCHOR)["llm-0-router"] == 2
+    newer = Entry(E3, "g1", Role.ANCHOR, {"router": 2}, depends_on=(E1,))
+    found = {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, placement(ANCHOR, newer), MAPS)}
+    assert found[FIRST]["llm-0-router"] == 3 and found[f"llm-0-{E3}"]["llm-0-router"] == 2
 
 
-def test_a_gang_depends_on_the_anchors_of_its_generation_or_on_all():
-    newer, alone = Entry("llm-0-3", "g2", {"router": 1}, anchor=True), Entry("llm-0-4", "g3", {}, {"workers": (2,)})
-    layout = (ANCHOR, TAIL, newer, alone)
-    assert gangs.dependencies(layout, TAIL) == ["llm-0-1"]
-    assert gangs.dependencies(layout, alone) == ["llm-0-1", "llm-0-3"]
-    assert gangs.dependencies(layout, newer) == []
-    assert gangs.dependencies((TAIL,), TAIL) == []
+def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
+    wide = Entry(E2, "g1", Role.TAIL, {}, {"workers": (1, 2)}, (E1,))
+    last = Entry(E3, "g1", Role.TAIL, {}, {"workers": (3,)}, (E2,))
+    held = placement(ANCHOR, wide, last)
+    third = f"llm-0-{E3}-workers-3"
+    assert held.awaited(SECOND) == [FIRST] and held.awaited(FIRST) == []
+    assert held.awaited(third) == [SECOND, f"llm-0-{E2}-workers-2"]
+    assert held.dependents(FIRST) == [SECOND, f"llm-0-{E2}-workers-2"] and held.dependents(third) == []
+    assert held.dependents("unknown") == []
 
 
-def test_dependencies_hold_for_good_but_not_for_gangs_that_do_not_exist():
-    scheduled = gang_of(ANCHOR, status=PodGangStatus(phase="Pending", last_scheduled="2026-01-01T00:00:00Z"))
-    assert gangs.may_start(LAYOUT, TAIL, {"llm-0-1": scheduled}.get)
-    assert not gangs.may_start(LAYOUT, TAIL, {"llm-0-1": gang_of(ANCHOR)}.get)
-    assert not gangs.may_start(LAYOUT, TAIL, {}.get)
-    assert gangs.may_start(LAYOUT, ANCHOR, {}.get)
+def test_a_gang_waits_for_no_other_generation_and_for_good_for_what_does_not_exist():
+    old = Entry(E1, "g0", Role.ANCHOR, {"router": 2}, {"workers": (0,)})
+    assert placement(old, TAIL).awaited(SECOND) == []
+    assert placement(TAIL).awaited(SECOND) == [E1]
 
 
-def router_pods(count, gang="llm-0-1", start=0, **how):
-    router = clique(
-        children.standalone_clique(disaggregated(), 0, disaggregated().spec.template.cliques[0], mapped=True)
-    )
+def test_a_replica_in_two_gangs_is_in_none_until_the_layout_is_repaired():
+    twice = Entry(E3, "g1", Role.SCALE_OUT, {}, {"workers": (1,)}, (E1,))
+    assert placement(*LAYOUT, twice).gang_of("workers", 1) is None
+    assert placement().gang_of("workers", 1) == SECOND and placement().gang_of("workers", 9) is None
+
+
+@pytest.mark.parametrize("line", lines.LINES.values(), ids=lines.LINES)
+def test_lines_tell_their_own_gangs_from_those_of_the_other(line):
+    own = Placement(line, "llm-0", LAYOUT).gangs
+    (other,) = {NAMES, MAPS} - {line}
+    assert all(line.knows("llm-0", name) and not other.knows("llm-0", name) for name in own)
+    assert not line.knows("llm-0", "")
+
+
+@pytest.mark.parametrize("name", ["s", "a-name-with-30-characters-in-it", "n" * 45])
+def test_names_of_gangs_are_values_of_labels(name):
+    replica = f"{name}-12"
+    for gang in (Gang(ANCHOR), Gang(TAIL, "prefill-and-decode", 1)):
+        made = MAPS.gang_name(replica, LAYOUT, gang)
+        assert len(made) <= 63 and epoch_of(replica, made) == gang.entry.key
+        assert made != MAPS.gang_name(replica, LAYOUT, Gang(TAIL, "prefill-and-decode", 2))
+
+
+def router_pods(count, gang=FIRST, start=0, **how):
+    router = clique(children.standalone_clique(disaggregated(), 0, disaggregated().spec.template.cliques[0], MAPS))
     return [pod(router, index, gang=gang, **how) for index in range(start, start + count)]
 
 
 def test_scheduled_and_ready_are_dated_when_they_first_hold():
-    entry = Entry("llm-0-1", "g1", {"router": 2}, anchor=True)
     bound, ready = router_pods(2, node="n"), router_pods(2, node="n", ready=True)
-    gang = gang_of(entry)
-    minimums = gangs.ready_minimums(disaggregated(), 0, entry)
-    at = [
-        conditions.status(gang, minimums, found, now)
-        for found, now in ((router_pods(2), "1"), (bound, "2"), (ready, "3"))
-    ]
+    gang = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2}))
+    assert not conditions.written(gang)
+    at = [conditions.status(gang, found, now) for found, now in ((router_pods(2), "1"), (bound, "2"), (ready, "3"))]
     assert [(s.last_scheduled, s.last_ready) for s in at] == [(None, None), ("2", None), ("3", "3")]
     assert [{c.type: c.reason for c in s.conditions or ()} for s in at] == [
         {"Scheduled": "PodGangNotScheduled", "Ready": "PodGangNotReady"},
@@ -171,65 +191,68 @@ def test_scheduled_and_ready_are_dated_when_they_first_hold():
         {"Scheduled": "PodGangScheduled", "Ready": "PodGangReady"},
     ]
     gang.status = at[2]
-    lost = conditions.status(gang, minimums, bound, "4")
+    assert conditions.written(gang)
+    lost = conditions.status(gang, bound, "4")
     assert (lost.last_scheduled, lost.last_ready) == ("3", "3")
 
 
-def test_an_adopted_gang_that_is_scheduled_already_is_dated():
-    entry = Entry("llm-0", "g1", {"router": 2}, anchor=True)
-    gang, ready = gang_of(entry), router_pods(2, gang="llm-0", node="n", ready=True)
-    once = conditions.status(gang, {"llm-0-router": 1}, ready, "1")
+def test_a_gang_that_was_scheduled_before_is_dated():
+    gang, ready = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2})), router_pods(2, node="n", ready=True)
+    once = conditions.status(gang, ready, "1")
     gang.status = msgspec.structs.replace(once, last_scheduled=None, last_ready=None)
-    again = conditions.status(gang, {"llm-0-router": 1}, ready, "2")
+    again = conditions.status(gang, ready, "2")
     assert (again.last_scheduled, again.last_ready) == ("2", "2")
 
 
 def test_pods_follow_their_gangs():
     found = router_pods(3)
     target = found[0].metadata.label(labels.TEMPLATE_HASH)
-    what = gang_pods.difference({"llm-0-1": 1, "llm-0-3": 2}, found, target, lambda gang: True)
-    assert len(what.surplus) == 2 and all(p.metadata.label(labels.PODGANG) == "llm-0-1" for p in what.surplus)
+    what = pods.difference({FIRST: 1, "other": 2}, found, target, lambda gang: True)
+    assert len(what.surplus) == 2 and all(p.metadata.label(labels.PODGANG) == FIRST for p in what.surplus)
     kept = {p.spec.hostname for p in found if p not in what.surplus}
-    assert [gang for _, gang in what.missing] == ["llm-0-3"] * 2
+    assert [gang for _, gang in what.missing] == ["other"] * 2
     assert not {f"llm-0-router-{index}" for index, _ in what.missing} & kept
-    assert gang_pods.difference({"llm-0-1": 4}, found, target, lambda gang: False).missing == []
+    assert pods.difference({FIRST: 4}, found, target, lambda gang: False).missing == []
 
 
 def test_pods_of_gangs_that_are_no_more_are_deleted():
-    assert len(gang_pods.difference({}, router_pods(2), "", lambda gang: True).surplus) == 2
+    assert len(pods.difference({}, router_pods(2), "", lambda gang: True).surplus) == 2
 
 
 def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
     pcs = disaggregated()
     scaled = children.scaling_group(pcs, 0, pcs.spec.template.pod_clique_scaling_groups[0])
     scaled["metadata"] |= {"uid": "u-group", "resourceVersion": "1"}
-    group = msgspec.convert(scaled, PodCliqueScalingGroup)
+    group, [config] = msgspec.convert(scaled, PodCliqueScalingGroup), children.group_configs(pcs)
 
-    def wanted(*layout):
-        placed = {index: entry for entry in layout for index in entry.groups.get("workers", ())}
-        return desired.of_group(pcs, group, mapped=placed).cliques
+    def wanted(*entries):
+        return desired.of_group(pcs, group, config, range(2), placement(*entries), MAPS).cliques
 
-    present = {name: clique(manifest) for name, manifest in wanted(ANCHOR, TAIL).items()}
+    def in_place(found, *entries):
+        return members.in_place(placement(*entries), "workers", range(2), found, group)
+
+    present = {name: clique(manifest) for name, manifest in wanted(*LAYOUT).items()}
     assert not any(c.metadata.label(labels.BASE_PODGANG) for c in present.values())
-    moved = Entry("llm-0-3", "g2", {}, {"workers": (1,)}, anchor=True)
+    moved = Entry(E3, "g2", Role.ANCHOR, {}, {"workers": (1,)})
     of_0, of_1 = [[f"llm-0-workers-{index}-{name}" for name in ("prefill", "decode")] for index in (0, 1)]
-    assert members.in_place({0: ANCHOR, 1: moved}, present, group) == {0: of_0}
-    assert members.in_place({0: ANCHOR, 1: TAIL}, present, group) == {0: of_0, 1: of_1}
-    assert members.in_place({0: ANCHOR, 1: TAIL}, {of_1[0]: present[of_1[0]]}, group) == {}
+    assert in_place(present, ANCHOR, moved) == {0: of_0}
+    assert in_place(present, *LAYOUT) == {0: of_0, 1: of_1}
+    assert in_place({of_1[0]: present[of_1[0]]}, *LAYOUT) == {}
     what = members.difference(wanted(ANCHOR, moved), present, lambda manifest: True)
-    assert [c.metadata.name for c in what.surplus] == ["llm-0-workers-1-prefill", "llm-0-workers-1-decode"]
-    assert what.missing == [] and what.relabelled == []
+    assert [c.metadata.name for c in what.surplus] == of_1 and what.missing == []
     rest = {name: c for name, c in present.items() if c not in what.surplus}
     missing = members.difference(wanted(ANCHOR, moved), rest, lambda manifest: True).missing
-    assert [members.gang_of(m) for m in missing] == ["llm-0-3"] * 2
+    assert [members.gang_of(m) for m in missing] == [f"llm-0-{E3}"] * 2
     assert members.difference(wanted(ANCHOR, moved), rest, lambda manifest: False).missing == []
+    assert wanted(ANCHOR).keys() == set(of_0), "a replica that no gang holds yet waits"
 
 
 def test_pods_wait_for_parents_in_their_own_gang_only():
     pcs = disaggregated()
     pcs.spec.template.clique_startup_type = StartupType.IN_ORDER
     router, prefill, decode = pcs.spec.template.cliques
-    assert startup.waits(pcs, prefill, 0, ANCHOR) == {"llm-0-router": 1}
-    assert startup.waits(pcs, decode, 0, TAIL) == {"llm-0-workers-1-prefill": 2}
-    assert startup.waits(pcs, prefill, 0, TAIL) == {}
-    assert startup.waits(pcs, router, 0, ANCHOR) == {}
+    held = placement().gangs
+    assert startup.waits(pcs, prefill, 0, held[FIRST]) == {"llm-0-router": 1}
+    assert startup.waits(pcs, decode, 0, held[SECOND]) == {"llm-0-workers-1-prefill": 2}
+    assert startup.waits(pcs, prefill, 0, held[SECOND]) == {}
+    assert startup.waits(pcs, router, 0, held[FIRST]) == {}

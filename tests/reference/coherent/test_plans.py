@@ -1,4 +1,5 @@
-"""The worked plans of the specification, COH-130 to COH-141: the sub-steps of updates without failures."""
+"""The worked plans of the specification: the sub-steps of updates without failures (COH-130 to COH-141; without a
+scaling group as GM-154 has them)."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ PLANS = {
             "leftover F2 P1 D2",
         ],
     ),
-    "COH-133": ("F10/1/1 P100/3/3 D80/3/4", "F", ["anchor F1"] * 10),
+    "COH-133": ("F10/1/1 P100/3/3 D80/3/4", "F", ["anchor F1", *["tail F1"] * 9]),
     "COH-134": (
         "F5/2/2 P4/1/1 D3/1/1",
         "FPD",
         ["anchor F2 P1 D1", "tail P1", "anchor F2 P1 D1", "tail P1", "leftover F1 D1"],
     ),
     "COH-135": ("F5/2/2 P4/1/1 D3/1/1", "PD", [*["anchor P1 D1"] * 3, "leftover P1"]),
-    "COH-136": ("F5/2/2 P4/1/1 D3/1/1", "F", ["anchor F2", "anchor F2", "leftover F1"]),
+    "COH-136": ("F5/2/2 P4/1/1 D3/1/1", "F", ["anchor F2", "tail F2", "tail F1"]),
     "COH-137": ("F2/2/2 P2/2/2", "FP", ["anchor F2 P2"]),
     "COH-138": ("F7/3/3 P5/2/2", "FP", ["anchor F3 P2", "anchor F3 P2", "leftover F1 P1"]),
     "COH-139": ("F2/1/1 P12/2/2", "FP", ["anchor F1 P2", "tail P2", "tail P2"] * 2),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reference_impl.api.coherent import GangLayout
-from reference_impl.plan.coherent.components import Component, clique, group
-from reference_impl.plan.coherent.layout import Key, Kind
 from reference_impl.plan.coherent.planner import Complete
+from reference_impl.plan.components import Component, Key, Kind, clique, group
+from reference_impl.plan.layout import Role
 from tests.reference.coherent.simulation import Replica, batch, deployed, keys, table
 
 
@@ -17,23 +17,24 @@ def updated(replica: Replica, changed: str) -> list[str]:
 def test_first_deployment() -> None:
     replica = deployed("F5/2 P4/1 D3/1")
     assert table(replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
-    assert [entry.anchor for entry in replica.layout] == [True, *[False] * 5]
-    names = [entry.name for entry in replica.layout]
-    assert names == [f"s-0-{int(names[0].split('-')[-1]) + offset}" for offset in range(6)]
+    assert [entry.role for entry in replica.layout] == [Role.ANCHOR, Role.TAIL, Role.SCALE_OUT]
+    first, *others = replica.layout
+    assert not first.depends_on and all(entry.depends_on == (first.key,) for entry in others)
+    assert [int(entry.key) - int(first.key) for entry in replica.layout] == [0, 1, 2]
 
 
 def test_only_standalone_cliques() -> None:
     replica = deployed("F6/2/2")
     assert table(replica.layout) == "F6"
-    assert updated(replica, "F") == ["anchor F2"] * 3
-    assert table(replica.layout) == "F2@v1 | F2@v1 | F2@v1"
+    assert updated(replica, "F") == ["anchor F2", "tail F2", "tail F2"]
+    assert table(replica.layout) == "F6@v1"
 
 
 def test_only_scaling_groups() -> None:
     replica = deployed("P5/2/2 D4/2/2")
     assert updated(replica, "PD") == ["anchor P2 D2", "anchor P2 D2", "leftover P1"]
     assert table(replica.layout) == "D0,1 P0,1@v1 | D2,3 P2,3@v1 | P4@v1"
-    assert [entry.anchor for entry in replica.layout] == [True, True, False]
+    assert [entry.role for entry in replica.layout if not entry.empty] == [Role.ANCHOR, Role.ANCHOR, Role.TAIL]
 
 
 def test_minimum_of_all_replicas_moves_at_once() -> None:
@@ -71,7 +72,7 @@ def test_a_clique_and_a_scaling_group_of_one_name() -> None:
 
 
 def test_max_unavailable_above_the_replicas() -> None:
-    assert updated(deployed("F3/1/9"), "F") == ["anchor F1"] * 3
+    assert updated(deployed("F3/1/9"), "F") == ["anchor F1", "tail F2"]
 
 
 def test_max_unavailable_is_read_at_each_sub_step() -> None:
@@ -87,7 +88,7 @@ def test_single_anchor_ends_as_a_first_deployment() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1", GangLayout.SINGLE_ANCHOR)
     assert updated(replica, "FPD") == ["anchor F2 P1 D1", "tail P1", "anchor F2 P1 D1", "tail P1", "leftover F1 D1"]
     assert table(replica.layout) == "F5 D0 P0@v1 | P1@v1 | P2@v1 | D1@v1 | P3@v1 | D2@v1"
-    assert [entry.anchor for entry in replica.layout] == [True, *[False] * 5]
+    assert sum(entry.anchor for entry in replica.layout) == 1
 
 
 def test_the_gang_layout_may_change_during_an_update() -> None:

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_impl.api.coherent import GangLayout
-from reference_impl.plan.coherent.bootstrap import bootstrap
-from reference_impl.plan.coherent.layout import Key, Kind
 from reference_impl.plan.coherent.planner import Advance, Complete, Step
-from reference_impl.plan.coherent.repair import violations
 from reference_impl.plan.coherent.steps import step_count
-from tests.reference.coherent.simulation import Member, Replica, components, find, gang_of_index, gangs, named
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.epochs import order
+from reference_impl.plan.fitting import violations
+from reference_impl.plan.layout import first
+from tests.reference.coherent.simulation import Member, Replica, components, entry_of_index, find, gangs, named
 
 BROKEN = "x"
 """A version whose pods never become Ready."""
@@ -32,7 +33,7 @@ class History:
     replica: Replica
     versions_seen: dict[tuple[str, Key], str] = field(default_factory=dict)
     """The version that the members of a gang have, from its first member on."""
-    gangs_seen: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.replica.works = lambda _, version: version != BROKEN
@@ -86,26 +87,28 @@ class History:
         replica = self.replica
         assert violations(replica.layout, replica.components) == []
         for entry in replica.layout:
-            if entry.name not in self.gangs_seen:
-                assert all(entry.name > known for known in self.gangs_seen), "names follow the order of creation"
-                self.gangs_seen.append(entry.name)
+            if entry.key not in self.seen:
+                assert all(order(entry.key) > order(known) for known in self.seen), "epochs follow creation"
+                self.seen.append(entry.key)
+            assert set(entry.depends_on) <= {each.key for each in replica.layout} - {entry.key}
+            assert entry.anchor or entry.depends_on
         for key, found in replica.members.items():
             assert len(found) <= replica.component(key).replicas, f"{key}: surge"
             for member in found:
-                version = self.versions_seen.setdefault((member.gang, key), member.version)
-                assert version == member.version, f"two versions of {key} in gang {member.gang}"
+                version = self.versions_seen.setdefault((member.entry, key), member.version)
+                assert version == member.version, f"two versions of {key} in gang {member.entry}"
             if key.kind is Kind.GROUP:
                 assert max(Counter(member.index for member in found).values(), default=0) <= 1
             self._check_places(key, found)
 
     def _check_places(self, key: Key, found: list[Member]) -> None:
         for member in found:
-            entry = find(self.replica.layout, member.gang)
+            entry = find(self.replica.layout, member.entry)
             assert entry is not None, "a member is in a gang that is not in the layout"
             if key.kind is Kind.GROUP:
-                assert gang_of_index(self.replica.layout, key.name, member.index) == member.gang
-        for gang, count in Counter(member.gang for member in found).items():
-            entry = find(self.replica.layout, gang)
+                assert entry_of_index(self.replica.layout, key.name, member.index) == member.entry
+        for own, count in Counter(member.entry for member in found).items():
+            entry = find(self.replica.layout, own)
             assert entry is not None and count <= entry.count(key)
 
     def finish(self) -> None:
@@ -200,7 +203,7 @@ def test_without_failures_one_version_always_serves(text: str, layout: GangLayou
     replica = begun(text, layout)
     changed = data.draw(st.sets(st.sampled_from(sorted(replica.versions)), min_size=1))
     replica.retarget(dict.fromkeys(changed, "1"))
-    scope = replica.in_scope()
+    scope, first_layout = replica.in_scope(), replica.layout
     steps = step_count(scope)
     for _ in range(1000):
         step = replica.advance()
@@ -217,8 +220,9 @@ def test_without_failures_one_version_always_serves(text: str, layout: GangLayou
         ]
         assert serves or steps == 1
         replica.settle()
-    anchors = [entry for entry in replica.layout if entry.anchor and entry.generation == replica.generation]
+    old = {entry.key for entry in first_layout}
+    anchors = [entry for entry in replica.layout if entry.anchor and entry.key not in old]
     assert len(anchors) == (1 if layout is GangLayout.SINGLE_ANCHOR else steps)
     if layout is GangLayout.SINGLE_ANCHOR and len(changed) == len(replica.components):
-        first = bootstrap(replica.components, replica.generation, replica.names)
-        assert sorted(gangs(replica.layout)) == sorted(gangs(first)), "the layout of a first deployment (COH-R01)"
+        new = first(replica.components, replica.generation, replica.epochs)
+        assert sorted(gangs(replica.layout)) == sorted(gangs(new)), "the layout of a first deployment (COH-R01)"

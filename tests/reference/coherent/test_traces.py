@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from reference_impl.plan.coherent.adoption import LiveGang, adopted
-from reference_impl.plan.coherent.layout import indices_of_group, pods_of_clique
-from reference_impl.plan.coherent.observed import Observed, ObservedPod
-from reference_impl.plan.coherent.planner import Advance, Complete, Wait
-from reference_impl.plan.coherent.steady import rebuilt, scaled_clique, scaled_group
-from tests.reference.coherent.simulation import Replica, components, deployed, keys, named, table
+from reference_impl.plan.coherent.planner import Advance, Wait
+from tests.reference.coherent.simulation import Replica, components, deployed, gangs, keys, named, table
 
 
 def trace(replica: Replica) -> list[tuple[str, str]]:
@@ -40,31 +34,31 @@ def test_t2_scaling_groups_only() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("PD"))
     assert [layout for layout, _ in trace(replica)] == [
-        "F5 | P1 | P2 | P3 | D1 | D2 | D0 P0@v1",
-        "F5 | P2 | P3 | D2 | D0 P0@v1 | D1 P1@v1",
-        "F5 | P3 | D0 P0@v1 | D1 P1@v1 | D2 P2@v1",
-        "F5 | D0 P0@v1 | D1 P1@v1 | D2 P2@v1 | P3@v1",
+        "F5@v1 | P1 | P2 | P3 | D1 | D2 | D0 P0@v1",
+        "F5@v1 | P2 | P3 | D2 | D0 P0@v1 | D1 P1@v1",
+        "F5@v1 | P3 | D0 P0@v1 | D1 P1@v1 | D2 P2@v1",
+        "F5@v1 | D0 P0@v1 | D1 P1@v1 | D2 P2@v1 | P3@v1",
     ]
     assert replica.layout[0].anchor, "the anchor keeps the standalone pods, and stays one (COH-186)"
-    pods = [pod for pods in replica.observed().pods.values() for pod in pods]
-    scaled = scaled_clique({replica.layout[0].name: 5}, 6, pods, replica.layout, "v1", replica.names)
-    assert scaled == {replica.layout[0].name: 6}, "new pods join the gang that holds the clique (COH-189)"
+    replica.components = components("F6/2/2 P4/1/1 D3/1/1")
+    replica.fit()
+    assert replica.layout[0].cliques == {"F": 6}, "new pods join the gang that holds the clique (COH-189)"
 
 
 def test_t3_standalone_cliques_only() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("F"))
-    rest = " | P1 | P2 | P3 | D1 | D2"
+    rest = " | P1@v1 | P2@v1 | P3@v1 | D1@v1 | D2@v1"
     assert trace(replica) == [
         (f"F3 D0 P0{rest} | F2@v1", "F3"),
-        (f"F1 D0 P0{rest} | F2@v1 | F2@v1", "F3"),
-        (f"D0 P0{rest} | F2@v1 | F3@v1", "F4"),
-    ]
+        (f"F1 D0 P0{rest} | F4@v1", "F3"),
+        (f"D0 P0@v1{rest} | F5@v1", "F4"),
+    ], "one anchor, which takes the others in (GM-154); what holds nothing in scope is of the new generation (GM-160)"
 
 
 def test_t4_floors_and_absorption() -> None:
     replica = deployed("F20/2/2 P10/3/3 D20/3/4")
-    assert len(replica.layout) == 25
+    assert len(gangs(replica.layout)) == 25
     replica.change("v1", keys("FPD"))
     steps = trace(replica)
     assert [ready for _, ready in steps] == [
@@ -73,7 +67,7 @@ def test_t4_floors_and_absorption() -> None:
     ]
     assert "F4 D0,1,2 P0,1,2@v1 | D3@v1 | D4@v1 | D5@v1" in steps[1][0]
     assert "F6 D0,1,2 P0,1,2@v1 | D3@v1 | D4@v1 | D5@v1" in steps[2][0]
-    assert len(replica.layout) == 15
+    assert len(gangs(replica.layout)) == 15
     anchors = [entry for entry in replica.layout if entry.anchor]
     assert [entry.cliques["F"] for entry in anchors] == [6, 6, 8]
     assert [entry.groups["D"] for entry in anchors] == [(0, 1, 2), (6, 7, 8), (12, 13, 14)]
@@ -89,7 +83,7 @@ def test_t5_restart_in_the_middle() -> None:
     assert table(replica.layout) == "F1 | P1 | F1 P0@v1"
     for _ in range(3):
         assert isinstance(waiting := replica.plan(), Wait)
-        assert waiting.in_flight == first.in_flight == (replica.layout[-1].name,)
+        assert waiting.in_flight == first.in_flight == (replica.layout[-1].key,)
         replica.act()
     replica.settle()
     assert [layout for layout, _ in trace(replica)] == ["F1 P0@v1 | F1 P1@v1"]
@@ -117,17 +111,18 @@ def test_t7_revert() -> None:
     for _ in range(2):
         assert isinstance(replica.advance(), Advance)
         replica.settle()
-    assert table(replica.layout) == "F2 | P2 | P3 | P0@v1 | P1@v1"
+    assert table(replica.layout) == "F2@v1 | P2 | P3 | P0@v1 | P1@v1"
     replica.change("v0", {named("P"): "v0"})
     assert [layout for layout, _ in trace(replica)] == ["F2 | P2 | P3 | P1@v1 | P0", "F2 | P2 | P3 | P0 | P1"]
     assert {member.index: member.version for member in replica.members[named("P")]} == dict.fromkeys(range(4), "v0")
 
 
-def scale(replica: Replica, name: str, replicas: int) -> str:
-    """Scale a scaling group in the steady state; returns the layout."""
-    mapping = scaled_group(indices_of_group(replica.layout, name), replicas, replica.names)
-    others = {group: None for group in ("P", "D") if group != name}
-    replica.layout = rebuilt(replica.layout, {"F": None}, {name: mapping, **others}, "v1")
+def scaled(replica: Replica, text: str) -> str:
+    """Scale between updates; returns the layout."""
+    replica.components = components(text)
+    replica.fit()
+    replica.act()
+    replica.settle()
     return table(replica.layout)
 
 
@@ -135,50 +130,13 @@ def test_t8_scale_after_an_update() -> None:
     replica = deployed("F5/2/2 P4/1/1 D3/1/1")
     replica.change("v1", keys("FPD"))
     replica.update()
-    before = "F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1 | P3@v1 | D2@v1"
-    assert scale(replica, "P", 6) == f"{before} | P4@v1 | P5@v1"
-    assert not replica.layout[-1].anchor
-    assert scale(replica, "P", 3) == "F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1 | D2@v1"
-    assert scale(replica, "D", 2) == "F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1"
-    assert scale(replica, "D", 1) == "F2 D0 P0@v1 | P1@v1 | F3 P2@v1", "its partners keep running (COH-250)"
-    assert scale(replica, "P", 2) == "F2 D0 P0@v1 | P1@v1 | F3@v1"
-    newest = replica.layout[-1].name
-    pods = replica.observed().pods["F"]
-    youngest = [ObservedPod(p.name, p.gang, p.ready, p.current, (p.gang != newest,)) for p in pods]
-    mapping = scaled_clique(pods_of_clique(replica.layout, "F"), 2, youngest, replica.layout, "v1", replica.names)
-    replica.layout = rebuilt(replica.layout, {"F": mapping}, {"P": None, "D": None}, "v1")
-    assert table(replica.layout) == "F2 D0 P0@v1 | P1@v1"
-
-
-@pytest.fixture
-def migrated() -> Replica:
-    """A replica made without a PodGangMap, adopted."""
-    parts = components("F3/1 P2/1 D1/1")
-    gangs = [
-        LiveGang("s-0-prefill-0", None, False, {}, {"P": [1]}),
-        LiveGang("s-0", None, True, {"F": 2}, {"P": [0], "D": [0]}),
-    ]
-    replica = Replica(parts)
-    replica.layout = adopted(gangs, parts, Observed(), "v0", replica.names)
-    return replica.deploy()
-
-
-def test_t9_migration(migrated: Replica) -> None:
-    """A pod was missing when the gangs were adopted: the clique has its replicas all the same (COH-273)."""
-    assert [entry.name for entry in migrated.layout] == ["s-0", "s-0-prefill-0"]
-    assert [entry.anchor for entry in migrated.layout] == [True, False]
-    assert pods_of_clique(migrated.layout, "F") == {"s-0": 3}
-    assert indices_of_group(migrated.layout, "P") == {"s-0": (0,), "s-0-prefill-0": (1,)}
-    out = scaled_group(indices_of_group(migrated.layout, "P"), 3, migrated.names)
-    assert list(out.values()) == [(0,), (1,), (2,)]
-    assert list(scaled_group(out, 2, migrated.names)) == ["s-0", "s-0-prefill-0"], "the highest index (COH-243)"
-
-
-def test_t9_update_after_migration(migrated: Replica) -> None:
-    migrated.change("v1", keys("FPD"))
-    assert [layout for layout, _ in trace(migrated)] == [
-        "F2 | P1 | F1 D0 P0@v1",
-        "F1 | F2 D0 P0@v1 | P1@v1",
-        "F3 D0 P0@v1 | P1@v1",
-    ]
-    assert isinstance(migrated.plan(), Complete)
+    assert table(replica.layout) == "F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1 | P3@v1 | D2@v1"
+    grown = "P4@v1 | P5@v1 | F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1 | P3@v1 | D2@v1"
+    assert scaled(replica, "F5/2/2 P6/1/1 D3/1/1") == grown, "the entry for scale-out is older than the update"
+    assert scaled(replica, "F5/2/2 P3/1/1 D3/1/1") == "F2 D0 P0@v1 | P1@v1 | F3 D1 P2@v1 | D2@v1"
+    assert scaled(replica, "F5/2/2 P3/1/1 D1/1/1") == "F2 D0 P0@v1 | P1@v1 | F3 P2@v1", "its partners run (COH-250)"
+    assert scaled(replica, "F5/2/2 P2/1/1 D1/1/1") == "F2 D0 P0@v1 | P1@v1 | F3@v1"
+    assert scaled(replica, "F2/2/2 P2/1/1 D1/1/1") == "F2 D0 P0@v1 | P1@v1", "the newest anchor first (GM-39)"
+    assert scaled(replica, "F0/2/2 P0/1/1 D0/1/1") == ""
+    assert replica.layout == (), "without an anchor, no place is kept (GM-42)"
+    assert scaled(replica, "F2/2/2 P2/1/1 D0/1/1") == "F2 P0@v1 | P1@v1", "as a new replica (GM-89)"

@@ -11,7 +11,7 @@ from reference_impl.api.models import PodGangMap
 from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.plan import labels
-from reference_impl.plan.coherent.naming import order
+from reference_impl.plan.epochs import order
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClient
 
 PATIENCE = 120.0
@@ -119,6 +119,11 @@ class World:
         found = self.api.get("podgangmaps", f"s-{index}")
         return [] if found is None else shape(found)
 
+    def map(self, index: int = 0) -> list[dict[str, Any]]:
+        """The entries of a map that hold anything."""
+        found = (self.api.get("podgangmaps", f"s-{index}") or {"spec": {"entries": []}})["spec"]["entries"]
+        return [entry for entry in found if entry.get("podCliques") or entry.get("pcsgReplicaIndices")]
+
     def status(self) -> dict[str, Any]:
         found = self.api.get("podcliquesets", "s")
         return (found or {}).get("status") or {}
@@ -173,11 +178,11 @@ class World:
 def shape(found: dict[str, Any] | PodGangMap) -> Shape:
     entries = found["spec"]["entries"]  # type: ignore[index]
     result = []
-    for entry in sorted(entries, key=lambda entry: order(entry["name"])):
+    for entry in sorted(entries, key=lambda entry: order(entry["epoch"])):
         parts = [f"{name.upper()}{count}" for name, count in sorted((entry.get("podCliques") or {}).items())]
         groups = sorted((entry.get("pcsgReplicaIndices") or {}).items(), reverse=True)
         parts += [f"{name.upper()}{index}" for name, indices in groups for index in indices]
-        result.append(" ".join(parts))
+        result += [" ".join(parts)] if entry["role"] == "Anchor" else parts
     return result
 
 

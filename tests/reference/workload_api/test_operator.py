@@ -10,6 +10,7 @@ from typing import Any
 from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.plan import labels
+from reference_impl.plan.lines import NAMES
 from reference_impl.plan.workload_api import planned
 from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Replacements
 from tests.reference.coherent.small_api import SmallApi, SmallClient
@@ -28,7 +29,7 @@ class Cluster:
     @asynccontextmanager
     async def running(self, *, on: bool = True) -> AsyncIterator[None]:
         features = Features(topology=True, workload_api=self.mode if on else None)
-        self.operator = Operator(SmallClient(self.api), scheduler_name=SCHEDULER, features=features)
+        self.operator = Operator(SmallClient(self.api), scheduler_name=SCHEDULER, features=features, line=NAMES)
         tasks = [asyncio.create_task(self.operator.run()), asyncio.create_task(self.api.run_pods())]
         await self.operator.ready.wait()
         try:

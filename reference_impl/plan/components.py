@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from reference_impl.plan.coherent.layout import Key, Kind
+
+class Kind(StrEnum):
+    """The two kinds of components."""
+
+    CLIQUE = "clique"
+    """A standalone PodClique; its members are pods."""
+    GROUP = "group"
+    """A PodCliqueScalingGroup; its members are its replicas, known by index."""
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """A component of the set. A clique and a scaling group may have the same name (COH-Q32)."""
+
+    kind: Kind
+    name: str
+    """Name in the set's template, not the full name of an object."""
+
+    def __str__(self) -> str:
+        return f"{'PodClique' if self.kind is Kind.CLIQUE else 'PodCliqueScalingGroup'} {self.name}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What was observed of a replica of a set, as far as coherent updates depend on it."""
+"""What was observed of a replica of a set, as far as its layout depends on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reference_impl.plan.coherent.layout import Entry, Key, Kind
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.layout import Entry
 
 
 @dataclass(frozen=True)
@@ -14,8 +15,8 @@ class ObservedPod:
     """A pod of a standalone clique that is neither terminating nor finished."""
 
     name: str
-    gang: str
-    """Its label `grove.io/podgang`, which never changes (COH-I11)."""
+    entry: str
+    """The entry whose gang its label names; if there is none, the name of that gang."""
     ready: bool
     current: bool
     """Whether it has the pod template hash of the set's present template."""
@@ -27,8 +28,8 @@ class ObservedPod:
 class ObservedReplica:
     """A replica of a scaling group of which at least one PodClique exists that is not terminating."""
 
-    gang: str
-    """Label `grove.io/podgang` of its PodCliques."""
+    entry: str
+    """The entry whose gang its PodCliques name; if there is none, the name of that gang."""
     available: bool
     """Whether every member clique exists and has `minAvailable` Ready pods (COH-I01)."""
     current: bool
@@ -44,7 +45,7 @@ class Observed:
     replicas: Mapping[str, Mapping[int, ObservedReplica]] = field(default_factory=dict)
     """Scaling group by config name → its replicas by index."""
     been_ready: frozenset[str] = frozenset()
-    """PodGangs that have been Ready at least once: `status.lastReady` is set (COH-150)."""
+    """Entries all of whose gangs have been Ready at least once: `status.lastReady` is set (COH-150)."""
     same: Mapping[Key, frozenset[str]] = field(default_factory=dict)
     """Component → other generations in which it has the present template (COH-197)."""
 
@@ -54,25 +55,25 @@ class Observed:
         return entry.generation == generation or entry.generation in self.same.get(key, ())
 
     def outdated(self, entry: Entry, key: Key) -> bool:
-        """Whether a gang has members of a component that are not of the present template."""
+        """Whether an entry has members of a component that are not of the present template."""
         if key.kind is Kind.CLIQUE:
-            return any(not pod.current for pod in self.pods_in(key.name, entry.name))
-        found = (self.replica(key, index, entry.name) for index in entry.groups.get(key.name, ()))
+            return any(not pod.current for pod in self.pods_in(key.name, entry.key))
+        found = (self.replica(key, index, entry.key) for index in entry.groups.get(key.name, ()))
         return any(replica is not None and not replica.current for replica in found)
 
-    def pods_in(self, clique: str, gang: str) -> list[ObservedPod]:
-        """The pods of a clique in a gang, the one to be deleted first in front."""
-        return self._by_gang.get((clique, gang), [])
+    def pods_in(self, clique: str, entry: str) -> list[ObservedPod]:
+        """The pods of a clique in an entry, the one to be deleted first in front."""
+        return self._by_entry.get((clique, entry), [])
 
     @cached_property
-    def _by_gang(self) -> dict[tuple[str, str], list[ObservedPod]]:
+    def _by_entry(self) -> dict[tuple[str, str], list[ObservedPod]]:
         found: dict[tuple[str, str], list[ObservedPod]] = {}
         for clique, pods in self.pods.items():
             for pod in sorted(pods, key=lambda pod: (pod.rank, pod.ready, pod.name)):
-                found.setdefault((clique, pod.gang), []).append(pod)
+                found.setdefault((clique, pod.entry), []).append(pod)
         return found
 
-    def replica(self, key: Key, index: int, gang: str) -> ObservedReplica | None:
-        """A replica of a scaling group, if it is in this gang: one of another gang is about to be deleted."""
+    def replica(self, key: Key, index: int, entry: str) -> ObservedReplica | None:
+        """A replica of a scaling group, if it is in this entry: one of another entry is about to be deleted."""
         found = self.replicas.get(key.name, {}).get(index)
-        return found if found is not None and found.gang == gang else None
+        return found if found is not None and found.entry == entry else None

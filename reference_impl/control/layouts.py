@@ -1,0 +1,267 @@
+"""The layouts of the replicas of sets, as the reconcilers follow them, and what there is of each replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kube.objects import Key as ObjectKey
+from kube.objects import Object
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.control.cache import NO_REPLICA, OWNER, REPLICA, Cache, key_text
+from reference_impl.plan import (
+    children,
+    components,
+    gangs,
+    labels,
+    lines,
+    maps,
+    names,
+    pods,
+    revisions,
+    update_group_replicas,
+    update_progress,
+)
+from reference_impl.plan.coherent import update, versions
+from reference_impl.plan.coherent.versions import Templates
+from reference_impl.plan.components import Component, Key, Kind
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.layout import Entry, anchors
+from reference_impl.plan.lines import MAPS, Line, Placement
+from reference_impl.plan.maps import Stored
+from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
+from reference_impl.plan.revisions import Revision
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A placement, and what it was made from."""
+
+    source: object
+    placement: Placement
+    stored: Stored | None = None
+
+
+class Layouts:
+    """Tells which gang holds what, in each replica of each set."""
+
+    def __init__(self, cache: Cache, policy: Policy = STANDARD, line: Line = MAPS) -> None:
+        self._cache, self.policy, self.line = cache, policy, line
+        self._known: dict[ObjectKey, _Known] = {}
+
+    def of(self, item: Object) -> Placement | None:
+        """The gangs of the replica that an object belongs to; None if they are not known (yet)."""
+        pcs, index = self._cache.set_of(item), index_of(item)
+        return None if pcs is None or index < 0 else self.at(pcs, index)
+
+    def at(self, pcs: PodCliqueSet, index: int) -> Placement | None:
+        """The gangs of a replica of a set; None if they are not known (yet). A stored layout without an anchor is about
+        to be repaired, and not followed."""
+        known = self._stored(pcs, index) if self.line.stored else self._derived(pcs, index)
+        if known is None or (known.placement.layout and not anchors(known.placement.layout)):
+            return None
+        return known.placement
+
+    def stored(self, pcs: PodCliqueSet, index: int) -> Stored | None:
+        """What the map of a replica says; None if it has none."""
+        known = self._stored(pcs, index)
+        return None if known is None else known.stored
+
+    def missing(self, pcs: PodCliqueSet) -> bool:
+        """Whether the gangs of any replica of a set are not known."""
+        return any(self.at(pcs, index) is None for index in range(pcs.spec.replicas))
+
+    def _stored(self, pcs: PodCliqueSet, index: int) -> _Known | None:
+        key = pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index)
+        found = self._cache.maps.get(*key)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            self._known.pop(key, None)
+            return None
+        known = self._known.get(key)
+        if known is None or known.source != found.metadata.resource_version:
+            stored = maps.read(found)
+            placement = Placement(self.line, key[1], stored.layout)
+            known = self._known[key] = _Known(found.metadata.resource_version, placement, stored)
+        return known
+
+    def _derived(self, pcs: PodCliqueSet, index: int) -> _Known:
+        key, members = (pcs.metadata.namespace, names.replica(pcs.metadata.name, index)), self.components(pcs, index)
+        known = self._known.get(key)
+        if known is None or known.source != members:
+            known = self._known[key] = _Known(members, Placement(self.line, key[1], lines.derived(members, "")))
+        return known
+
+    def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
+        """The gangs of a replica that are not terminating. Those of other implementations may not name their
+        replica."""
+        name = names.replica(pcs.metadata.name, index)
+        found = self._cache.gangs.indexed(REPLICA, key_text(pcs.metadata.namespace, name))
+        unnamed = [
+            gang
+            for gang in self._cache.gangs.indexed(NO_REPLICA, pcs.metadata.uid)
+            if gang.metadata.name == name or gang.metadata.name.startswith(f"{name}-")
+        ]
+        return [
+            gang
+            for gang in (*found, *unnamed)
+            if gang.metadata.deletion_timestamp is None
+            and (controller := gang.metadata.controller) is not None
+            and controller.uid == pcs.metadata.uid
+        ]
+
+    def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
+        """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
+        found: list[Component] = []
+        clique = self._cache.child(self._cache.cliques, pcs)
+        group = self._cache.child(self._cache.groups, pcs)
+        for template in children.standalone_templates(pcs):
+            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            budget = template.rolling_update.max_unavailable if template.rolling_update else None
+            replicas = template.spec.replicas if own is None else own.spec.replicas
+            found.append(components.clique(template.name, replicas, template.spec.minimum, budget))
+        for config in children.group_configs(pcs):
+            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            budget = config.rolling_update.max_unavailable if config.rolling_update else None
+            replicas = config.replicas if live is None else live.spec.replicas
+            found.append(components.group(config.name, replicas, config.min_available, budget))
+        return found
+
+    def begun(self, pcs: PodCliqueSet, index: int, template: str) -> bool:
+        """Whether a standalone clique of a replica may get the present template: in a coherent update not before the
+        first sub-step of the replica, as pods of the old version may still have to be replaced."""
+        if not update.coherent(pcs):
+            return True
+        if (stored := self.stored(pcs, index)) is None:
+            return False
+        key, present = Key(Kind.CLIQUE, template), self.templates(pcs)
+        entries = [entry for entry in stored.layout if entry.count(key)]
+        return not entries or any(versions.settled(pcs, stored, entry, key, present) for entry in entries)
+
+    def may_refill(self, pcs: PodCliqueSet, entry: Entry, item: PodClique) -> bool:
+        """Whether pods of a clique may be created in a gang of an entry: in a coherent update not if they were of
+        another version than the others there (COH-210). The cliques of a scaling group belong to one gang each."""
+        if item.metadata.label(labels.SCALING_GROUP) or self._refills(pcs):
+            return True
+        template, stored = children.clique_template(pcs, item), self.stored(pcs, index_of(item))
+        if template is None or stored is None:
+            return False
+        own = item.metadata.label(labels.TEMPLATE_HASH)
+        return versions.fits(stored, entry, template.name, own, self.templates(pcs))
+
+    def may_recreate(self, pcs: PodCliqueSet, index: int, entry: Entry, group: str) -> bool:
+        """The same for the cliques of a scaling group, which get the present template."""
+        if self._refills(pcs):
+            return True
+        stored, key = self.stored(pcs, index), Key(Kind.GROUP, group)
+        return stored is not None and versions.settled(pcs, stored, entry, key, self.templates(pcs))
+
+    def _refills(self, pcs: PodCliqueSet) -> bool:
+        """Whether what is lost is replaced, wherever it was. It is not during a coherent update, nor when one is about
+        to begin."""
+        if not update.coherent(pcs):
+            return True
+        return not update.running(pcs) and revisions.of_set(pcs, self.policy).has(update_progress.generation(pcs))
+
+    def templates(self, pcs: PodCliqueSet) -> Templates:
+        """The present templates of a set, and the generation in its status."""
+        return versions.templates(pcs, update_progress.generation(pcs), self.policy)
+
+    def observed(self, pcs: PodCliqueSet, index: int) -> Observed:
+        """What there is of a replica."""
+        present, stored = self.templates(pcs), self.stored(pcs, index)
+        replica = names.replica(pcs.metadata.name, index)
+        clique = self._cache.child(self._cache.cliques, pcs)
+        group = self._cache.child(self._cache.groups, pcs)
+        standalone = {}
+        for template in children.standalone_templates(pcs):
+            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            standalone[template.name] = (
+                [] if own is None else self._pods(replica, own, present.revisions[template.name])
+            )
+        replicas = {}
+        for config in children.group_configs(pcs):
+            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            replicas[config.name] = {} if live is None else self._replicas(pcs, replica, live)
+        return Observed(
+            standalone,
+            replicas,
+            self._been_ready(pcs, index),
+            versions.same(pcs, stored, present) if stored is not None else {},
+        )
+
+    def _been_ready(self, pcs: PodCliqueSet, index: int) -> frozenset[str]:
+        ready = {gang.metadata.name for gang in self.gangs(pcs, index) if gangs.ever_ready(gang)}
+        placement = self.at(pcs, index)
+        entries: dict[str, bool] = {}
+        for name, gang in placement.gangs.items() if placement is not None else ():
+            entries[gang.entry.key] = entries.get(gang.entry.key, True) and name in ready
+        return frozenset(key for key, all_ready in entries.items() if all_ready)
+
+    def _pods(self, replica: str, clique: PodClique, revision: Revision) -> list[ObservedPod]:
+        return [
+            ObservedPod(
+                pod.metadata.name,
+                entry_of(replica, pod),
+                pod.ready,
+                revision.has(pod.metadata.label(labels.TEMPLATE_HASH)),
+                pods.worth(pod, revision.hash),
+            )
+            for pod in self._cache.pods_of(clique)
+            if pod.active
+        ]
+
+    def _replicas(self, pcs: PodCliqueSet, replica: str, group: PodCliqueScalingGroup) -> dict[int, ObservedReplica]:
+        present, found = self.templates(pcs), dict[int, list[PodClique]]()
+        for member in self._cache.cliques.indexed(OWNER, group.metadata.uid):
+            index = member.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
+            if member.metadata.deletion_timestamp is None and index.isdigit():
+                found.setdefault(int(index), []).append(member)
+        return {
+            index: ObservedReplica(
+                entry_of(replica, members[0]),
+                len(members) == len(group.spec.clique_names)
+                and all(update_group_replicas.serves(member, self._cache.pods_of(member)) for member in members),
+                not any(
+                    update_group_replicas.older_than(
+                        present.revisions.get(member.metadata.name.removeprefix(f"{group.metadata.name}-{index}-")),
+                        member,
+                        self._cache.pods_of(member),
+                    )
+                    for member in members
+                ),
+            )
+            for index, members in found.items()
+        }
+
+    def members_complete(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: str) -> bool:
+        """Whether all replicas of a scaling group have the new version, in the gangs that should hold them, and enough
+        of them are available."""
+        index, placement = index_of(group), self.of(group)
+        found = self._replicas(pcs, names.replica(pcs.metadata.name, index), group)
+        held = {
+            j: placement.key_of(gang)
+            for j in found
+            if placement is not None and (gang := placement.gang_of(config, j)) is not None
+        }
+        available = sum(each.available for each in found.values())
+        return (
+            sorted(found) == list(range(group.spec.replicas))
+            and all(each.current and held.get(j) == each.entry for j, each in found.items())
+            and available >= min(group.spec.min_available, group.spec.replicas)
+        )
+
+    def cliques(self, pcs: PodCliqueSet, index: int) -> list[PodClique]:
+        """The cliques of a replica, standalone ones and those of scaling groups."""
+        replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
+        return list(self._cache.cliques.indexed(REPLICA, replica))
+
+
+def index_of(item: Object) -> int:
+    """The replica of the set that an object belongs to; -1 if it does not say."""
+    index = item.metadata.label(labels.REPLICA_INDEX)
+    return int(index) if index.isdigit() else -1
+
+
+def entry_of(replica: str, item: Object) -> str:
+    """The entry whose gang a pod or clique names; if its name is no such name, the name of that gang."""
+    gang = item.metadata.label(labels.PODGANG)
+    return lines.epoch_of(replica, gang) or gang

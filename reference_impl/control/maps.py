@@ -1,0 +1,137 @@
+"""The PodGangMaps of a set: written for new replicas, after a scale, in a coherent update, and when somebody has edited
+or deleted one (spec GM-34 to GM-47, COH-100 to COH-273).
+
+Only the reconciler of the set writes maps. Everything else follows them: gangs, cliques of scaling groups, pods. The
+map is the only memory of an update: what comes next is derived from it in each pass, so an operator that was killed
+after any write continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reference_impl.api.models import GangLayout, PodCliqueSet
+from reference_impl.control.cache import Cache
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.writer import Writer, together
+from reference_impl.plan import drift, labels, maps, names, reconcile_error, revisions, update_progress
+from reference_impl.plan.adoption import adopted, live_layout
+from reference_impl.plan.coherent import planner, update, versions
+from reference_impl.plan.coherent.planner import Step
+from reference_impl.plan.components import Component, Key
+from reference_impl.plan.epochs import Epochs, EpochSource
+from reference_impl.plan.fitting import fits, fitted
+from reference_impl.plan.layout import Layout, first
+from reference_impl.plan.maps import Stored
+
+
+class MapWriter:
+    """Writes the maps of sets, where layouts are stored."""
+
+    def __init__(self, cache: Cache, writer: Writer, layouts: Layouts, epochs: EpochSource) -> None:
+        self._cache, self._writer, self._layouts, self._source = cache, writer, layouts, epochs
+
+    async def restore(self, pcs: PodCliqueSet) -> None:
+        """Write the maps of replicas that have gangs but no map. Nothing else changes (GM-44)."""
+        if not self._layouts.line.stored:
+            return
+        for index in range(pcs.spec.replicas):
+            if self._layouts.stored(pcs, index) is None and self._layouts.gangs(pcs, index):
+                observed, components = self._layouts.observed(pcs, index), self._layouts.components(pcs, index)
+                live = live_layout(self._layouts.gangs(pcs, index), observed)
+                generation = update_progress.generation(pcs)
+                found = adopted(live, components, observed, generation, self._epochs(pcs, index))
+                await self._write(pcs, index, None, found)
+
+    async def renew(self, pcs: PodCliqueSet) -> Step | None:
+        """Bring the maps of all replicas up to date; returns what a coherent update does in the replica whose turn it
+        is."""
+        if not self._layouts.line.stored:
+            return None
+        if not revisions.of_set(pcs, self._layouts.policy).has(update_progress.generation(pcs)):
+            return None  # the set has changed during this pass
+        step: Step | None = None
+        for index in range(pcs.spec.replicas):
+            found = await self._replica(pcs, index)
+            step = found if index == update_progress.turn(pcs) else step
+        return step
+
+    async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
+        stored, components = self._layouts.stored(pcs, index), self._layouts.components(pcs, index)
+        generation, epochs = update_progress.generation(pcs), self._epochs(pcs, index)
+        if stored is None:
+            await self._write(pcs, index, None, first(components, generation, epochs))
+            return None
+        step: Step | None = None
+        layout = self.whole(pcs, index, stored, generation)
+        if not update.running(pcs):
+            layout = tuple(replace(entry, generation=generation) for entry in layout)
+        elif self._has_turn(pcs, index):
+            scope, observed = self._scope(pcs, components), self._layouts.observed(pcs, index)
+            step = planner.next_step(layout, scope, observed, generation, gang_layout(pcs), epochs)
+            layout = step.layout if isinstance(step, planner.Advance) else layout
+            layout = planner.converged(layout, scope, generation, complete=isinstance(step, planner.Complete))
+        await self._write(pcs, index, stored, layout)
+        return step
+
+    @staticmethod
+    def _has_turn(pcs: PodCliqueSet, index: int) -> bool:
+        """Whether an update may change the gangs of a replica now."""
+        return index == update_progress.turn(pcs)
+
+    def whole(self, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+        """The layout of a replica with each member in one gang."""
+        components, gangs = self._layouts.components(pcs, index), self._layouts.gangs(pcs, index)
+        placement = self._layouts.at(pcs, index)
+        lost = placement is None or any(gang.metadata.name not in placement.gangs for gang in gangs)
+        if not lost and fits(stored.layout, components):
+            return stored.layout
+        observed = self._layouts.observed(pcs, index)
+        live = live_layout(gangs, observed)
+        return fitted(stored.layout, components, observed, generation, self._epochs(pcs, index), live)
+
+    def _scope(self, pcs: PodCliqueSet, components: Iterable[Component]) -> list[Component]:
+        scope: set[Key] = update.scope_of(update_progress.of_set(pcs))
+        return [component for component in components if component.key in scope]
+
+    async def before_termination(self, pcs: PodCliqueSet, index: int) -> None:
+        """Prepare a replica of a coherently updated set that is about to be terminated. Its gangs are recreated from
+        the map, so that they start in the order of their dependencies again. In the middle of an update, the map is
+        replaced by the first layout, of the new version: gangs of an old version could not be filled from the present
+        template (COH-262)."""
+        stored, present = self._layouts.stored(pcs, index), self._layouts.templates(pcs)
+        if stored is None or not update.coherent(pcs):
+            return
+        if update.running(pcs) and versions.outdated(pcs, stored, present):
+            components = self._layouts.components(pcs, index)
+            await self._write(pcs, index, stored, first(components, present.generation, self._epochs(pcs, index)))
+        await together(self._writer.delete(self._cache.gangs, gang) for gang in self._layouts.gangs(pcs, index))
+
+    def _epochs(self, pcs: PodCliqueSet, index: int) -> Epochs:
+        """Epochs for new entries of a replica."""
+        taken = [epoch for gang in self._layouts.gangs(pcs, index) if (epoch := gang.metadata.label(labels.EPOCH))]
+        stored = self._layouts.stored(pcs, index)
+        taken += [entry.key for entry in stored.layout] if stored is not None else []
+        return lambda count: self._source.take(count, taken)
+
+    async def _write(self, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
+        """Write a map if it differs."""
+        present = self._layouts.templates(pcs)
+        manifest = maps.manifest(pcs, index, versions.with_layout(stored, layout, present))
+        found = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
+        if found is None:
+            await self._writer.create(self._cache.maps, manifest)
+        elif not drift.owned(manifest, found):
+            raise reconcile_error.conflict("PodGangMap", pcs.metadata.namespace, found.metadata.name)
+        elif body := maps.correction(manifest, found):
+            await self._writer.patch(self._cache.maps, found, body, guard=True)
+
+
+def gang_layout(pcs: PodCliqueSet) -> GangLayout:
+    """How the gangs of a coherent update are laid out (COH-R01)."""
+    options = pcs.spec.update_strategy.coherent if pcs.spec.update_strategy else None
+    if options is not None and options.gang_layout is not None:
+        return options.gang_layout
+    named = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
+    return GangLayout.SINGLE_ANCHOR if named == GangLayout.SINGLE_ANCHOR else GangLayout.PER_STEP

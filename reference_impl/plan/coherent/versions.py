@@ -1,0 +1,92 @@
+"""Which version of its components an entry of a layout holds (spec COH-040, COH-197, COH-210)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.plan import children, revisions
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.layout import Entry, Layout
+from reference_impl.plan.maps import Stored
+from reference_impl.plan.observed import Observed
+from reference_impl.plan.revisions import Revision
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The present templates of a set: their revisions, and the generation hash."""
+
+    generation: str
+    revisions: Mapping[str, Revision]
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The template hash of each clique template."""
+        return {name: revision.hash for name, revision in self.revisions.items()}
+
+
+def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> Templates:
+    """The present templates of a set, of this generation."""
+    found = {each.name: revisions.of_template(pcs, each, policy) for each in pcs.spec.template.cliques}
+    return Templates(generation, found)
+
+
+def with_layout(old: Stored | None, gangs: Layout, present: Templates) -> Stored:
+    """A map with other gangs. It remembers the generations that they name, and the present one."""
+    known = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
+    needed = {present.generation, *(entry.generation for entry in gangs)}
+    return Stored(gangs, {generation: known[generation] for generation in sorted(needed & known.keys())})
+
+
+def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
+    """The clique templates of a component."""
+    if key.kind is Kind.CLIQUE:
+        return [key.name]
+    return next((config.clique_names for config in children.group_configs(pcs) if config.name == key.name), [])
+
+
+def settled(pcs: PodCliqueSet, held: Stored, entry: Entry, key: Key, present: Templates) -> bool:
+    """Whether what an entry holds of a component has the present templates. Without a record, its generation
+    decides."""
+    return all(_is_present(held, entry, template, present) for template in members_of(pcs, key))
+
+
+def _is_present(held: Stored, entry: Entry, template: str, present: Templates) -> bool:
+    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+    if recorded is None or revision is None:
+        return entry.generation == present.generation
+    return revision.has(recorded)
+
+
+def fits(held: Stored, entry: Entry, template: str, own: str, present: Templates) -> bool:
+    """Whether pods of a clique object whose template hash is `own` may be created in a gang of an entry: never those
+    of another version than the entry's (COH-210)."""
+    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+    if recorded == own:
+        return True
+    return _is_present(held, entry, template, present) and revision is not None and revision.has(own)
+
+
+def same(pcs: PodCliqueSet, held: Stored, present: Templates) -> dict[Key, frozenset[str]]:
+    """Component → generations in which it has the present template (COH-197)."""
+    found: dict[Key, set[str]] = {}
+    for entry in held.layout:
+        for key in entry.keys:
+            if settled(pcs, held, entry, key, present):
+                found.setdefault(key, set()).add(entry.generation)
+    return {key: frozenset(generations) for key, generations in found.items()}
+
+
+def outdated(pcs: PodCliqueSet, held: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
+    """The components of which any entry holds an old version: as it is recorded or, with `observed`, also as its
+    members show, which another strategy may have replaced within their gangs."""
+    found: set[Key] = set()
+    for entry in held.layout:
+        for key in entry.keys:
+            mixed = observed is not None and observed.outdated(entry, key)
+            if mixed or (key not in found and not settled(pcs, held, entry, key, present)):
+                found.add(key)
+    return found

@@ -1,0 +1,175 @@
+"""A layout in which each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
+
+A layout has to be fitted when a clique or a scaling group was scaled, and when somebody edited the PodGangMap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reference_impl.plan.components import Component, Key, Kind, cliques, groups
+from reference_impl.plan.epochs import Epochs, order
+from reference_impl.plan.layout import Entry, Layout, Role, anchors, first, pods_of_clique, tidy
+from reference_impl.plan.observed import Observed
+
+
+def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
+    """How the layout fails to hold each member of each component once."""
+    result = []
+    for component in cliques(components):
+        held = sum(pods_of_clique(layout, component.key.name).values())
+        if held != component.replicas:
+            result.append(f"{component.key}: {held} pods in gangs, {component.replicas} expected")
+    for component in groups(components):
+        indices = sorted(index for entry in layout for index in entry.groups.get(component.key.name, ()))
+        if indices != list(range(component.replicas)):
+            result.append(
+                f"{component.key}: replica indices {indices} in gangs, 0 to {component.replicas - 1} expected"
+            )
+    return result
+
+
+def fits(layout: Layout, components: Sequence[Component]) -> bool:
+    """Whether the layout holds each member of all components once and nothing else, with standalone pods in anchors
+    only, dependencies on what is there, and a place for replicas that scaling adds."""
+    known = {component.key for component in components}
+    return (
+        not violations(layout, components)
+        and all(_restricted(entry, known) == entry for entry in layout)
+        and not any(entry.cliques for entry in layout if not entry.anchor)
+        and tidy(layout) == layout
+        and (bool(anchors(layout)) or not layout)
+        and (not layout or not groups(components) or any(entry.role is Role.SCALE_OUT for entry in layout))
+    )
+
+
+def fitted(
+    layout: Layout,
+    components: Sequence[Component],
+    observed: Observed,
+    generation: str,
+    epochs: Epochs,
+    live: Layout = (),
+) -> Layout:
+    """The layout with each member of all components in one gang, and with no other components.
+
+    `live` is the layout of the gangs that exist: a member that the layout has lost returns to its gang of there, and an
+    entry keeps the role that its gangs have. Other members are new: a replica of a scaling group joins the entry for
+    those that scaling adds, a pod the newest anchor. Where there is no anchor, the layout is that of a new replica.
+    """
+    work = _Fitting(layout, observed, generation, epochs, live)
+    if not any(entry.anchor for entry in work.entries.values()):
+        work.restore()
+    if not any(entry.anchor for entry in work.entries.values()):
+        return first(components, generation, epochs)
+    for component in groups(components):
+        work.assign_indices(component)
+    for component in cliques(components):
+        work.assign_pods(component)
+    if groups(components):
+        work.for_scale_out()
+    known = {component.key for component in components}
+    return tidy(_restricted(entry, known) for entry in work.entries.values())
+
+
+def _restricted(entry: Entry, known: set[Key]) -> Entry:
+    pods = {name: count for name, count in entry.cliques.items() if Key(Kind.CLIQUE, name) in known}
+    indices = {name: held for name, held in entry.groups.items() if Key(Kind.GROUP, name) in known}
+    return replace(entry, cliques=pods, groups=indices)
+
+
+class _Fitting:
+    """The entries of a layout while members are assigned, by key."""
+
+    def __init__(self, layout: Layout, observed: Observed, generation: str, epochs: Epochs, live: Layout) -> None:
+        self._observed, self._generation, self._epochs = observed, generation, epochs
+        self._live = {entry.key: entry for entry in live}
+        self.entries = {entry.key: self._in_role(entry) for entry in layout}
+
+    def _in_role(self, entry: Entry) -> Entry:
+        live = self._live.get(entry.key)
+        role = live.role if live is not None else entry.role
+        return replace(entry, role=role, cliques=entry.cliques if role is Role.ANCHOR else {})
+
+    def restore(self) -> None:
+        """Return all live entries that the layout has lost, without their members."""
+        for key in self._live:
+            self._restored(key)
+
+    def assign_indices(self, component: Component) -> None:
+        """Put each replica of a scaling group into one entry, and remove those beyond `spec.replicas`."""
+        group = component.key.name
+        holders: dict[int, list[str]] = {}
+        for entry in self.entries.values():
+            for index in entry.groups.get(group, ()):
+                holders.setdefault(index, []).append(entry.key)
+        held: dict[str, list[int]] = {}
+        for index in range(component.replicas):
+            key = self._entry_of(component.key, index, holders.get(index, [])) or self.for_scale_out()
+            held.setdefault(key, []).append(index)
+        for key, entry in self.entries.items():
+            self.entries[key] = entry.with_indices(group, held.get(key, ()))
+
+    def _entry_of(self, key: Key, index: int, holders: list[str]) -> str | None:
+        """The entry that holds a replica; of several `holders` the one where it runs, else the newest."""
+        found = self._observed.replicas.get(key.name, {}).get(index)
+        if found is not None and (found.entry in holders or (not holders and self._restored(found.entry))):
+            return found.entry
+        return holders[-1] if holders else None
+
+    def for_scale_out(self) -> str:
+        """The newest entry for replicas that scaling adds, also if there are none (GM-40, GM-42)."""
+        for entry in reversed(self.entries.values()):
+            if entry.role is Role.SCALE_OUT:
+                return entry.key
+        (key,) = self._epochs(1)
+        self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT)
+        return key
+
+    def assign_pods(self, component: Component) -> None:
+        """Give a clique as many places as it has replicas. Surplus ones are taken from the newest entry first
+        (GM-39)."""
+        key = component.key
+        surplus = sum(entry.count(key) for entry in self.entries.values()) - component.replicas
+        for entry in self._shrinking():
+            if surplus > 0 and (taken := min(surplus, entry.count(key))):
+                self._add(key, entry.key, -taken)
+                surplus -= taken
+        for entry_key, pods in self._homeless(key).items():
+            returned = min(pods, -surplus)
+            if returned > 0 and self._restored(entry_key):
+                self._add(key, entry_key, returned)
+                surplus += returned
+        if surplus < 0:
+            self._add(key, self._home(key), -surplus)
+
+    def _shrinking(self) -> list[Entry]:
+        """The entries in the order in which they give places up."""
+        return list(self.entries.values())[::-1]
+
+    def _homeless(self, key: Key) -> dict[str, int]:
+        """Entry → pods of a clique that are in it, and for which the layout has no place there."""
+        present = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
+        for entry in self.entries.values():
+            present[entry.key] -= entry.count(key)
+        return {entry: count for entry, count in sorted(present.items()) if count > 0}
+
+    def _home(self, key: Key) -> str:
+        """The entry that gets places for which there are no pods: the newest anchor that holds the clique (COH-245). If
+        it is an old one, nothing is created in it, and the update moves these places first (COH-178)."""
+        found = [entry for entry in self.entries.values() if entry.anchor]
+        return (next((each for each in reversed(found) if each.count(key)), None) or found[-1]).key
+
+    def _add(self, key: Key, entry: str, pods: int) -> None:
+        found = self.entries[entry]
+        self.entries[entry] = found.with_pods(key.name, found.count(key) + pods)
+
+    def _restored(self, key: str) -> bool:
+        """Whether an entry is in the layout, or has returned to it from the live gangs."""
+        if key not in self.entries and key in self._live:
+            lost = replace(self._live[key], cliques={}, groups={})
+            entries = sorted([*self.entries.values(), lost], key=lambda entry: order(entry.key))
+            self.entries = {entry.key: entry for entry in entries}
+        return key in self.entries

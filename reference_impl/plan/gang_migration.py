@@ -1,0 +1,70 @@
+"""Pods that an operator of the other line of the contract has put into its gangs: which gangs hold them from now on
+(spec GM-80 to GM-85). Pods keep their uids, specs and nodes, and all labels but those that name gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reference_impl.api.models import Condition, PodClique, PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.plan import children, conditions, kai, labels, names, template_drift
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.lines import Line, Placement
+
+CONDITION = "PodGangMigrationInProgress"
+
+
+def running(pcs: PodCliqueSet) -> bool:
+    """Whether the gangs of a set are being migrated. Until then nothing else happens to its cliques and groups
+    (GM-83)."""
+    return pcs.status is not None and conditions.is_true(pcs.status.conditions, CONDITION)
+
+
+def condition(now: str) -> Condition:
+    """The condition of a set whose gangs are being migrated (GM-80)."""
+    return Condition(
+        type=CONDITION,
+        status="True",
+        reason="LegacyPodGangsPendingMigration",
+        message="Pods are being assigned to the PodGangs of another version of the contract",
+        last_transition_time=now,
+    )
+
+
+def foreign(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
+    """Whether any of the gangs of a set is named as on the other line."""
+    name = pcs.metadata.name
+    return any(
+        not line.knows(names.replica(name, gang.metadata.label(labels.REPLICA_INDEX) or 0), gang.metadata.name)
+        for gang in gangs
+    )
+
+
+def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> Manifest:
+    """The merge patch that assigns a clique; empty if there is nothing to do."""
+    if not clique.metadata.label(labels.SCALING_GROUP):
+        index = clique.metadata.label(labels.REPLICA_INDEX)
+        return template_drift.marks(clique, line.standalone_labels(names.replica(pcs.metadata.name, index)))
+    gang = gang_of(pcs, clique, placement)
+    return {} if gang is None else template_drift.marks(clique, children.gang_labels(placement, line, gang))
+
+
+def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
+    """The merge patch that assigns a pod of a clique; empty if there is nothing to do. The annotation with which a pod
+    belongs to a gang for KAI says the same (GM-90)."""
+    gang = gang_of(pcs, clique, placement)
+    if gang is None or pod.terminating:
+        return {}
+    change = template_drift.marks(pod, children.gang_labels(placement, line, gang))
+    if change and (pod.metadata.annotations or {}).get(kai.POD_GROUP):
+        change["metadata"]["annotations"] = {kai.POD_GROUP: gang}
+    return change
+
+
+def gang_of(pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> str | None:
+    """The gang that holds the pods of a clique; None if there is none, or several."""
+    if config := children.clique_config(pcs, clique):
+        return placement.gang_of(config.name, int(clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)))
+    template = children.clique_template(pcs, clique)
+    held = list(placement.shares(template.name)) if template is not None else []
+    return held[0] if len(held) == 1 else None

@@ -1,0 +1,176 @@
+"""The two lines of Grove's contract: how gangs are named and marked, and whether layouts are stored (spec GM-01, GM-10
+to GM-19).
+
+Nothing else asks which line an operator plays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from reference_impl.plan import labels, layout, names
+from reference_impl.plan.components import Component, Kind
+from reference_impl.plan.hashing import fnv
+from reference_impl.plan.layout import Entry, Gang, Layout
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the contract."""
+
+    name: str
+    stored: bool
+    """Whether the layout of a replica is stored in a PodGangMap. Otherwise it follows from the replicas that cliques
+    and scaling groups have now."""
+    gang_name: Callable[[str, Layout, Gang], str]
+    """The name of a gang in a replica `<set>-<index>` with this layout."""
+    knows: Callable[[str, str], bool]
+    """Whether a name can be that of a gang of a replica on this line."""
+    gang_labels: Callable[[Entry], dict[str, str]]
+    """The labels of a gang beyond those of every gang."""
+    clique_labels: Callable[[str, str], dict[str, str | None]]
+    """The labels of a PodClique of a scaling group, and of its pods, that say where it belongs: from its gang, and the
+    gang that it waits for ("" for none). None is a label that must not be there."""
+    standalone_labels: Callable[[str], dict[str, str | None]]
+    """The labels of a standalone PodClique, from the name of its replica."""
+
+
+def _name_by_index(replica: str, gangs: Layout, gang: Gang) -> str:
+    if gang.entry.anchor:
+        return replica
+    below = len(gangs[0].groups.get(gang.group, ()))
+    return names.scaled_gang(f"{replica}-{gang.group}", gang.index, below)
+
+
+EPOCH_DIGITS = 19
+"""Digits of a time in nanoseconds, from the year 2001 to the year 2286."""
+LABEL_LIMIT = 63
+_EPOCH = re.compile(rf"(.+)-([0-9]{{{EPOCH_DIGITS}}})(?:-.*)?")
+
+
+def _name_by_epoch(replica: str, gangs: Layout, gang: Gang) -> str:
+    member = "" if gang.entry.anchor else f"-{gang.group}-{gang.index}"
+    name = f"{replica}-{gang.entry.key}{member}"
+    if len(name) <= LABEL_LIMIT:
+        return name
+    # Names of gangs are values of labels: of those that are too long, the end is replaced by its hash.
+    tail = f"-{gang.entry.key}-{fnv.spelt(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
+    return replica[: LABEL_LIMIT - len(tail)] + tail
+
+
+def epoch_of(replica: str, gang: str) -> str:
+    """The epoch in the name of a gang; empty if it is no name of the line MAPS."""
+    found = _EPOCH.fullmatch(gang)
+    return found[2] if found is not None and replica.startswith(found[1]) else ""
+
+
+def _labels_by_epoch(entry: Entry) -> dict[str, str]:
+    return {labels.EPOCH: entry.key, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: entry.generation}
+
+
+def _standalone_by_epoch(replica: str) -> dict[str, str | None]:
+    return {labels.PODGANG: None}  # its pods may be in several gangs
+
+
+NAMES = Line(
+    "names",
+    stored=False,
+    gang_name=lambda replica, gangs, gang: _name_by_index(replica, gangs, gang),
+    knows=lambda replica, gang: gang != "" and not epoch_of(replica, gang),
+    gang_labels=lambda entry: {},
+    clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: base or None},
+    standalone_labels=lambda replica: {labels.PODGANG: replica},
+)
+"""Grove up to v0.1.0-alpha.11: the gangs of a replica are known by the indices of what they hold."""
+
+MAPS = Line(
+    "maps",
+    stored=True,
+    gang_name=lambda replica, gangs, gang: _name_by_epoch(replica, gangs, gang),
+    knows=lambda replica, gang: epoch_of(replica, gang) != "",
+    gang_labels=lambda entry: _labels_by_epoch(entry),
+    clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: None},
+    standalone_labels=lambda replica: _standalone_by_epoch(replica),
+)
+"""Grove from v0.1.0-alpha.12: each replica of every set has a PodGangMap."""
+
+LINES = {line.name: line for line in (NAMES, MAPS)}
+
+
+@lru_cache(maxsize=4096)
+def _derived(components: tuple[Component, ...], generation: str) -> Layout:
+    # A base gang has all standalone cliques and `minAvailable` replicas of each group, also if they are scaled below.
+    whole = [
+        c if c.key.kind is Kind.CLIQUE else replace(c, replicas=max(c.replicas, c.min_available)) for c in components
+    ]
+    base, *others = layout.first(whole, generation, lambda count: [str(number) for number in range(count)]) or (
+        Entry("0", generation),
+    )
+    counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE}
+    return replace(base, cliques=counts), *others
+
+
+def derived(components: Iterable[Component], generation: str) -> Layout:
+    """The layout of a replica that is not stored: the base gang, then a gang for each further replica of a scaling
+    group."""
+    return _derived(tuple(components), generation)
+
+
+class Placement:
+    """The gangs of a replica by name, and what they hold."""
+
+    def __init__(self, line: Line, replica: str, entries: Layout) -> None:
+        """`replica` is `<set>-<index>`."""
+        self.layout = entries
+        self._entries = {entry.key: entry for entry in entries}
+        self.gangs = {line.gang_name(replica, entries, gang): gang for entry in entries for gang in layout.gangs(entry)}
+        self._of_replica: dict[tuple[str, int], str | None] = {}
+        for name, gang in self.gangs.items():
+            for group, indices in gang.groups.items():
+                for index in indices:  # a replica that two gangs hold is in none until the layout is repaired
+                    self._of_replica[group, index] = None if (group, index) in self._of_replica else name
+        self._of_entry: dict[str, list[str]] = {}
+        for name, gang in self.gangs.items():
+            self._of_entry.setdefault(gang.entry.key, []).append(name)
+
+    def gang_of(self, group: str, index: int) -> str | None:
+        """The gang that holds a replica of a scaling group; None if no gang does (yet)."""
+        return self._of_replica.get((group, index))
+
+    def shares(self, clique: str) -> dict[str, int]:
+        """Gang → how many pods of a standalone clique it holds, the oldest gang first."""
+        return {name: gang.cliques[clique] for name, gang in self.gangs.items() if clique in gang.cliques}
+
+    def awaited(self, gang: str) -> list[str]:
+        """The gangs that have to be scheduled before the pods of a gang may be. An entry of another generation may
+        belong to a version that never runs: it is not waited for. An entry that does not exist is awaited for good, or
+        until the layout is repaired."""
+        own = self.gangs[gang].entry
+        found: list[str] = []
+        for key in own.depends_on:
+            entry = self._entries.get(key)
+            if entry is None:
+                found.append(key)
+            elif entry.generation == own.generation:
+                found += self._of_entry.get(key, ())
+        return found
+
+    def dependents(self, gang: str) -> list[str]:
+        """The gangs that wait for a gang."""
+        found = self.gangs.get(gang)
+        if found is None:
+            return []
+        return [
+            name
+            for entry in self.layout
+            if found.entry.key in entry.depends_on
+            for name in self._of_entry.get(entry.key, ())
+        ]
+
+    def key_of(self, gang: str) -> str:
+        """The entry of a gang; the name itself if it has none."""
+        found = self.gangs.get(gang)
+        return found.entry.key if found is not None else gang

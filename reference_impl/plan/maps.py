@@ -1,0 +1,111 @@
+"""PodGangMaps: how the layout of a replica is stored (spec GM-10 to GM-15, GM-30 to GM-33).
+
+An annotation of the map holds the template hashes of the generations that its entries name. So the map alone tells
+which template the pods of an entry have, even of pods that are lost: two generations may share a template (COH-197),
+and pods of an old one are never replaced by new ones in the same gang (COH-210).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import orjson
+
+from reference_impl.api import models
+from reference_impl.api.coherent import MapEntry, PodGangMap
+from reference_impl.api.models import PodCliqueSet, wire
+from reference_impl.plan import children, labels, names
+from reference_impl.plan.epochs import order
+from reference_impl.plan.layout import Entry, Layout, Role
+
+TEMPLATES = "grove.io/generation-templates"
+"""Annotation of a map: generation hash → clique template → template hash, as JSON."""
+
+Hashes = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a map says: the layout of its replica, and the template hashes of the generations that it names."""
+
+    layout: Layout
+    hashes: Hashes = field(default_factory=dict)
+
+    def hash(self, entry: Entry, template: str) -> str | None:
+        """The template hash that the pods of a clique have in an entry; None if it is not recorded."""
+        return self.hashes.get(entry.generation, {}).get(template)
+
+
+def read(found: PodGangMap) -> Stored:
+    """The stored map."""
+    try:
+        hashes = orjson.loads((found.metadata.annotations or {}).get(TEMPLATES, "{}"))
+        hashes = msgspec.convert(hashes, dict[str, dict[str, str]])
+    except (orjson.JSONDecodeError, msgspec.ValidationError):
+        hashes = {}
+    entries = sorted(map(_entry, found.spec.entries), key=lambda entry: order(entry.key))
+    return Stored(tuple(entries), hashes)
+
+
+def _entry(stored: MapEntry) -> Entry:
+    return Entry(
+        stored.epoch,
+        stored.pod_clique_set_generation_hash,
+        Role(stored.role),
+        {clique: count for clique, count in (stored.pod_cliques or {}).items() if count > 0},
+        {
+            group: tuple(sorted(set(indices)))
+            for group, indices in (stored.pcsg_replica_indices or {}).items()
+            if indices
+        },
+        tuple(stored.depends_on or ()),
+    )
+
+
+def _stored(entry: Entry) -> MapEntry:
+    return MapEntry(
+        epoch=entry.key,
+        pod_clique_set_generation_hash=entry.generation,
+        role=entry.role,
+        pod_cliques=dict(entry.cliques) or None,
+        pcsg_replica_indices={group: list(indices) for group, indices in entry.groups.items()} or None,
+        depends_on=list(entry.depends_on) or None,
+    )
+
+
+def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+    """The object of a map."""
+    name = names.gang_map(pcs.metadata.name, index)
+    return {
+        "apiVersion": models.PODGANGMAPS.api_version,
+        "kind": "PodGangMap",
+        "metadata": {
+            "name": name,
+            "namespace": pcs.metadata.namespace,
+            "labels": {
+                **labels.common(pcs.metadata.name, "pcs-podgangmap", name),
+                labels.REPLICA_INDEX: str(index),
+            },
+            "annotations": {TEMPLATES: orjson.dumps(wanted.hashes, option=orjson.OPT_SORT_KEYS).decode()},
+            "ownerReferences": [children.set_reference(pcs)],
+        },
+        "spec": {
+            "podCliqueSetReplicaIndex": index,
+            "entries": [wire(_stored(entry)) for entry in wanted.layout],
+        },
+    }
+
+
+def correction(wanted: Mapping[str, Any], found: PodGangMap) -> dict[str, Any]:
+    """The merge patch that corrects a map; empty if it is as desired. The entries are replaced as a whole."""
+    body: dict[str, Any] = {}
+    if wire(found.spec) != wanted["spec"]:
+        body["spec"] = wanted["spec"]
+    metadata = wanted["metadata"]
+    for key, seen in (("labels", found.metadata.labels), ("annotations", found.metadata.annotations)):
+        if not metadata[key].items() <= (seen or {}).items():
+            body.setdefault("metadata", {})[key] = metadata[key]
+    return body

@@ -1,0 +1,204 @@
+"""Layouts that are fitted to what there is, or read from live gangs, and the scope of an update (spec GM-38 to GM-47,
+COH-059, COH-178, COH-195, COH-207, COH-215)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reference_impl.api.models import PodGang
+from reference_impl.plan import labels
+from reference_impl.plan.adoption import adopted, live_layout
+from reference_impl.plan.coherent.planner import Complete
+from reference_impl.plan.coherent.scope import ReplicaState, scope
+from reference_impl.plan.fitting import fits, fitted, violations
+from reference_impl.plan.layout import Layout, Role
+from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
+from tests.reference.coherent.simulation import Replica, batch, components, deployed, keys, named, table
+
+
+def fit(replica: Replica, layout: Layout, live: Layout = ()) -> str:
+    assert not fits(layout, replica.components)
+    result = fitted(layout, replica.components, replica.observed(), replica.generation, replica.epochs, live)
+    assert fits(result, replica.components)
+    return table(result)
+
+
+@pytest.fixture
+def replica() -> Replica:
+    return deployed("F5/2/2 P4/1/1 D3/1/1")
+
+
+def test_a_layout_that_fits_is_left_alone(replica: Replica) -> None:
+    assert fits(replica.layout, replica.components)
+    again = fitted(replica.layout, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    assert again == replica.layout
+
+
+def test_violations_are_named(replica: Replica) -> None:
+    anchor, tail, place = replica.layout
+    broken = (anchor.with_pods("F", 4), tail.with_indices("P", [2, 3]), place)
+    assert violations(broken, replica.components) == [
+        "PodClique F: 4 pods in gangs, 5 expected",
+        "PodCliqueScalingGroup P: replica indices [0, 2, 3] in gangs, 0 to 3 expected",
+    ]
+
+
+def test_an_index_in_two_entries_stays_where_it_runs(replica: Replica) -> None:
+    anchor, tail, place = replica.layout
+    twice = (anchor, tail, place.with_indices("P", [1]))
+    assert fit(replica, twice) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+    replica.members[named("P")].clear()
+    assert fit(replica, twice) == "F5 D0 P0 | P2 | P3 | D1 | D2 | P1", "the newest, if it runs nowhere"
+
+
+def test_members_return_to_their_entries(replica: Replica) -> None:
+    anchor, _, place = replica.layout
+    stolen = (anchor.with_pods("F", 1), place)
+    assert fit(replica, stolen, replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+
+
+def test_members_of_unknown_entries_are_scaled_out(replica: Replica) -> None:
+    anchor, tail, place = replica.layout
+    edited = (anchor, tail.with_indices("P", [1, 3]), place)
+    assert fit(replica, edited) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2", "it runs there"
+    replica.members[named("P")].clear()
+    assert fit(replica, edited) == "F5 D0 P0 | P1 | P3 | D1 | D2 | P2"
+
+
+def test_without_an_anchor_the_live_one_returns_or_all_begins_anew(replica: Replica) -> None:
+    others = replica.layout[1:]
+    result = fitted(others, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    assert result == replica.layout
+    assert fit(replica, others) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+
+
+def test_a_dependency_on_an_entry_that_is_not_there_becomes_one_on_the_anchor(replica: Replica) -> None:
+    anchor, tail, place = replica.layout
+    for unknown in ((), ("",), ("17",), (place.key,)):
+        edited = (anchor, replace(tail, depends_on=unknown), place)
+        assert not fits(edited, replica.components)
+        assert fitted(edited, replica.components, replica.observed(), "v0", replica.epochs) == replica.layout
+
+
+def test_a_role_that_somebody_changed_is_that_of_the_live_gangs(replica: Replica) -> None:
+    anchor, tail, place = replica.layout
+    edited = (replace(anchor, role=Role.TAIL), replace(tail, role=Role.ANCHOR), place)
+    result = fitted(edited, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    assert result == replica.layout
+
+
+def test_a_scale_that_came_just_before_the_update(replica: Replica) -> None:
+    """New replicas of a scaling group and new pods get places in entries of the old version, which the update moves
+    first (COH-178)."""
+    replica.change("v1", keys("FPD"))
+    replica.components = components("F7/2/2 P5/1/1 D2/1/1")
+    replica.fit()
+    assert table(replica.layout) == "F7 D0 P0 | P1 | P2 | P3 | D1 | P4"
+    replica.act()
+    replica.settle()
+    assert batch(replica.advance()) == "anchor F2 P1 D1"
+    assert replica.available(named("F")) == 5, "the two places without pods were moved"
+    replica.settle()
+    replica.update()
+    assert violations(replica.layout, replica.components) == []
+
+
+def test_a_scale_in_that_came_just_before_the_update(replica: Replica) -> None:
+    replica.change("v1", keys("FPD"))
+    replica.components = components("F2/2/2 P1/1/1 D3/1/1")
+    assert fit(replica, replica.layout) == "F2 D0 P0 | D1 | D2"
+
+
+def test_components_that_do_not_exist_leave_the_layout(replica: Replica) -> None:
+    foreign = replace(replica.layout[0], cliques={"F": 5, "Z": 1}, groups={"P": (0,), "D": (0,), "Y": (0,)})
+    assert fit(replica, (foreign, *replica.layout[1:])) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+
+
+def live_gangs(layout: Layout) -> list[PodGang]:
+    """The gangs of a layout, one for each entry, as they are labelled."""
+    made = []
+    for entry in layout:
+        gang = PodGang()
+        gang.metadata.labels = {
+            labels.EPOCH: entry.key,
+            labels.GANG_ROLE: entry.role,
+            labels.GENERATION_HASH: entry.generation,
+        }
+        made.append(gang)
+    return made
+
+
+def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None:
+    replica.change("v1", keys("FPD"))
+    for _ in range(3):
+        replica.advance()
+        replica.settle()
+    found, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    result = adopted(live_layout(live_gangs(living)[::-1], found), replica.components, found, "v0", replica.epochs)
+    assert result[-1].role is Role.SCALE_OUT and result[-1].empty, "there is a place for more replicas again"
+    for before, after in zip(living, result[:-1], strict=True):
+        assert (before.key, before.role, before.generation) == (after.key, after.role, after.generation)
+        assert (before.cliques, before.groups) == (after.cliques, after.groups)
+    assert all(entry.depends_on for entry in result if not entry.anchor)
+
+
+def test_live_gangs_with_missing_members_hold_them_all_the_same(replica: Replica) -> None:
+    replica.members[named("F")].pop()
+    replica.members[named("P")].pop()
+    found = replica.observed()
+    result = adopted(live_layout(live_gangs(replica.layout), found), replica.components, found, "v0", replica.epochs)
+    assert table(result) == "F5 D0 P0 | P1 | P2 | D1 | D2 | P3"
+
+
+def test_gangs_of_another_contract_say_nothing(replica: Replica) -> None:
+    assert live_layout([PodGang()], replica.observed()) == ()
+    result = adopted((), replica.components, Observed(), "v0", replica.epochs)
+    assert table(result) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+
+
+def state(replica: Replica) -> list[ReplicaState]:
+    return [ReplicaState(replica.layout, replica.observed())]
+
+
+def test_scope_of_a_first_change(replica: Replica) -> None:
+    replica.versions[named("D")] = "v1"
+    assert scope(keys("D"), [], state(replica), "v1") == {named("D")}
+
+
+def test_a_change_taken_back_before_anything_moved_has_no_scope(replica: Replica) -> None:
+    replica.change("v1", keys("FP"))
+    replica.change("v0", dict.fromkeys(keys("FP"), "v0"))
+    assert scope(keys("FP"), keys("FP"), state(replica), "v0") == frozenset()
+
+
+def test_converged_components_leave_the_scope() -> None:
+    """F and P change, F has converged; then D changes, too: F keeps its gangs and is not moved again (COH-197)."""
+    replica = deployed("F2/2/2 P3/1/1 D2/1/1")
+    replica.change("v1", keys("FP"))
+    for _ in range(2):
+        replica.advance()
+        replica.settle()
+    replica.retarget({named("D"): "v2"})
+    assert replica.scope == set(keys("PD"))
+    before = list(replica.members[named("F")])
+    assert [batch(step) for step in replica.update()] == ["anchor P1 D1", "anchor D1"]
+    assert replica.members[named("F")] == before
+    assert isinstance(replica.plan(), Complete)
+
+
+def test_a_component_stays_in_scope_if_another_replica_is_not_done(replica: Replica) -> None:
+    other = deployed("F5/2/2 P4/1/1 D3/1/1")
+    other.versions[named("F")] = "v1"
+    both = [*state(replica), *state(other)]
+    assert scope([], keys("F"), both, "v1") == {named("F")}
+
+
+def test_the_gang_of_a_replica_that_is_being_replaced_does_not_count() -> None:
+    observed = Observed(
+        pods={"F": [ObservedPod("f", "old", True, True)]}, replicas={"P": {0: ObservedReplica("old", True, True)}}
+    )
+    assert observed.replica(named("P"), 0, "new") is None
+    assert observed.replica(named("P"), 0, "old") is not None
+    assert observed.pods_in("F", "new") == []
