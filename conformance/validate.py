@@ -14,7 +14,7 @@ from conformance import documents
 from conformance.cluster import features, fleets, nodes, pod_behaviors, stages
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.grove import health, served, workloads
+from conformance.grove import health, lines, served, workloads
 from conformance.grove.admission import manifests
 from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenarios
@@ -47,6 +47,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "admission/*.yaml", manifests.read),
     ("fixtures", "api/*.yaml", served.read),
     ("fixtures", "coherent/traces.yaml", traces.check),
+    ("fixtures", "contract/lines.yaml", lines.read),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),

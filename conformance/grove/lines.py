@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from pathlib import Path
 
 from conformance import data, documents
 
@@ -22,6 +23,10 @@ class Line:
 @functools.cache
 def load() -> dict[str, Line]:
     """Return the lines by name. Raises UsageError (file, line, field)."""
-    folder = data.folder("fixtures") / "contract"
-    document = documents.read(folder / "lines.yaml", folder / "lines.schema.json")
+    return read(data.folder("fixtures") / "contract" / "lines.yaml")
+
+
+def read(path: Path) -> dict[str, Line]:
+    """Read such a file. Raises UsageError (file, line, field)."""
+    document = documents.read(path, data.folder("fixtures") / "contract" / "lines.schema.json")
     return {entry["name"]: Line(**entry) for entry in document.value["lines"]}

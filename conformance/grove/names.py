@@ -34,6 +34,21 @@ def scaled_gang(group_name: str, group_replica: int, min_available: int) -> str:
     return f"{group_name}-{group_replica - min_available}"
 
 
+def gang_map(set_name: str, replica: int) -> str:
+    """The PodGangMap of a set's replica (GM-10)."""
+    return f"{set_name}-{replica}"
+
+
+def anchor_gang(set_name: str, replica: int, epoch: str) -> str:
+    """The gang of an Anchor entry (GM-11)."""
+    return f"{set_name}-{replica}-{epoch}"
+
+
+def member_gang(set_name: str, replica: int, epoch: str, group: str, group_replica: int) -> str:
+    """A gang of a Tail or ScaleOut entry, from the name of the scaling group in the template (GM-12)."""
+    return f"{set_name}-{replica}-{epoch}-{group}-{group_replica}"
+
+
 def hostname(clique_full_name: str, index: int) -> str:
     """`spec.hostname` of the pod with that index (OBJ-251)."""
     return f"{clique_full_name}-{index}"

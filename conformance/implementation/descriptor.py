@@ -144,7 +144,7 @@ class Descriptor:
     contract: str = ""
     """The line of Grove's contract that it names; empty if its CRDs are to show it."""
     line: str = ""
-    """The line by which it is judged (`discovery.completed`)."""
+    """The line of Grove's contract whose requirements it must meet (`discovery.completed`)."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
     predecessor: Descriptor | None = None

@@ -13,8 +13,8 @@ from conformance.errors import HarnessError, UsageError
 from conformance.grove import lines
 from conformance.grove.coherent import served
 from conformance.grove.coherent.served import Served
-from conformance.implementation import installation
-from conformance.implementation.descriptor import Descriptor
+from conformance.implementation import installation, placeholders
+from conformance.implementation.descriptor import Descriptor, Role
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CRDS
@@ -24,21 +24,28 @@ AGENT = "grove-conformance/discovery"
 
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
-    """The descriptor with the line of the contract and the features that its CRDs show, and what was found.
-    `kubeconfig`: of an existing cluster, which is asked where the descriptor brings no CRDs. Raises UsageError,
-    HarnessError."""
+    """The descriptor with the features that its CRDs show, with what was found and, if it plays the operator, with its
+    line of the contract. `kubeconfig`: of an existing cluster, which is asked where the descriptor brings no CRDs.
+    Raises UsageError, HarnessError."""
     if not judged.install.crds and not kubeconfig:  # nothing is known but what it says
-        return dataclasses.replace(judged, line=judged.contract or lines.NAMES)
+        return dataclasses.replace(judged, line=judged.contract or _line(judged, Served()))
     found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
-    line = lines.MAPS if found.by_epoch else lines.NAMES
-    if judged.contract not in ("", line):
+    line = _line(judged, found)
+    if line and judged.contract not in ("", line):
         shown = "PodGangMaps with entries by epoch" if found.by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
             f"contract is {judged.contract}, but the CRDs serve {shown}: that is line {line}",
-            where=judged.document.where("contract"),
-            hint=f"say contract: {line}, or install the CRDs of the line {judged.contract}",
+            where=placeholders.option(judged.document.value["contract"]) or judged.document.where("contract"),
+            hint=f"say {line}, or install the CRDs of the line {judged.contract}",
         )
     return dataclasses.replace(judged, line=line, features=judged.features | found.features, discovered=found.findings)
+
+
+def _line(judged: Descriptor, found: Served) -> str:
+    """The line that CRDs show. Those of a scheduler show none: its line is that of the operator beside it."""
+    if Role.OPERATOR not in judged.roles:
+        return ""
+    return lines.MAPS if found.by_epoch else lines.NAMES
 
 
 def _of_manifests(judged: Descriptor) -> Served:

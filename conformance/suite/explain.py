@@ -54,8 +54,6 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.line:
         releases = lines.load()[entry.line].releases
         yield f"  line:    {entry.line} (holds {releases} of Grove)"
-    if entry.instead:
-        yield f"  instead: {', '.join(entry.instead)} on the other line"
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):

@@ -70,8 +70,6 @@ class Requirement:
     limit: Limit | None = None
     line: str = ""
     """The only line of Grove's contract that it belongs to; empty for both."""
-    instead: tuple[str, ...] = ()
-    """The requirements of the other line that take its place."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,6 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         kubernetes=entry.get("kubernetes", ""),
         limit=Limit(**entry["limit"]) if "limit" in entry else None,
         line=entry.get("line", ""),
-        instead=tuple(entry.get("instead", ())),
     )
 
 

@@ -78,8 +78,11 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
         options = ("--from", "--from-set")
         earlier = loading.load(settings.earlier, settings.earlier_parameters, options=options)
         judged = succession.after(judged, earlier)
-    judged = discovery.completed(judged, settings.kubeconfig if settings.cluster == "existing" else "")
+    kubeconfig = settings.kubeconfig if settings.cluster == "existing" else ""
+    judged = discovery.completed(judged, kubeconfig)
     supplied = deployment.supplier_of(judged)
+    if supplied and not judged.line:
+        judged = dataclasses.replace(judged, line=discovery.completed(supplied, kubeconfig).line)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are shortened
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 

@@ -28,7 +28,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...] = ("operator", "gang-scheduler")
     features: tuple[str, ...] = ()
     line: str = ""
-    """The line of Grove's contract by which it is judged."""
+    """The line of Grove's contract whose requirements are judged, beside those of both lines."""
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

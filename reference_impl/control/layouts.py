@@ -66,10 +66,6 @@ class Layouts:
         known = self._stored(pcs, index)
         return None if known is None else known.stored
 
-    def missing(self, pcs: PodCliqueSet) -> bool:
-        """Whether the gangs of any replica of a set are not known."""
-        return any(self.at(pcs, index) is None for index in range(pcs.spec.replicas))
-
     def _stored(self, pcs: PodCliqueSet, index: int) -> _Known | None:
         key = pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index)
         found = self._cache.maps.get(*key)
@@ -155,8 +151,8 @@ class Layouts:
         return stored is not None and versions.settled(pcs, stored, entry, key, self.templates(pcs))
 
     def _refills(self, pcs: PodCliqueSet) -> bool:
-        """Whether what is lost is replaced, wherever it was. It is not during a coherent update, nor when one is about
-        to begin."""
+        """Whether lost pods are replaced, whichever gang they were in: not during a coherent update, nor when one is
+        about to begin."""
         if not update.coherent(pcs):
             return True
         return not update.running(pcs) and revisions.of_set(pcs, self.policy).has(update_progress.generation(pcs))

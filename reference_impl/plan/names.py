@@ -43,11 +43,6 @@ def member_group(group: str, replica_index: int) -> str:
     return f"{group}-{replica_index}"
 
 
-def gang_of_group_replica(base: str, group: str, replica_index: int, min_available: int) -> str:
-    """The gang that a replica of a scaling group belongs to: the base gang below `min_available`, else its own."""
-    return base if replica_index < min_available else scaled_gang(group, replica_index, min_available)
-
-
 def service_account(pcs: str) -> str:
     """The ServiceAccount of a set."""
     return pcs

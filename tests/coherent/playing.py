@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import labels
+from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Entry, Key, Layout
 from conformance.grove.coherent.traces import Trace
 from tests.history.scripted import Scripted
@@ -126,7 +127,7 @@ class Played:
         entries = [
             {"name": self._name(e), HASH: e.generation, "podCliques": dict(e.cliques),
              "pcsgReplicaIndices": {name: list(at) for name, at in e.groups.items()},
-             **({"labels": {labels.ANCHOR: "true"}} if e.anchor else {"dependsOn": {"matchLabels": {}}})}
+             **({"labels": {shapes.ANCHOR: "true"}} if e.anchor else {"dependsOn": {"matchLabels": {}}})}
             for e in layout
         ]  # fmt: skip
         spec = {"podCliqueSetReplicaIndex": self.index, "entries": entries}
@@ -157,7 +158,7 @@ class Played:
         groups += [(f"{SET}-{self.index}-{g}-{i}-{g.lower()}", 1) for g, at in entry.groups.items() for i in at]
         podgroups = [{"name": name, "minReplicas": least, "podReferences": []} for name, least in groups]
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-        tags = {**self._tags(), **({labels.ANCHOR: "true"} if entry.anchor else {})}
+        tags = {**self._tags(), **({shapes.ANCHOR: "true"} if entry.anchor else {})}
         document = {"metadata": {"labels": tags}, "spec": {"podgroups": podgroups}, "status": status}
         self.story.tell("podgangs", self._name(entry), document, after=0.1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance import invariants
 from conformance.grove import labels
-from conformance.grove.coherent import shapes, traces
+from conformance.grove.coherent import traces
 from conformance.grove.coherent.model import Component, Entry, Key
 from conformance.grove.coherent.traces import Sub, Trace
 from conformance.invariants.result import RuleResult
@@ -174,7 +174,7 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
     spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
     story.tell("podgangmaps", "s-0", {"metadata": {"labels": tags}, "spec": spec})
     story.pod("pod", gang="s-0-a", clique="s-0-f", extra={**tags, labels.TEMPLATE_HASH: "x"}, gated=True)
-    own = {**tags, shapes.EPOCH: epoch, shapes.GANG_ROLE: shapes.ANCHOR_ROLE}
+    own = {**tags, labels.EPOCH: epoch, labels.GANG_ROLE: labels.ANCHOR_ROLE}
     story.tell("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
     [found] = [each for each in invariants.judge(story.history, ["INV-020"]) if each.id == "INV-020"]
     assert found.holds is holds, found

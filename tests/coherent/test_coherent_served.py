@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from conformance import data
 from conformance.errors import UsageError
 from conformance.grove.coherent import served
 from conformance.implementation import discovery, loading
+from conformance.suite.session import load_implementation
+from conformance.suite.settings import RunSettings
 
 BUDGET = {"items": {"properties": {"rollingUpdate": {"properties": {"maxUnavailable": {"type": "integer"}}}}}}
 
@@ -90,15 +91,30 @@ def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
 
 
 def test_without_podgangmaps_the_line_is_that_of_names() -> None:
+    operator = loading.load("reference-names")
+    found = discovery.completed(operator)
+    assert (found.line, found.discovered["podgangmaps.grove.io"]) == ("names", "not served")
+
+
+def test_a_scheduler_is_on_the_line_of_the_operator_beside_it() -> None:
     scheduler = loading.load("kube-scheduler")
-    assert discovery.completed(scheduler) == dataclasses.replace(scheduler, line="names")
+    assert discovery.completed(scheduler) == scheduler
+    judged, supplied = load_implementation(RunSettings(run="r", directory="", implementation="kube-scheduler"))
+    assert supplied is not None
+    assert (judged.line, supplied.name) == ("maps", "reference")
+
+
+def test_the_reference_without_the_podgangmaps_that_its_crds_serve_is_refused() -> None:
+    """That one is for the start of an upgrade; reference-names is judged by the line names."""
+    with pytest.raises(UsageError, match=r"^--set contract: contract is names, but the CRDs serve PodGangMaps"):
+        discovery.completed(loading.load("reference", {"contract": "names"}))
 
 
 def test_a_contract_that_the_crds_contradict_is_refused(tmp_path: Path) -> None:
     text = (data.PROJECT / "fixtures" / "implementations" / "reference.yaml").read_text("utf-8")
     path = tmp_path / "mine.yaml"
+    text = text.replace("contract: ${set.contract}", "contract: names")
     path.write_text(text.replace("${here}/../crds", str(data.PROJECT / "fixtures" / "crds")), "utf-8")
-    path.write_text(f"contract: names\n{path.read_text('utf-8')}", "utf-8")
     with pytest.raises(UsageError, match="contract is names, but the CRDs serve PodGangMaps with entries by epoch"):
         discovery.completed(loading.load(str(path)))
 

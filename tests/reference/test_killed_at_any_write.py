@@ -12,8 +12,8 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.nodes import PROFILE
-from conformance.grove import health, pods, workloads
-from conformance.grove.fields import condition_is, name, number, text
+from conformance.grove import health, labels, pods, workloads
+from conformance.grove.fields import condition_is, label, name, number, text
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates
 from kube.resource import PODS
@@ -157,14 +157,19 @@ async def make_pair(played: CrashRun, priority: str) -> None:
     await played.client.create(models.PODCLIQUESETS, complete(manifest, played))
 
 
+def gang(view: View, pcs: str) -> Mapping[str, Any] | None:
+    """The gang of a set; None if it has none yet."""
+    return next((found for found in view.list("podgangs") if label(found, labels.PART_OF) == pcs), None)
+
+
 def stands(view: View) -> bool:
-    return text(view.get("podgangs", "low-0"), "status", "phase") == "Running"
+    return text(gang(view, "low"), "status", "phase") == "Running"
 
 
 def preempted(view: View) -> bool:
     """The gang of higher priority is placed whole, and the other one waits whole, and says why."""
-    gang = view.get("podgangs", "low-0")
-    told = condition_is(gang, "DisruptionTarget") == "True" and condition_is(gang, "Scheduled") == "False"
+    low_gang = gang(view, "low")
+    told = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
     high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
     placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
     return placed == (PAIR, PAIR, 0, PAIR) and told

@@ -25,10 +25,10 @@ from conformance.grove.fields import (
     text,
     texts,
 )
-from conformance.grove.labels import ANCHOR, PART_OF
+from conformance.grove.labels import ANCHOR_ROLE, EPOCH, GANG_ROLE, PART_OF
 
-EPOCH, GANG_ROLE, ANCHOR_ROLE = "grove.io/epoch", "grove.io/podgang-role", "Anchor"
-"""What one version of the proposal has in the place of names and of the label of anchors (COH-082)."""
+ANCHOR = "scheduling.grove.io/anchor"
+"""`true` on gangs that others depend on, where entries have names instead of epochs (COH-081)."""
 
 
 def replica(found: Document | None) -> int | None:
