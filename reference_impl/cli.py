@@ -117,7 +117,7 @@ def operator(
         typer.Option(help="Image of the init container that enforces startup order.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
     contract: Annotated[
-        str, typer.Option(help="Line of Grove's contract: names (up to v0.1.0-alpha.11) or maps.")
+        str, typer.Option(help="Line of Grove's contract: names (up to v0.1.0-alpha.12-rc1) or maps.")
     ] = MAPS.name,
     config: Annotated[Path | None, typer.Option(help="Configuration of the operator, a YAML file.")] = None,
     mutant: Mutants = None,

@@ -148,12 +148,16 @@ def run(
     _expectations(judged, registry)
     _features(judged, registry)
     roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
-    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, line=judged.line)
+    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, release=judged.release)
     if not (where or kubernetes or wanted):
         settings = _on_their_cluster(settings, registry, chosen)
-    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, settings.kubernetes, judged.line)
+    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, settings.kubernetes, judged.release)
     settings = _with(
-        settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=claimed, line=judged.line
+        settings,
+        directory=str((report_dir / settings.run).absolute()),
+        roles=roles,
+        features=claimed,
+        release=judged.release,
     )
     settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
     plan = launch.collect(settings)
@@ -333,6 +337,7 @@ def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementa
         features=tuple(sorted(judged.features)),
         digest=judged.digest,
         line=judged.line,
+        release=judged.release,
         discovered=dict(judged.discovered),
         supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
         expected_failures=tuple(

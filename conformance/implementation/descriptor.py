@@ -142,9 +142,11 @@ class Descriptor:
     digest: str
     """`sha256:` over the canonical JSON of the file. Comments, order and parameters do not count."""
     contract: str = ""
-    """The line of Grove's contract that it names; empty if its CRDs are to show it."""
+    """The line of Grove's contract, or the release, that it names; empty if its CRDs are to show the line."""
     line: str = ""
-    """The line of Grove's contract whose requirements it must meet (`discovery.completed`)."""
+    """The line of Grove's contract that it follows (`discovery.completed`)."""
+    release: str = ""
+    """The release of Grove whose requirements it must meet."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
     predecessor: Descriptor | None = None

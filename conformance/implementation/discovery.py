@@ -25,20 +25,31 @@ AGENT = "grove-conformance/discovery"
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
     """The descriptor with the features that its CRDs show, with what was found and, if it plays the operator, with its
-    line of the contract. `kubeconfig`: of an existing cluster, which is asked where the descriptor brings no CRDs.
-    Raises UsageError, HarnessError."""
+    line of the contract and the release. `kubeconfig`: of an existing cluster, which is asked where the descriptor
+    brings no CRDs. Raises UsageError, HarnessError."""
     if not judged.install.crds and not kubeconfig:  # nothing is known but what it says
-        return dataclasses.replace(judged, line=judged.contract or _line(judged, Served()))
+        return _of(judged, judged.contract or _line(judged, Served()))
     found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
     line = _line(judged, found)
-    if line and judged.contract not in ("", line):
+    said = lines.of(judged.contract)[0] if judged.contract else line
+    if line and said != line:
         shown = "PodGangMaps with entries by epoch" if found.by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
             f"contract is {judged.contract}, but the CRDs serve {shown}: that is line {line}",
             where=placeholders.option(judged.document.value["contract"]) or judged.document.where("contract"),
-            hint=f"say {line}, or install the CRDs of the line {judged.contract}",
+            hint=f"say {line}, or install the CRDs of the line {said}",
         )
-    return dataclasses.replace(judged, line=line, features=judged.features | found.features, discovered=found.findings)
+    return dataclasses.replace(
+        _of(judged, judged.contract or line), features=judged.features | found.features, discovered=found.findings
+    )
+
+
+def _of(judged: Descriptor, contract: str) -> Descriptor:
+    """The descriptor with the line and the release of a contract, if it plays the operator."""
+    if Role.OPERATOR not in judged.roles:
+        return judged
+    line, release = lines.of(contract)
+    return dataclasses.replace(judged, line=line, release=release)
 
 
 def _line(judged: Descriptor, found: Served) -> str:

@@ -85,7 +85,7 @@ def _verdict(report: Report) -> Document:
             "version": who.version,
             "roles": sorted(who.roles),
             "features": sorted(who.features),
-            **({"line": who.line} if who.line else {}),
+            **({"line": who.line, "release": who.release} if who.line else {}),
             **({"discovered": dict(sorted(who.discovered.items()))} if who.discovered else {}),
             "digest": who.digest,
             "suppliedRoles": dict(sorted(who.supplied.items())),

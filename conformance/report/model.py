@@ -221,7 +221,7 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     who = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
     chosen = scope(
-        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.line
+        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.release
     ).with_violated(registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made)))
     expected = {e.id: e for e in who.expected_failures}
     profiles = []

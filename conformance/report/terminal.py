@@ -351,7 +351,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
     if who.line:
         found = contract.load()[who.line]
-        lines.append((f"contract: line {found.name}, {found.releases} ({found.about})", "dim"))
+        lines.append((f"contract: Grove {who.release}, line {found.name} ({found.about})", "dim"))
     if who.discovered:
         lines.append(
             ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")

@@ -48,8 +48,8 @@ def _row(entry: Requirement) -> str:
         text += f" (from Kubernetes {entry.kubernetes})"
     if entry.limit:
         text += f" (limit: {_source(entry.limit.row)})"
-    if entry.line:
-        text += f" (line `{entry.line}` of the contract only)"
+    if entry.until:
+        text += f" (until {entry.until})"
     if entry.unless:
         text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"

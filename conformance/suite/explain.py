@@ -10,7 +10,6 @@ from importlib import metadata
 from conformance import data, invariants, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
-from conformance.grove import lines
 from conformance.grove.admission import manifests
 from conformance.suite import checklist, coverage, requirement
 from conformance.suite.requirement import Registry, Requirement
@@ -51,9 +50,8 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield f"  limit:   {entry.limit} (nobody's failure)"
     if entry.seed:
         yield f"  seed:    {entry.seed} (not upstream's contract)"
-    if entry.line:
-        releases = lines.load()[entry.line].releases
-        yield f"  line:    {entry.line} (holds {releases} of Grove)"
+    if entry.until:
+        yield f"  until:   {entry.until}"
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):

@@ -39,7 +39,9 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...]
     digest: str
     line: str = ""
-    """The line of Grove's contract whose requirements it must meet."""
+    """The line of Grove's contract that it follows."""
+    release: str = ""
+    """The release of Grove whose requirements it must meet."""
     discovered: dict[str, str] = {}
     """What its CRDs were found to serve beyond what everybody serves."""
     supplied: dict[str, str] = {}

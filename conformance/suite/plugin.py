@@ -142,7 +142,7 @@ class Judge:
             assert self._ledger is not None
             run, known = self.run, self.registry.requirements
             claimed = {
-                id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes, run.line)
+                id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes, run.release)
             }
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             self._scenes = Scenes(
@@ -190,7 +190,7 @@ class Judge:
         """Select the tests of the run and check all against the registry."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         run = self.run
-        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes, run.line)
+        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes, run.release)
         keep = [
             item
             for item in items

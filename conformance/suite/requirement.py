@@ -68,8 +68,8 @@ class Requirement:
     seed: str = ""
     kubernetes: str = ""
     limit: Limit | None = None
-    line: str = ""
-    """The only line of Grove's contract that it belongs to; empty for both."""
+    until: str = ""
+    """The last release of Grove that it holds for; empty if it still holds."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         seed=entry.get("seed", ""),
         kubernetes=entry.get("kubernetes", ""),
         limit=Limit(**entry["limit"]) if "limit" in entry else None,
-        line=entry.get("line", ""),
+        until=entry.get("until", ""),
     )
 
 

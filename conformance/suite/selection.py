@@ -53,11 +53,11 @@ def scope(
     roles: Iterable[str],
     features: Iterable[str],
     kubernetes: str = "",
-    line: str = "",
+    release: str = "",
 ) -> Scope:
     """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
-    `kubernetes` is the version of the cluster and `line` that of the contract, if they are known. Raises UsageError for
-    an unknown profile or id."""
+    `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known. Raises
+    UsageError for an unknown profile or id."""
     asked, wanted = sorted(set(profiles)), sorted(set(ids))
     for profile in asked:
         if profile not in registry.profiles:
@@ -76,7 +76,7 @@ def scope(
     for entry in registry.requirements.values():
         if entry.profile not in chosen:
             continue
-        why = not_claimed(entry, roles, features, kubernetes, line)
+        why = not_claimed(entry, roles, features, kubernetes, release)
         if why:
             unclaimed[entry.id] = why
         elif not wanted or entry.id in wanted:
@@ -87,13 +87,13 @@ def scope(
         for id, entry in registry.requirements.items()
         if (entry.feature and entry.feature not in claimed)
         or not claimed.isdisjoint(entry.unless)
-        or (line and entry.line not in ("", line))
+        or not lines.holds(entry.since, entry.until, release)
     )
     return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
 
 
 def not_claimed(
-    entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", line: str = ""
+    entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", release: str = ""
 ) -> str:
     """Return why the implementation is not judged by a requirement; empty if it is."""
     played = set(roles)
@@ -103,8 +103,10 @@ def not_claimed(
         return f"doesn't claim the feature {entry.feature}"
     if foreign := sorted(set(entry.unless).intersection(features)):
         return f"doesn't hold where the feature {foreign[0]} is claimed"
-    if line and entry.line not in ("", line):
-        return f"holds {lines.load()[entry.line].releases} of Grove (line {entry.line})"
+    if not lines.holds(entry.since, "", release):
+        return f"holds from {entry.since} of Grove"
+    if not lines.holds("", entry.until, release):
+        return f"holds up to {entry.until} of Grove"
     if entry.kubernetes and kubernetes and _minor(kubernetes) < _minor(entry.kubernetes):
         return f"holds from Kubernetes {entry.kubernetes}"
     return ""

@@ -82,7 +82,8 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     judged = discovery.completed(judged, kubeconfig)
     supplied = deployment.supplier_of(judged)
     if supplied and not judged.line:
-        judged = dataclasses.replace(judged, line=discovery.completed(supplied, kubeconfig).line)
+        other = discovery.completed(supplied, kubeconfig)
+        judged = dataclasses.replace(judged, line=other.line, release=other.release)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are shortened
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
@@ -371,7 +372,7 @@ class ClusterEnvironment:
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)
             claimed = entry is not None and not not_claimed(
-                entry, roles, features, self._settings.kubernetes, self._settings.line
+                entry, roles, features, self._settings.kubernetes, self._settings.release
             )
             if claimed and (verdict.id in declared or verdict.holds is False):
                 at = verdict.records[-1] if verdict.records else None

@@ -27,8 +27,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     earlier_parameters: dict[str, str] = {}
     roles: tuple[str, ...] = ("operator", "gang-scheduler")
     features: tuple[str, ...] = ()
-    line: str = ""
-    """The line of Grove's contract whose requirements are judged, beside those of both lines."""
+    release: str = ""
+    """The release of Grove whose requirements are judged; empty for those of all releases."""
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ NAMES = Line(
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: base or None},
     standalone_labels=lambda replica: {labels.PODGANG: replica},
 )
-"""Grove up to v0.1.0-alpha.11: the gangs of a replica are known by the indices of what they hold."""
+"""Grove up to v0.1.0-alpha.12-rc1: the gangs of a replica are known by the indices of what they hold."""
 
 MAPS = Line(
     "maps",

@@ -23,6 +23,8 @@ SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 IDS = (
     *(f"CORE-{number:03}" for number in range(1, 16)),
     "CORE-030",
+    "CORE-032",
+    "CORE-033",
     *(f"GANG-{number:03}" for number in (1, 2, 3, 4, 5, 23, 24)),
 )
 
@@ -52,8 +54,8 @@ def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
     assert set(IDS) == set(found)
     # A set without objects lacks its objects and its pods; it exists itself, and says nothing about its replicas.
     failed = {id for id, outcomes in found.items() if "failed" in outcomes}
-    assert failed == {"CORE-001", "CORE-007", "CORE-010", "CORE-013"}
-    assert all("unknown" in outcomes for id, outcomes in found.items() if id not in ("CORE-001", "CORE-010"))
+    assert failed == {"CORE-001", "CORE-007", "CORE-010", "CORE-013", "CORE-032"}
+    assert all("unknown" in outcomes for id, outcomes in found.items() if id not in ("CORE-001", "CORE-010", "CORE-032"))
 
 
 class SetWithoutObjects(ReadyDisaggregatedSet):

@@ -80,3 +80,15 @@ def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged
     found = scope(REGISTRY, (), ("WAPI-001", entry.id), BOTH, ("workload-api",), version)
     assert "WAPI-001" in found.judged and (entry.id in found.judged) is judged
     assert judged or found.unclaimed[entry.id] == "holds from Kubernetes 1.37"
+
+
+def test_what_holds_for_other_releases_is_not_judged() -> None:
+    entry = REGISTRY.requirements["CORE-001"]
+    ended = replace(entry, until="v0.1.0-alpha.12-rc1")
+    later = replace(entry, id="CORE-002", since="v0.1.0-alpha.13")
+    registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": ended, "CORE-002": later})
+    chosen = scope(registry, ("core",), (), BOTH, (), release="v0.1.0-alpha.12")
+    assert chosen.unclaimed["CORE-001"] == "holds up to v0.1.0-alpha.12-rc1 of Grove"
+    assert chosen.unclaimed["CORE-002"] == "holds from v0.1.0-alpha.13 of Grove"
+    assert not chosen.takes(("CORE-001",))
+    assert {"CORE-001", "CORE-002"} <= scope(registry, ("core",), (), BOTH, ()).judged

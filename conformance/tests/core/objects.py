@@ -3,7 +3,7 @@ expected and as seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from conformance.grove import expected_pods, labels
@@ -25,6 +25,16 @@ COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 """The labels of app.kubernetes.io, which all managed objects have."""
 
 
+def is_common(key: str) -> bool:
+    """Whether all managed objects have a label of this key."""
+    return key in COMMON
+
+
+def is_of_gangs(key: str) -> bool:
+    """Whether a label of this key names a gang: which gang that is differs between the lines of the contract."""
+    return key in (labels.GANG, labels.BASE_GANG)
+
+
 def managed(wanted: Expected) -> dict[str, dict[str, Labels]]:
     """By resource: the names that the objects of the set have, and their labels. Pods have random names."""
     return {
@@ -35,11 +45,13 @@ def managed(wanted: Expected) -> dict[str, dict[str, Labels]]:
     }
 
 
-def labels_carried(wanted: Mapping[str, Labels], resource: str, view: View, *, common: bool) -> Comparison:
-    """By object: its `common` labels, or all others that it has to have. Further labels are allowed beside them."""
-    chosen = {found: {k: v for k, v in tags.items() if (k in COMMON) == common} for found, tags in wanted.items()}
+def labels_carried(
+    wanted: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
+) -> Comparison:
+    """By object: the labels that it has to have, of the chosen keys. Further labels are allowed beside them."""
+    right = {found: {key: value for key, value in tags.items() if chosen(key)} for found, tags in wanted.items()}
     have = {found: of(one := view.get(resource, found), labels_of(one)) for found in wanted}
-    return dict(chosen), dict(carried(chosen, have))
+    return dict(right), dict(carried(right, have))
 
 
 def owners(wanted: Expected, view: View) -> dict[str, dict[str, Owner]]:

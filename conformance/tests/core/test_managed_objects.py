@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from conformance.grove import labels
 from conformance.grove.fields import finalizers, name
 from conformance.grove.fields import labels as labels_of
@@ -15,35 +17,48 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-001")
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The operator MUST create exactly the PodCliques, scaling groups, PodGangs and Services that the set requires."""
+    """The operator MUST create exactly the PodCliques, scaling groups and Services that the set requires."""
     view = run.at(READY)
     for resource, wanted in objects.managed(run.scene.named).items():
-        run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
+        if resource != "podgangs":
+            run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
+
+
+@requirement("CORE-032")
+def test_gangs_have_the_names_of_the_naming_scheme(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The operator MUST create exactly the base PodGang of a replica, and a PodGang for each further group replica."""
+    run.expect("podgangs by name", sorted(run.scene.named.gangs), run.at(READY).names("podgangs"))
 
 
 @requirement("CORE-002")
 def test_objects_carry_the_common_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """The app.kubernetes.io labels of every managed object MUST name its manager, its set and its component."""
-    _compare_labels(run, common=True)
+    _compare_labels(run, objects.is_common)
 
 
 @requirement("CORE-003")
 def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """Managed objects MUST carry the grove.io labels that locate them, and a PodClique those of its template."""
-    _compare_labels(run, common=False)
+    _compare_labels(run, lambda key: not objects.is_common(key) and not objects.is_of_gangs(key))
+
+
+@requirement("CORE-033")
+def test_objects_name_their_gangs(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """PodCliques and Pods MUST name their PodGang, and those of scaled PodGangs, and no others, their base PodGang."""
+    _compare_labels(run, objects.is_of_gangs)
     view = run.at(READY)
     of_base = [clique.name for clique in run.scene.wanted.cliques.values() if not clique.base_gang]
     marked = [found for found in of_base if labels.BASE_GANG in labels_of(view.get("podcliques", found))]
     run.expect("cliques of the base gang that name a base gang", [], marked)
 
 
-def _compare_labels(run: Recorded[ReadyDisaggregatedSet], *, common: bool) -> None:
+def _compare_labels(run: Recorded[ReadyDisaggregatedSet], chosen: Callable[[str], bool]) -> None:
     view = run.at(READY)
     for resource, wanted in objects.managed(run.scene.wanted).items():
-        run.same(f"labels of {resource}", *objects.labels_carried(wanted, resource, view, common=common))
+        run.same(f"labels of {resource}", *objects.labels_carried(wanted, resource, view, chosen))
     for pod in each_pod(run):
         wanted = {name(pod.seen): pod.right.labels}
-        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", view, common=common))
+        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", view, chosen))
 
 
 @requirement("CORE-004")

@@ -1,0 +1,220 @@
+"""PodGangMaps of the line `maps`: what their entries say, and what a replica must have by them (gang-maps.md).
+
+Pure. Members are found by controllers and specs, gangs by the labels of their entry, so that a wrong name fails nothing
+but what is about names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.grove import labels, names, template
+from conformance.grove.fields import Document, at, items, label, name, number, text, texts
+from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE, TAIL_ROLE
+from conformance.grove.template import SetTemplate
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a map (GM-31)."""
+
+    epoch: str
+    generation: str
+    role: str
+    cliques: Mapping[str, int]
+    """Standalone clique template → pods, without zeros."""
+    groups: Mapping[str, tuple[int, ...]]
+    """Scaling group in the template → indices of its replicas, without empty ones."""
+    depends_on: tuple[str, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Return whether it holds nothing."""
+        return not self.cliques and not self.groups
+
+    def said(self) -> str:
+        """Return what it holds as text: `Anchor a:2 g:[0, 1]`."""
+        parts = [f"{clique}:{count}" for clique, count in sorted(self.cliques.items())]
+        parts += [f"{group}:{list(indices)}" for group, indices in sorted(self.groups.items())]
+        return " ".join([self.role, *parts])
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A gang that an entry stands for, by the full names of its PodCliques."""
+
+    name: str
+    entry: Entry
+    cliques: tuple[str, ...]
+
+
+def entries(found: Document | None) -> tuple[Entry, ...]:
+    """Return the entries of a map in its order; none if there is no map."""
+    return tuple(
+        Entry(
+            text(each, "epoch"),
+            text(each, "podCliqueSetGenerationHash"),
+            text(each, "role"),
+            {k: v for k, v in _mapping(each, "podCliques").items() if isinstance(v, int) and v},
+            {k: tuple(v) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
+            tuple(texts(each, "dependsOn")),
+        )
+        for each in items(found, "spec", "entries")
+    )
+
+
+def first(pcs: Document, generation: str) -> list[dict[str, object]]:
+    """Return what the entries of a new replica say, without epochs: `dependsOn` is the position of the entry that is
+    depended on (GM-34)."""
+    wanted = template.read(pcs)
+    base = {group.name: list(range(min(group.min_available, group.replicas))) for group in wanted.groups}
+    further = {
+        group.name: list(range(group.min_available, group.replicas))
+        for group in wanted.groups
+        if group.replicas > group.min_available
+    }
+    alone = {clique.name: clique.replicas for clique in wanted.standalone}
+    found = [_said(ANCHOR_ROLE, alone, base, generation, [])]
+    found += [_said(TAIL_ROLE, {}, further, generation, [0])] if further else []
+    return found + ([_said(SCALE_OUT_ROLE, {}, {}, generation, [0])] if wanted.groups else [])
+
+
+def said(every: Iterable[Entry]) -> list[dict[str, object]]:
+    """Return what entries say in the form of `first`, with anchors first. An epoch that no entry has is itself."""
+    listed = list(every)
+    place = {entry.epoch: number for number, entry in enumerate(listed)}
+    return [
+        _said(
+            entry.role,
+            entry.cliques,
+            {group: list(indices) for group, indices in entry.groups.items()},
+            entry.generation,
+            [place.get(epoch, epoch) for epoch in entry.depends_on],
+        )
+        for entry in listed
+    ]
+
+
+def gangs(pcs: Document, replica: int, every: Iterable[Entry]) -> list[Gang]:
+    """Return the gangs that the entries of a replica stand for (GM-11, GM-12)."""
+    wanted, set_name = template.read(pcs), name(pcs)
+    found: list[Gang] = []
+    for entry in every:
+        if entry.role == ANCHOR_ROLE:
+            alone = [names.clique(set_name, replica, each) for each in entry.cliques]
+            inside = [
+                each
+                for group, indices in entry.groups.items()
+                for index in indices
+                for each in members(wanted, replica, group, index)
+            ]
+            found.append(
+                Gang(names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*alone, *inside])))
+            )
+            continue
+        for group, indices in entry.groups.items():
+            for index in indices:
+                own = tuple(sorted(members(wanted, replica, group, index)))
+                found.append(Gang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
+    return [gang for gang in found if gang.cliques]
+
+
+def members(wanted: SetTemplate, replica: int, group: str, index: int) -> list[str]:
+    """Return the full names of the PodCliques of one replica of a scaling group."""
+    own = names.scaling_group(wanted.name, replica, group)
+    every = next((each.cliques for each in wanted.groups if each.name == group), ())
+    return [names.member_clique(own, index, clique) for clique in every]
+
+
+def misplaced(every: Iterable[Entry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
+    """Return what entries do not hold exactly once: pods of standalone cliques (`sizes`: template → replicas), and
+    replicas of scaling groups (`grouped`) (GM-38)."""
+    listed = list(every)
+    wrong = []
+    for clique, size in sorted(sizes.items()):
+        if (held := sum(entry.cliques.get(clique, 0) for entry in listed)) != size:
+            wrong.append(f"entries hold {held} pods of {clique}, which has {size} replicas")
+    for group, size in sorted(grouped.items()):
+        indices = sorted(index for entry in listed for index in entry.groups.get(group, ()))
+        if indices != list(range(size)):
+            wrong.append(f"entries hold the replicas {indices} of {group}, which has {size}")
+    unknown = {key for entry in listed for key in (*entry.cliques, *entry.groups)} - sizes.keys() - grouped.keys()
+    return wrong + [f"entries hold {each}, which the set has not" for each in sorted(unknown)]
+
+
+def unmet(every: Iterable[Entry]) -> list[str]:
+    """Return the dependencies on what is no entry of the map: what waits for them waits for good (GM-64, GM-72)."""
+    listed = list(every)
+    known = {entry.epoch for entry in listed}
+    return [
+        f"{entry.said()} depends on {epoch or 'an empty epoch'}, which is no entry"
+        for entry in listed
+        for epoch in entry.depends_on
+        if epoch not in known
+    ]
+
+
+def leftovers(every: Iterable[Entry]) -> list[str]:
+    """Return the entries that hold nothing and should be gone. The newest ScaleOut stays as long as there is an anchor
+    (GM-42)."""
+    listed = list(every)
+    anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in listed)
+    places = [entry.epoch for entry in listed if entry.role == SCALE_OUT_ROLE]
+    kept = places[-1:] if anchored else []
+    return [entry.said() for entry in listed if entry.empty and entry.epoch not in kept]
+
+
+def belonging(gang: Document | None) -> dict[str, str]:
+    """Return the labels with which a gang says where it belongs (GM-16)."""
+    keys = (labels.EPOCH, labels.GANG_ROLE, labels.SET_INDEX, labels.GENERATION_HASH)
+    return {key: label(gang, key) for key in keys}
+
+
+def tags(replica: int, entry: Entry) -> dict[str, str]:
+    """Return the labels of a gang of an entry (GM-16, GM-17)."""
+    return {
+        labels.EPOCH: entry.epoch,
+        labels.GANG_ROLE: entry.role,
+        labels.SET_INDEX: str(replica),
+        labels.GENERATION_HASH: entry.generation,
+    }
+
+
+def held(gang: Document) -> tuple[str, ...]:
+    """Return the PodCliques that a PodGang has PodGroups for, sorted."""
+    return tuple(sorted(text(group, "name") for group in items(gang, "spec", "podgroups")))
+
+
+def referenced(gang: Document) -> Iterator[str]:
+    """Yield the names of the pods that a PodGang refers to."""
+    for group in items(gang, "spec", "podgroups"):
+        yield from (text(pod, "name") for pod in items(group, "podReferences"))
+
+
+def replica_of(found: Document) -> int:
+    """Return the replica of the set that a map is of; -1 if it does not say."""
+    index = number(found, "spec", "podCliqueSetReplicaIndex")
+    return -1 if index is None else index
+
+
+def _said(
+    role: str,
+    cliques: Mapping[str, int],
+    groups: Mapping[str, list[int]],
+    generation: str,
+    depends_on: list[Any],
+) -> dict[str, object]:
+    return {
+        "role": role,
+        "podCliques": dict(cliques),
+        "pcsgReplicaIndices": dict(groups),
+        "podCliqueSetGenerationHash": generation,
+        "dependsOn": depends_on,
+    }
+
+
+def _mapping(document: Document, key: str) -> Mapping[str, Any]:
+    value = at(document, key)
+    return value if isinstance(value, Mapping) else {}

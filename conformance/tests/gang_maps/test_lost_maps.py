@@ -1,0 +1,166 @@
+"""PodGangMaps that are deleted, emptied or edited by somebody: what runs goes on."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from conformance.grove.fields import name
+from conformance.grove.labels import ANCHOR_ROLE
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import following, incarnations, predicates
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS
+from conformance.testing.following import MAPS, look, settles
+from conformance.testing.scaled import scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+REBUILT, REBUILT_AGAIN, FILLED = "map rebuilt", "map rebuilt again", "map filled"
+SCALED = "pods added after the map was emptied"
+EDITS = ("one index in two entries", "dependence on no entry", "no anchor")
+
+
+class LostMaps(Scene):
+    """One node with room for all pods. A set whose clique and group have been scaled beyond the template loses its map;
+    then its group is scaled in and out and it loses the map again; then the map has no entries; then it is edited, in
+    several ways. After each the operator is made to look at the set."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="s", groups=2, groupsMinAvailable=1, **small))
+        env.wait_for("set available", predicates.available("s", 1))
+        scale(env, CLIQUES, "s-0-a", 3)
+        scale(env, GROUPS, "s-0-g", 3)
+        settles(env, "scaled beyond the template", "s", {"s-0-a": 3, **_group(3)})
+        self._lose(env, REBUILT)
+        scale(env, GROUPS, "s-0-g", 1)
+        env.settled("surplus replicas gone", following.runs({each: 0 for each in _group(3) if "-g-0-" not in each}))
+        settles(env, "group scaled in", "s", _group(1))
+        scale(env, GROUPS, "s-0-g", 2)
+        settles(env, "group scaled out again", "s", _group(2))
+        self._lose(env, REBUILT_AGAIN)
+        self._empty(env)
+        for edit in EDITS:
+            self._edit(env, edit)
+
+    def _lose(self, env: SceneEnvironment, step: str) -> None:
+        [found] = following.maps_of(env.history.view(), "s").values()
+        env.mark(f"{step}: before")
+        env.delete(MAPS, name(found))
+        look(env, "s", step.replace(" ", "-"))
+        env.settle(step, following.followed("s"))
+        env.quiet(1.5)
+        env.mark(f"{step}: at rest")
+
+    def _empty(self, env: SceneEnvironment) -> None:
+        [found] = following.maps_of(env.history.view(), "s").values()
+        env.mark(f"{FILLED}: before")
+        env.patch(MAPS, name(found), {"spec": {"entries": []}})
+        look(env, "s", "emptied")
+        env.settle(FILLED, following.followed("s"))
+        scale(env, CLIQUES, "s-0-a", 4)
+        env.settle(SCALED, following.runs({"s-0-a": 4}))
+        env.quiet(1)
+        env.mark(f"{FILLED}: at rest")
+
+    def _edit(self, env: SceneEnvironment, edit: str) -> None:
+        [found] = following.maps_of(env.history.view(), "s").values()
+        env.mark(f"{edit}: before")
+        entries = copy.deepcopy(found["spec"]["entries"])
+        env.patch(MAPS, name(found), {"spec": {"entries": _edited(entries, edit)}})
+        look(env, "s", edit.replace(" ", "-"))
+        env.settle(f"{edit}: repaired or reported", _repaired)
+        env.quiet(1)
+        env.mark(f"{edit}: at rest")
+
+
+def _group(replicas: int) -> dict[str, int]:
+    return {f"s-0-g-{index}-{clique}": 1 for index in range(replicas) for clique in "bc"}
+
+
+def _edited(entries: list[Any], edit: str) -> list[Any]:
+    """The entries with a mistake that the schema of the CRD accepts."""
+    if edit == "one index in two entries":
+        for entry in entries:
+            entry["pcsgReplicaIndices"] = {"g": [0, 1]}
+    if edit == "dependence on no entry":
+        for entry in entries[1:]:
+            entry["dependsOn"] = ["1000000000000000001"]
+    if edit == "no anchor":
+        for entry in entries:
+            entry.pop("anchorIndex", None)
+            entry.pop("podCliques", None)
+            entry["role"] = "Tail" if entry["role"] == ANCHOR_ROLE else entry["role"]
+    return entries
+
+
+def _repaired(view: View) -> bool | Unmet:
+    """The map is followed again, or the set reports an error."""
+    pcs = view.get("podcliquesets", "s") or {}
+    reported = (pcs.get("status") or {}).get("lastErrors")
+    return True if reported else following.followed("s")(view)
+
+
+def _unchanged(run: Recorded[LostMaps], begin: str, end: str, *kinds: str) -> None:
+    for kind in kinds:
+        before, after = (incarnations.uids(run.at(step), kind) for step in (begin, end))
+        run.same(f"{kind} with their uids", before, after)
+
+
+@requirement("MAP-020", reaches=REBUILT)
+def test_a_lost_map_is_rebuilt_from_the_gangs(run: Recorded[LostMaps]) -> None:
+    """A lost PodGangMap MUST be rebuilt with the epochs and roles of the live PodGangs, and nothing restarts."""
+    before, after = f"{REBUILT}: before", f"{REBUILT}: at rest"
+    right, seen = (
+        {entry.epoch: entry.role for entry in following.entries_of(run.at(step), "s") if not entry.empty}
+        for step in (before, after)
+    )
+    run.expect("epochs and roles of entries that hold something", right, seen)
+    _unchanged(run, before, after, GANGS, "pods")
+
+
+@requirement("MAP-021")
+def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
+    """A rebuilt PodGangMap MUST hold what the live PodCliques and groups have, from its first version on."""
+    run.given(REBUILT)
+    lived = _held(run.at(f"{REBUILT}: before"))
+
+    def as_it_lives(view: View) -> bool | Unmet:
+        held = _held(view)
+        return held in ([], lived) or Unmet(f"entries hold {held}, and not {lived}")
+
+    run.always("a map that is there holds what lives", as_it_lives, after=f"{REBUILT}: before", until=REBUILT)
+
+
+def _held(view: View) -> list[str]:
+    """What the entries hold, but for those that hold nothing."""
+    return [f"{entry.epoch}: {entry.said()}" for entry in following.entries_of(view, "s") if not entry.empty]
+
+
+@requirement("MAP-022", reaches=REBUILT_AGAIN)
+def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -> None:
+    """If the map is lost after a group was scaled in and out, every Pod MUST stay in a PodGang that refers to it."""
+    before, after = f"{REBUILT_AGAIN}: before", f"{REBUILT_AGAIN}: at rest"
+    run.expect("pods astray", [], following.strays(run.at(after), "s"))
+    _unchanged(run, before, after, "pods")
+
+
+@requirement("MAP-023", reaches=(FILLED, SCALED))
+def test_a_map_without_entries_stops_nothing(run: Recorded[LostMaps]) -> None:
+    """A PodGangMap without entries MUST NOT stop the reconciliation of its set, nor restart a Pod."""
+    before, after = (incarnations.uids(run.at(f"{FILLED}: {when}"), "pods") for when in ("before", "at rest"))
+    run.same("pods that were there, with their uids", before, {pod: after.get(pod, "") for pod in before})
+
+
+@requirement("MAP-024", reaches=tuple(f"{edit}: repaired or reported" for edit in EDITS))
+def test_an_edited_map_is_not_followed(run: Recorded[LostMaps]) -> None:
+    """A PodGangMap that contradicts itself SHOULD be repaired or reported, and no Pod SHOULD be deleted for it."""
+    for edit in EDITS:
+        _unchanged(run, f"{edit}: before", f"{edit}: at rest", "pods")
+
+
+@invariants("INV-001", "INV-004")
+def test_invariants(run: Recorded[LostMaps], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

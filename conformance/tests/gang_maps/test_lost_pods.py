@@ -1,0 +1,92 @@
+"""Pods that are lost, or have lost their label, stay in their PodGang."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.fields import label, name, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import following, predicates
+from conformance.testing.disruption import by_index
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+LOST = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
+"""PodCliques that lose a pod: a standalone one, one of the Anchor's group replicas, and one of the Tail's."""
+REPLACED, MARKED = "lost pods replaced", "label is back"
+
+
+class LostPods(Scene):
+    """One node with room for all pods. One pod each of a standalone clique and of two replicas of a scaling group are
+    deleted; then somebody takes the label with its gang from a pod of the standalone clique."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 2, "aloneMinAvailable": 1, "members": 2, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
+        env.wait_for("set available", predicates.available("s", 1))
+        env.settled("maps followed", following.followed("s"))
+        env.quiet(1)
+        env.mark("at rest")
+        lost = [by_index(env, clique)[0] for clique in LOST]
+        for pod in lost:
+            env.delete("pods", name(pod))
+        sizes = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-2-c": 2}
+        env.settle(REPLACED, _without({uid(pod) for pod in lost}, sizes), 60)
+        env.settled("replacements are in their gangs", following.followed("s"))
+        env.quiet(1)
+        env.mark("replaced")
+        self.pod = name(by_index(env, "s-0-a")[1])
+        env.patch("pods", self.pod, {"metadata": {"labels": {labels.GANG: None}}})
+        env.settle(MARKED, _marked(self.pod), 30)
+        env.quiet(1)
+        env.mark("end")
+
+
+def _without(lost: set[str], sizes: dict[str, int]) -> predicates.Predicate:
+    """The cliques have their pods, all Ready, and none of those that were lost."""
+
+    def seen(view: View) -> bool | Unmet:
+        if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
+            return Unmet("a deleted pod is still there")
+        return following.runs(sizes)(view)
+
+    return seen
+
+
+def _marked(pod: str) -> predicates.Predicate:
+    """The pod names a gang, or is gone."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get("pods", pod)
+        return found is None or label(found, labels.GANG) != "" or Unmet(f"{pod} names no gang")
+
+    return seen
+
+
+def _gangs(view: View) -> dict[str, list[str]]:
+    """PodClique → the gangs that its pods name."""
+    return {
+        clique: sorted(label(pod, labels.GANG) for pod in predicates.pods_of(view, clique))
+        for clique in following.cliques_of_set(view, "s")
+    }
+
+
+@requirement("MAP-030", reaches=REPLACED)
+def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
+    """A Pod that replaces a lost one MUST join the PodGang of that one."""
+    run.same("gangs of pods by PodClique", _gangs(run.at("at rest")), _gangs(run.at("replaced")))
+
+
+@requirement("MAP-031", reaches=MARKED)
+def test_a_pod_without_its_label_gets_it_back(run: Recorded[LostPods]) -> None:
+    """A Pod that has lost the label of its PodGang MUST get it back if it can be in one only, and MUST NOT restart."""
+    pod = run.scene.pod
+    before, after = (run.at(step).get("pods", pod) for step in ("replaced", "end"))
+    run.expect(f"uid and gang of {pod}", [uid(before), label(before, labels.GANG)],
+               [uid(after), label(after, labels.GANG)])  # fmt: skip
+
+
+@invariants("INV-001", "INV-002", "INV-004", "INV-005")
+def test_invariants(run: Recorded[LostPods], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,139 @@
+"""The PodGangMaps of new sets, and the PodGangs that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.grove import gang_maps, labels, names, updates
+from conformance.grove.fields import controller, label, name, number, text, uid
+from conformance.grove.fields import labels as labels_of
+from conformance.history.view import View
+from conformance.testing import following, predicates
+from conformance.testing.comparison import of
+from conformance.testing.disruption import CLIQUES, GANGS, SETS
+from conformance.testing.following import MAPS
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+REST = "at rest"
+SIZES = {"t": 2, "o": 1, "w": 1}
+"""Set → replicas."""
+
+
+class NewSets(Scene):
+    """One node with room for all pods. Three new sets: `t` has a standalone clique and a scaling group with replicas
+    above its minimum, `o` a group without any and the strategy OnDelete, `w` nothing but a standalone clique."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="t", replicas=SIZES["t"], groups=3, groupsMinAvailable=1, **small))
+        on_delete = env.workload("kept", setName="o", **small)
+        on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
+        env.create(on_delete)
+        env.create(env.workload("frontend", setName="w"))
+        env.wait_for("sets available", all_of(*(predicates.available(each, count) for each, count in SIZES.items())))
+        env.settled("maps followed", all_of(*map(following.followed, SIZES)))
+        env.quiet(1)
+        env.mark(REST)
+
+
+def _maps(view: View) -> Iterator[tuple[str, int]]:
+    for set_name, replicas in SIZES.items():
+        for replica in range(replicas):
+            yield set_name, replica
+
+
+@requirement("MAP-001", reaches="sets available")
+def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
+    """Each replica of a PodCliqueSet MUST have one PodGangMap, named after it and controlled by the set."""
+    view = run.at(REST)
+    wanted = {names.gang_map(*which): which for which in _maps(view)}
+    run.expect("PodGangMaps", sorted(wanted), view.names(MAPS))
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for each, (set_name, replica) in wanted.items():
+        found = view.get(MAPS, each)
+        right[each] = {"replica": replica, "controller": uid(view.get(SETS, set_name))}
+        index = number(found, "spec", "podCliqueSetReplicaIndex")
+        seen[each] = of(found, {"replica": index, "controller": text(controller(found), "uid")})
+    run.same("replicas and controllers of PodGangMaps", right, seen)
+
+
+@requirement("MAP-002")
+def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
+    """The map of a new replica MUST have an Anchor, a Tail for the replicas above the minimum, and a ScaleOut."""
+    view = run.at(REST)
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for set_name, replica in _maps(view):
+        pcs = view.get(SETS, set_name)
+        entries = following.entries_of(view, set_name, replica)
+        right[f"{set_name}-{replica}"] = gang_maps.first(pcs or {}, updates.generation(pcs))
+        seen[f"{set_name}-{replica}"] = of(following.maps_of(view, set_name).get(replica), gang_maps.said(entries))
+    run.same("entries, with the places of those that they depend on", right, seen)
+    for set_name, replica in _maps(view):
+        epochs = [entry.epoch for entry in following.entries_of(view, set_name, replica)]
+        numbers = [int(epoch) for epoch in epochs if epoch.isdecimal()]
+        run.expect(f"{set_name}-{replica}: epochs that are decimal, and greater than the one before", epochs,
+                   [str(number) for number in sorted(set(numbers))])  # fmt: skip
+
+
+@requirement("MAP-003")
+def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
+    """The PodGangs of a set MUST be those that the entries of its maps stand for, by name and by what they hold."""
+    view = run.at(REST)
+    for set_name in SIZES:
+        right = {each: list(gang.cliques) for each, gang in following.wanted_gangs(view, set_name).items()}
+        seen = {each: list(gang_maps.held(gang)) for each, gang in following.gangs_of(view, set_name).items()}
+        run.expect(f"PodGangs of {set_name} with their PodGroups", right, seen)
+
+
+@requirement("MAP-004")
+def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
+    """Pods, and PodCliques of scaling groups, MUST name the PodGang that holds them in grove.io/podgang."""
+    view = run.at(REST)
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for set_name in SIZES:
+        for gang in following.wanted_gangs(view, set_name).values():
+            for clique in gang.cliques:
+                found = view.get(CLIQUES, clique)
+                if label(found, labels.GROUP):
+                    right[f"{CLIQUES}/{clique}"] = gang.name
+                    seen[f"{CLIQUES}/{clique}"] = of(found, label(found, labels.GANG))
+                for pod in predicates.pods_of(view, clique):
+                    right[f"pods/{name(pod)}"] = gang.name
+                    seen[f"pods/{name(pod)}"] = label(pod, labels.GANG)
+    run.same("gangs that are named", right, seen)
+
+
+@requirement("MAP-005")
+def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
+    """A PodGang MUST carry the epoch, the role and the generation hash of its entry, and the index of its replica."""
+    view = run.at(REST)
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for set_name in SIZES:
+        for each, gang in following.wanted_gangs(view, set_name).items():
+            found = view.get(GANGS, each)
+            replica = next(r for r, m in following.maps_of(view, set_name).items()
+                           if gang.entry in gang_maps.entries(m))  # fmt: skip
+            right[each] = gang_maps.tags(replica, gang.entry)
+            seen[each] = of(found, gang_maps.belonging(found))
+    run.same("labels of PodGangs", right, seen)
+
+
+@requirement("MAP-006")
+def test_nothing_names_a_base_gang(run: Recorded[NewSets]) -> None:
+    """Nothing MUST carry the label grove.io/base-podgang: dependencies are in the map."""
+    view = run.at(REST)
+    every = [*view.list(CLIQUES), *view.list("pods"), *view.list(GANGS)]
+    marked = [f"{each.get('kind', '')} {name(each)}" for each in every if labels.BASE_GANG in labels_of(each)]
+    run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)
+
+
+@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
+def test_invariants(run: Recorded[NewSets], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,160 @@
+"""PodGangMaps follow the replicas of PodCliques, scaling groups and sets."""
+
+from __future__ import annotations
+
+from conformance.grove import gang_maps
+from conformance.grove.fields import name
+from conformance.grove.gang_maps import Entry
+from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE
+from conformance.history.record import ADDED, DELETED
+from conformance.testing import following, incarnations, predicates
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.following import MAPS, settles
+from conformance.testing.observed import gone
+from conformance.testing.scaled import scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
+
+CLIQUE_OUT, CLIQUE_IN = "clique scaled out", "clique scaled in"
+GROUP_OUT, GROUP_IN, GROUP_BACK = "group scaled out", "group scaled in", "group scaled out again"
+SET_OUT, SET_BACK = "set scaled out", "set scaled out again"
+
+
+def group_replicas(*indices: int, replica: int = 0) -> dict[str, int]:
+    """The PodCliques of these replicas of the group, with their pods."""
+    return {f"s-{replica}-g-{index}-{clique}": 1 for index in indices for clique in "bc"}
+
+
+class ScaledAtEveryLevel(Scene):
+    """One node with room for all pods. A set with a standalone clique and a scaling group of three replicas, one of
+    them its minimum. Clique, group and set are scaled out and in, and everything comes to rest in between."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        env.create(env.workload("kept", setName="s", groups=3, groupsMinAvailable=1, **small))
+        env.wait_for("set available", predicates.available("s", 1))
+        env.settled("maps followed", following.followed("s"))
+        env.quiet(1)
+        env.mark("new")
+        scale(env, CLIQUES, "s-0-a", 4)
+        settles(env, CLIQUE_OUT, "s", {"s-0-a": 4})
+        scale(env, CLIQUES, "s-0-a", 1)
+        settles(env, CLIQUE_IN, "s", {"s-0-a": 1})
+        scale(env, GROUPS, "s-0-g", 5)
+        settles(env, GROUP_OUT, "s", group_replicas(0, 1, 2, 3, 4))
+        scale(env, GROUPS, "s-0-g", 1)
+        env.settled("surplus replicas gone", gone(CLIQUES, group_replicas(1, 2, 3, 4)))
+        settles(env, GROUP_IN, "s", group_replicas(0))
+        scale(env, GROUPS, "s-0-g", 2)
+        settles(env, GROUP_BACK, "s", group_replicas(0, 1))
+        scale(env, SETS, "s", 2)
+        settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
+        leave = {MAPS: ["s-1"], GANGS: _gangs_of_second(env.history.view().names(GANGS))}
+        scale(env, SETS, "s", 1)
+        env.settle("map of the removed replica gone", gone(MAPS, leave[MAPS]), 60)
+        env.settle("gangs of the removed replica gone", gone(GANGS, leave[GANGS]), 60)
+        env.settled("its cliques are gone", gone(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
+        env.quiet(1)
+        scale(env, SETS, "s", 2)
+        settles(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
+
+
+def _gangs_of_second(every: list[str]) -> list[str]:
+    return [each for each in every if each.startswith("s-1")]
+
+
+def _rest(step: str) -> str:
+    return f"{step}: at rest"
+
+
+def _by_role(entries: tuple[Entry, ...], role: str) -> Entry | None:
+    found = [entry for entry in entries if entry.role == role]
+    return found[-1] if found else None
+
+
+def _births(span: Span) -> list[str]:
+    """Gangs that were created or deleted."""
+    return [f"{record.kind} {record.name}" for record in span.records(GANGS) if record.kind in (ADDED, DELETED)]
+
+
+@requirement("MAP-010", reaches=(CLIQUE_OUT, CLIQUE_IN))
+def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """When a standalone PodClique is scaled, its Anchor MUST hold as many Pods, and no PodGang comes or goes."""
+    for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
+        anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
+        run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
+    run.expect("PodGangs created or deleted", [], _births(run.between("new", _rest(CLIQUE_IN))))
+
+
+@requirement("MAP-011", reaches=(GROUP_OUT, GROUP_BACK))
+def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """Replicas that scaling adds to a group MUST be in the ScaleOut entry, each in a PodGang of its own, and run."""
+    for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
+        view = run.at(_rest(step))
+        entry = _by_role(following.entries_of(view, "s"), SCALE_OUT_ROLE)
+        run.expect(f"{step}: replicas that the ScaleOut holds", {"g": indices}, dict(entry.groups) if entry else None)
+        held = {gang_maps.held(gang) for gang in following.gangs_of(view, "s").values()}
+        wanted = [tuple(sorted(group_replicas(index))) for index in indices]
+        run.expect(f"{step}: added replicas without a PodGang of their own", [], [w for w in wanted if w not in held])
+
+
+@requirement("MAP-012")
+def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A group that is scaled in MUST lose its highest indices, and an entry that holds nothing MUST go, but for the
+    ScaleOut."""
+    run.given(GROUP_IN)
+    entries = following.entries_of(run.at(_rest(GROUP_IN)), "s")
+    held = {group: indices for entry in entries for group, indices in entry.groups.items()}
+    run.expect("replicas of the group that entries hold", {"g": (0,)}, held)
+    run.expect("entries that hold nothing", [], gang_maps.leftovers(entries))
+
+
+@requirement("MAP-013", reaches=(SET_OUT, SET_BACK))
+def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A replica that is added to a set MUST begin as a new one does, with PodGangs whose names have not been before."""
+    pcs = run.at("new").get(SETS, "s")
+    before = {record.name for record in run.until(SET_OUT).records(GANGS)}
+    for step in (SET_OUT, SET_BACK):
+        entries = following.entries_of(run.at(_rest(step)), "s", 1)
+        generation = entries[0].generation if entries else ""
+        run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.said(entries))
+    again = {name(gang) for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values()}
+    run.expect(
+        "PodGangs whose names have been before", [], sorted(each for each in again & before if each[:3] == "s-1")
+    )
+
+
+@requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
+def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """PodGangMaps and PodGangs of replicas that are scaled in MUST be deleted, and no others."""
+    stay = {each: own for each, own in _uids(run, _rest(SET_OUT)).items() if each.startswith("s-0")}
+    now = _uids(run, "gangs of the removed replica gone")
+    run.same("maps and gangs of the replica that stays", stay, {each: now.get(each, "") for each in stay})
+
+
+def _uids(run: Recorded[ScaledAtEveryLevel], step: str) -> dict[str, str]:
+    view = run.at(step)
+    found = {kind: incarnations.uids(view, kind) for kind in (MAPS, GANGS)}
+    return {f"{each} ({kind})": own for kind, every in found.items() for each, own in every.items()}
+
+
+@requirement("MAP-007")
+def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """At rest, the entries MUST hold each Pod of a standalone clique and each replica of a group once."""
+    for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
+        run.given(step)
+        run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
+
+
+@requirement("MAP-008")
+def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """At rest, the PodGang that a Pod names MUST exist and refer to it."""
+    for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
+        run.given(step)
+        run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
+
+
+@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008", "INV-009")
+def test_invariants(run: Recorded[ScaledAtEveryLevel], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

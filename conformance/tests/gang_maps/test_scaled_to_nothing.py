@@ -1,0 +1,122 @@
+"""Replicas that are scaled to nothing, or below the minimum of a scaling group, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.grove.labels import ANCHOR_ROLE
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import following, predicates
+from conformance.testing.disruption import CLIQUES, GROUPS
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+CLIQUE_ONLY, GROUP_ONLY, BOTH = "f", "g", "b"
+RESTS: Mapping[str, Mapping[str, int]] = {
+    CLIQUE_ONLY: {"f-0-a": 2},
+    GROUP_ONLY: {f"g-0-g-{index}-b": 1 for index in range(2)},
+    BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{each}": 1 for index in range(2) for each in "bc"}},
+}
+"""Set → its PodCliques and their pods, as they are at first."""
+BELOW = "m"
+SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{each}": 1 for index in range(3) for each in "bc"}}
+
+
+class ScaledToNothing(Scene):
+    """One node with room for all pods. A set `f` has nothing but a standalone clique, `g` nothing but a scaling group,
+    and `b` has both: all are scaled to nothing and out again. A group of the set `m` is scaled below its minimum and
+    out again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        whole = env.workload("kept", setName=BOTH, alone=2, groups=2, groupsMinAvailable=1, **small)
+        env.create(whole)
+        env.create(_only(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **small), "a"))
+        env.create(_only(env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **small), "b"))
+        env.create(env.workload("kept", setName=BELOW, alone=1, groups=3, groupsMinAvailable=2, **small))
+        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in (*RESTS, BELOW))))
+        env.quiet(1)
+        env.mark("new")
+        self._to_nothing(env)
+        scale(env, GROUPS, f"{BELOW}-0-g", 0)
+        below = {each: 0 for each in SIZES if "-g-" in each}
+        env.settled("no replica of the group is left", following.runs(below))
+        env.quiet(1)
+        scale(env, GROUPS, f"{BELOW}-0-g", 3)
+        following.settles(env, "group runs again", BELOW, SIZES)
+
+    def _to_nothing(self, env: SceneEnvironment) -> None:
+        for each in RESTS:
+            self._scale(env, each, 0)
+        gone = {clique: 0 for sizes in RESTS.values() for clique in sizes}
+        env.settled("no pod is left", following.runs(gone))
+        env.settle("maps hold nothing", all_of(*map(_holds_nothing, RESTS)))
+        env.quiet(1)
+        env.mark("nothing left")
+        for each in RESTS:
+            self._scale(env, each, 2)
+        for each, sizes in RESTS.items():
+            env.settle(f"{each} runs again", following.runs(sizes), 60)
+        env.settled("maps followed", all_of(*map(following.followed, RESTS)))
+        env.quiet(1)
+        env.mark("back")
+
+    def _scale(self, env: SceneEnvironment, each: str, replicas: int) -> None:
+        if each != GROUP_ONLY:
+            scale(env, CLIQUES, f"{each}-0-a", replicas)
+        if each != CLIQUE_ONLY:
+            scale(env, GROUPS, f"{each}-0-g", replicas)
+
+
+def _only(workload: Object, clique: str) -> Object:
+    """The set with this clique alone: in a scaling group of its own if it was a member."""
+    template = workload["spec"]["template"]
+    template["cliques"] = [each for each in template["cliques"] if each["name"] == clique]
+    groups = template.pop("podCliqueScalingGroups")
+    if clique != "a":
+        template["podCliqueScalingGroups"] = [{**groups[0], "cliqueNames": [clique]}]
+    return workload
+
+
+def _holds_nothing(set_name: str) -> predicates.Predicate:
+    """The map of a set is there, and no entry holds anything."""
+
+    def seen(view: View) -> bool | Unmet:
+        if 0 not in following.maps_of(view, set_name):
+            return Unmet(f"{set_name} has no map")
+        held = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
+        return not held or Unmet(f"the map of {set_name} holds {', '.join(held)}")
+
+    return seen
+
+
+@requirement("MAP-015", reaches=("maps hold nothing", *(f"{each} runs again" for each in RESTS)))
+def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing]) -> None:
+    """A replica that is scaled to nothing MUST have a map that holds nothing, and MUST run once it is scaled back."""
+
+
+@requirement("MAP-016")
+def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
+    """A replica that is scaled back MUST have an Anchor, and no entry may depend on one that is gone."""
+    for each in RESTS:
+        run.given(f"{each} runs again")
+        entries = following.entries_of(run.at("back"), each)
+        run.expect(f"{each}: Anchors that hold something", True,
+                   any(entry.role == ANCHOR_ROLE and not entry.empty for entry in entries))  # fmt: skip
+        run.expect(f"{each}: what is wrong", [], following.everything(run.at("back"), each))
+
+
+@requirement("MAP-017", reaches="group runs again")
+def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
+    """Replicas of a group that is scaled below its minimum and back MUST run, in the PodGangs of their entries."""
+    run.expect("what is wrong", [], following.everything(run.at("group runs again: at rest"), BELOW))
+
+
+@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
+def test_invariants(run: Recorded[ScaledToNothing], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,163 @@
+"""Updates that replace pods in the gangs that they are in: RollingRecreate and OnDelete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.grove import labels, updates
+from conformance.grove.fields import label, name
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import following, incarnations, predicates
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+ROLLED, ON_DELETE = "r", "d"
+REPLICAS = 2
+HASHES = "entries have the new generation"
+
+
+class UpdatedSets(Scene):
+    """One node with room for all pods. Two sets with two replicas each, a standalone clique and a scaling group; one
+    has the strategy RollingRecreate, the other one OnDelete. All their cliques get another image. Then the clique and
+    the group of every replica are scaled out."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        shape = {"replicas": REPLICAS, "groups": 2, "groupsMinAvailable": 1, **small}
+        rolled, on_delete = (env.workload("kept", setName=each, **shape) for each in (ROLLED, ON_DELETE))
+        on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
+        for workload in (rolled, on_delete):
+            env.create(workload)
+        both = (ROLLED, ON_DELETE)
+        env.wait_for("sets available", all_of(*(predicates.available(each, REPLICAS) for each in both)))
+        env.settled("maps followed", all_of(*map(following.followed, both)))
+        env.quiet(1)
+        env.mark("before the update")
+        before = {each: updates.generation(env.history.view().get(SETS, each)) for each in both}
+        for workload in (rolled, on_delete):
+            _change(env, workload)
+        env.wait_for("sets updated", all_of(*(_updated(each, before[each]) for each in both)), 120)
+        env.settle(HASHES, all_of(*map(_current, both)))
+        env.settled("maps followed again", all_of(*map(following.followed, both)))
+        env.quiet(1)
+        env.mark("updated")
+        for each in both:
+            for replica in range(REPLICAS):
+                scale(env, CLIQUES, f"{each}-{replica}-a", 3)
+                scale(env, GROUPS, f"{each}-{replica}-g", 3)
+        for each in both:
+            env.settle(f"{each}: what is added runs", following.runs(_sizes(each)), 60)
+        env.settled("maps followed in the end", all_of(*map(following.followed, both)))
+        env.quiet(1)
+        env.mark("end")
+
+
+def _change(env: SceneEnvironment, workload: Object) -> None:
+    cliques = workload["spec"]["template"]["cliques"]
+    for clique in cliques:
+        container = clique["spec"]["podSpec"]["containers"][0]
+        container["image"] = container["image"].replace(":1", ":2")
+    env.patch(SETS, name(workload), {"spec": {"template": {"cliques": cliques}}})
+
+
+def _sizes(each: str) -> dict[str, int]:
+    """The pods of what is scaled out."""
+    return {
+        clique: size
+        for replica in range(REPLICAS)
+        for clique, size in (
+            (f"{each}-{replica}-a", 3),
+            *((f"{each}-{replica}-g-{index}-{member}", 1) for index in range(3) for member in "bc"),
+        )
+    }
+
+
+def _updated(each: str, before: str) -> predicates.Predicate:
+    """The set has another generation, its update has ended, and everything runs."""
+
+    def seen(view: View) -> bool | Unmet:
+        pcs = view.get(SETS, each)
+        if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
+            return Unmet(f"the update of {each} has not ended")
+        return predicates.available(each, REPLICAS)(view)
+
+    return seen
+
+
+def _hashes(view: View, each: str) -> Mapping[str, str]:
+    """Generation hashes by entry and by gang."""
+    found = {
+        f"entry {entry.epoch} of replica {replica}": entry.generation
+        for replica in range(REPLICAS)
+        for entry in following.entries_of(view, each, replica)
+    }
+    gangs = following.gangs_of(view, each)
+    return found | {f"gang {gang}": label(document, labels.GENERATION_HASH) for gang, document in gangs.items()}
+
+
+def _current(each: str) -> predicates.Predicate:
+    """All entries and gangs have the generation of the set."""
+
+    def seen(view: View) -> bool | Unmet:
+        generation = updates.generation(view.get(SETS, each))
+        late = [where for where, found in _hashes(view, each).items() if found != generation]
+        return not late or Unmet(f"{len(late)} have another generation than {each}, the first: {late[0]}")
+
+    return seen
+
+
+def _kept(view: View, each: str) -> dict[str, object]:
+    """What an update leaves alone: what entries say, but for their generation."""
+    return {
+        f"{each}-{replica} {entry.epoch}": [entry.said(), list(entry.depends_on)]
+        for replica in range(REPLICAS)
+        for entry in following.entries_of(view, each, replica)
+    }
+
+
+@requirement("MAP-040")
+def test_an_update_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
+    """An update that is not coherent MUST keep the entries but for their generation, and the PodGangs with their
+    uids."""
+    run.given("sets updated")
+    before, after = run.at("before the update"), run.at("updated")
+    for each in (ROLLED, ON_DELETE):
+        run.same(f"entries of {each}", _kept(before, each), _kept(after, each))
+    run.same("uids of PodGangs", incarnations.uids(before, GANGS), incarnations.uids(after, GANGS))
+
+
+@requirement("MAP-041")
+def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
+    """A Pod that an update replaces MUST join the PodGang of the one before it."""
+    run.given("sets updated")
+    found = [
+        {
+            clique: sorted({label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), clique)})
+            for clique in following.cliques_of_set(run.at("before the update"), ROLLED)
+        }
+        for step in ("before the update", "updated")
+    ]
+    run.same("gangs of pods by PodClique", found[0], found[1])
+
+
+@requirement("MAP-042", reaches=HASHES)
+def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
+    """After an update, all entries and PodGangs MUST have the generation hash of the set, whatever the strategy."""
+
+
+@requirement("MAP-043", reaches=(f"{ROLLED}: what is added runs", f"{ON_DELETE}: what is added runs"))
+def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
+    """Replicas that scaling adds after an update MUST run, in every replica of the set, and the maps MUST follow."""
+    for each in (ROLLED, ON_DELETE):
+        run.expect(f"{each}: what is wrong", [], following.everything(run.at("end"), each))
+
+
+@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
+def test_invariants(run: Recorded[UpdatedSets], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
