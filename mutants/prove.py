@@ -58,7 +58,7 @@ def main(
     # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
     # whole selection, which goes without: the same requirements have passed in a proof of everything.
     proofs: list[Proof] = []
-    for bench in (trials.USUAL, trials.WORKLOAD_API):
+    for bench in trials.BENCHES:
         own = [each for each in chosen if trials.bench(each.caught_by) is bench]
         of_bench = [trial for trial in wanted if trial.bench is bench]
         controls = [] if few else trials.controls(own, parallel)

@@ -36,9 +36,18 @@ WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--featu
 """For requirements that are judged on kube-scheduler (docs/workload-api.md)."""
 
 
+NAMES = Bench("reference-names")
+"""For requirements of the earlier line of Grove's contract, which the reference as it is does not follow."""
+OF_NAMES = frozenset({"CORE-032", "CORE-033"})
+BENCHES = (USUAL, NAMES, WORKLOAD_API)
+
+
 def bench(ids: Iterable[str]) -> Bench:
     """Return what trials of these requirements run on."""
-    return WORKLOAD_API if any(identity.startswith("WAPI-") for identity in ids) else USUAL
+    asked = set(ids)
+    if any(identity.startswith("WAPI-") for identity in asked):
+        return WORKLOAD_API
+    return USUAL if asked.isdisjoint(OF_NAMES) else NAMES
 
 
 @dataclass(frozen=True)

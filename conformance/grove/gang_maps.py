@@ -50,9 +50,9 @@ class Gang:
     cliques: tuple[str, ...]
 
 
-def entries(found: Document | None) -> tuple[Entry, ...]:
-    """Return the entries of a map in its order; none if there is no map."""
-    return tuple(
+def entries(document: Document | None) -> tuple[Entry, ...]:
+    """Return the entries of a map in the order of their epochs; none if there is no map."""
+    found = [
         Entry(
             text(each, "epoch"),
             text(each, "podCliqueSetGenerationHash"),
@@ -61,8 +61,9 @@ def entries(found: Document | None) -> tuple[Entry, ...]:
             {k: tuple(v) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
             tuple(texts(each, "dependsOn")),
         )
-        for each in items(found, "spec", "entries")
-    )
+        for each in items(document, "spec", "entries")
+    ]
+    return tuple(sorted(found, key=lambda entry: (int(entry.epoch) if entry.epoch.isdecimal() else -1, entry.epoch)))
 
 
 def first(pcs: Document, generation: str) -> list[dict[str, object]]:
@@ -82,7 +83,7 @@ def first(pcs: Document, generation: str) -> list[dict[str, object]]:
 
 
 def said(every: Iterable[Entry]) -> list[dict[str, object]]:
-    """Return what entries say in the form of `first`, with anchors first. An epoch that no entry has is itself."""
+    """Return what entries say in the form of `first`. An epoch that no entry has is itself."""
     listed = list(every)
     place = {entry.epoch: number for number, entry in enumerate(listed)}
     return [

@@ -33,7 +33,7 @@ from reference_impl.plan.maps import Stored
 from reference_impl.plan.topology import Topology
 
 
-@mutant("anchor-holds-all", "operator", "puts all replicas of scaling groups into the first gang", "COHR-011")
+@mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
 def _anchor_holds_all() -> None:
     def one_gang(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
         found = first(components, generation, epochs)
@@ -98,7 +98,7 @@ def _anchors_by_name() -> None:
     replace(CliqueReconciler, "_awaited", awaited)
 
 
-@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010")
+@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010", "MAP-001")
 def _map_without_owner() -> None:
     right = maps.manifest
 
@@ -110,7 +110,7 @@ def _map_without_owner() -> None:
     replace(maps, "manifest", manifest)
 
 
-@mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013")
+@mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
 def _dependencies_unwritten() -> None:
     right = maps._stored
 

@@ -306,9 +306,18 @@ def _unconstrained_unreported() -> None:
     replace(topology, "condition", condition)
 
 
-@mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-003", "INV-008")
+@mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-033")
 def _base_gang_unnamed() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
+
+
+@mutant("group-replica-unnamed", "operator", "omits the index of the group's replica on pods", "CORE-003")
+def _group_replica_unnamed() -> None:
+    _changed(
+        pods.PodBuilder,
+        "pod",
+        lambda manifest: manifest["metadata"]["labels"].pop(labels.SCALING_GROUP_REPLICA_INDEX, None),
+    )
 
 
 @mutant("ports-dropped", "operator", "omits the ports of containers", "CORE-014")

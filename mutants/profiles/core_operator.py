@@ -25,7 +25,12 @@ def _gate_never_waits() -> None:
 
 
 @mutant(
-    "base-gang-ignored", "operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002"
+    "base-gang-ignored",
+    "operator",
+    "ungates scaled gangs before their base gang is scheduled",
+    "GANG-007",
+    "INV-002",
+    "INV-008",
 )
 def _base_gang_ignored() -> None:
     replace(gates, "been_scheduled", lambda gang, scheduled: True)
@@ -59,9 +64,14 @@ def _pods_without_gate() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-001")
+@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-032")
 def _scaled_gang_misnamed() -> None:
     replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
+
+
+@mutant("service-misnamed", "operator", "names the Service of a replica after what it is", "CORE-001")
+def _service_misnamed() -> None:
+    replace(names, "service", lambda pcs, index: f"{pcs}-service-{index}")
 
 
 @mutant("part-of-missing", "operator", "omits the part-of label of services", "CORE-002")

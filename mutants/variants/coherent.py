@@ -21,7 +21,16 @@ from reference_impl.plan.maps import Stored
 from reference_impl.plan.observed import Observed
 
 
-@variant("entries-reversed", "operator", "lists the newest gang first in maps", "COHR-030", "COHR-032", "COHR-046")
+@variant(
+    "entries-reversed",
+    "operator",
+    "lists the newest gang first in maps",
+    "COHR-030",
+    "COHR-032",
+    "COHR-046",
+    "MAP-002",
+    "MAP-020",
+)
 def _entries_reversed() -> None:
     right = maps.manifest
 
@@ -55,7 +64,15 @@ def _gates_one_by_one() -> None:
     replace(CliqueReconciler, "_ungate_all", ungate_all)
 
 
-@variant("further-map-labels", "operator", "writes further labels and annotations on maps", "COHR-010", "COHR-086")
+@variant(
+    "further-map-labels",
+    "operator",
+    "writes further labels and annotations on maps",
+    "COHR-010",
+    "COHR-086",
+    "MAP-001",
+    "MAP-020",
+)
 def _further_map_labels() -> None:
     right = maps.manifest
 

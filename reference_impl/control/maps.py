@@ -66,7 +66,7 @@ class MapWriter:
         step: Step | None = None
         layout = self.whole(pcs, index, stored, generation)
         if not update.running(pcs):
-            layout = tuple(replace(entry, generation=generation) for entry in layout)
+            layout = self._current(layout, generation)
         elif self._has_turn(pcs, index):
             scope, observed = self._scope(pcs, components), self._layouts.observed(pcs, index)
             step = planner.next_step(layout, scope, observed, generation, gang_layout(pcs), epochs)
@@ -74,6 +74,12 @@ class MapWriter:
             layout = planner.converged(layout, scope, generation, complete=isinstance(step, planner.Complete))
         await self._write(pcs, index, stored, layout)
         return step
+
+    @staticmethod
+    def _current(layout: Layout, generation: str) -> Layout:
+        """The layout of a set that is not being updated coherently: all of it belongs to the present generation
+        (GM-71)."""
+        return tuple(replace(entry, generation=generation) for entry in layout)
 
     @staticmethod
     def _has_turn(pcs: PodCliqueSet, index: int) -> bool:

@@ -31,6 +31,7 @@ from kube.resource import NAMESPACES, NODES, Resource
 from reference_impl.api.models import PODGANGMAPS
 from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
+from reference_impl.plan.lines import MAPS, Line
 from reference_impl.scheduler.scheduler import GangScheduler
 from tests.reference.mortal import Mortal, death
 
@@ -102,6 +103,10 @@ class CrashRun:
     tasks: dict[Role, asyncio.Task[None]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     """What a chapter remembers for its end."""
+    line: Line = MAPS
+    """The line of the contract that the operator plays which is started next."""
+    armed: int = 0
+    """At which write the victim that is started next dies."""
 
     def __post_init__(self) -> None:
         self.history = History(self.testbed.recorder, self.namespace)
@@ -114,16 +119,25 @@ class CrashRun:
     def start(self, role: Role) -> None:
         client = Mortal(self.testbed.connection, user_agent=f"{role}-{self.namespace}", namespace=self.namespace)
         self.clients[role] = client
+        client.k = self.armed if role == self.victim else 0
+        line = self.line
 
         async def run() -> None:
             async with client:
                 if role == "operator":
                     image = "registry.example/wait:1"
-                    await Operator(client, scheduler_name=SCHEDULER, init_image=image, features=FEATURES).run()
+                    how: dict[str, Any] = {"init_image": image, "features": FEATURES, "line": line}
+                    await Operator(client, scheduler_name=SCHEDULER, **how).run()
                 else:
                     await GangScheduler(client, name=SCHEDULER).run()
 
         self.tasks[role] = asyncio.create_task(run())
+
+    async def replace_operator(self, line: Line) -> None:
+        """Another version takes over."""
+        await death(self.tasks.pop("operator"))
+        self.line = line
+        self.start("operator")
 
     async def stop(self) -> None:
         for task in self.tasks.values():
@@ -131,9 +145,11 @@ class CrashRun:
 
     async def tell(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
         """Plays a chapter; gives how often the victim wrote until it died, or until the end."""
+        self.armed = self.k if chapter.killed else 0
         mortal = self.clients[self.victim]
-        mortal.writes, mortal.k = 0, self.k if chapter.killed else 0
+        mortal.writes, mortal.k = 0, self.armed
         await chapter.act(self)
+        mortal = self.clients[self.victim]  # the act may have started another one
         done = chapter.ended(self)
         ended = asyncio.create_task(self._ended(chapter, done, right.get(chapter.name)))
         died = asyncio.create_task(mortal.dead.wait())
@@ -156,6 +172,7 @@ class CrashRun:
 
     async def _again(self) -> None:
         """Death, and a new one."""
+        self.armed = 0
         task = self.tasks.pop(self.victim)
         await death(task)
         self.start(self.victim)

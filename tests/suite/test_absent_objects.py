@@ -55,7 +55,9 @@ def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
     # A set without objects lacks its objects and its pods; it exists itself, and says nothing about its replicas.
     failed = {id for id, outcomes in found.items() if "failed" in outcomes}
     assert failed == {"CORE-001", "CORE-007", "CORE-010", "CORE-013", "CORE-032"}
-    assert all("unknown" in outcomes for id, outcomes in found.items() if id not in ("CORE-001", "CORE-010", "CORE-032"))
+    assert all(
+        "unknown" in outcomes for id, outcomes in found.items() if id not in ("CORE-001", "CORE-010", "CORE-032")
+    )
 
 
 class SetWithoutObjects(ReadyDisaggregatedSet):

@@ -32,7 +32,10 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--profile", "cor"), ("unknown profile 'cor'", 'did you mean "core"?', "core, gang, gang-maps, hashes, lifecycle")),
+        (
+            ("--profile", "cor"),
+            ("unknown profile 'cor'", 'did you mean "core"?', "core, gang, gang-maps, hashes, lifecycle"),
+        ),
         (("--id", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
         (("--profile", "gang", "--id", "CORE-001"), ("CORE-001 is of profile core", "--profile core")),
         (("--test", "core/test_x.py::test_y"), ("--test: unknown test 'core/test_x.py::test_y'", "known")),

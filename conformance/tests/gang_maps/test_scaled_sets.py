@@ -142,7 +142,6 @@ def _uids(run: Recorded[ScaledAtEveryLevel], step: str) -> dict[str, str]:
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
     """At rest, the entries MUST hold each Pod of a standalone clique and each replica of a group once."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.given(step)
         run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
 
 
@@ -150,7 +149,6 @@ def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> N
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
     """At rest, the PodGang that a Pod names MUST exist and refer to it."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
-        run.given(step)
         run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
 
 

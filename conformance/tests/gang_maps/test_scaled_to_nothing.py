@@ -103,7 +103,6 @@ def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing])
 def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
     """A replica that is scaled back MUST have an Anchor, and no entry may depend on one that is gone."""
     for each in RESTS:
-        run.given(f"{each} runs again")
         entries = following.entries_of(run.at("back"), each)
         run.expect(f"{each}: Anchors that hold something", True,
                    any(entry.role == ANCHOR_ROLE and not entry.empty for entry in entries))  # fmt: skip

@@ -1,0 +1,381 @@
+"""Mutants of PodGangMaps: what their entries say, and how gangs, cliques and pods follow them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mutants.profiles.coherent_objects import _never_surplus
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.control import maps as control
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.maps import MapWriter
+from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.plan import adoption, children, fitting, gangs, labels, lines, maps, names, update_progress
+from reference_impl.plan.components import Component, Kind
+from reference_impl.plan.epochs import Epochs, EpochSource
+from reference_impl.plan.fitting import _Fitting
+from reference_impl.plan.layout import Entry, Gang, Layout, Role, first, tidy
+from reference_impl.plan.lines import Line, Placement
+from reference_impl.plan.maps import Stored
+from reference_impl.plan.observed import Observed
+
+
+@mutant("map-misnamed", "operator", "names PodGangMaps after what they are", "MAP-001")
+def _map_misnamed() -> None:
+    replace(names, "gang_map", lambda pcs, index: f"{pcs}-{index}-map")
+
+
+@mutant("map-of-the-first-replica", "operator", "gives every PodGangMap the index of the first replica", "MAP-001")
+def _map_of_the_first_replica() -> None:
+    right = maps.manifest
+
+    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+        found = right(pcs, index, wanted)
+        return {**found, "spec": {**found["spec"], "podCliqueSetReplicaIndex": 0}}
+
+    replace(maps, "manifest", manifest)
+
+
+@mutant("tail-forgotten", "operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
+def _tail_forgotten() -> None:
+    def without_tail(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+        found = first(components, generation, epochs)
+        further: dict[str, tuple[int, ...]] = {}
+        for entry in found:
+            further |= entry.groups if entry.role is Role.TAIL else {}
+        return tuple(
+            dataclasses.replace(entry, groups=further) if entry.role is Role.SCALE_OUT else entry
+            for entry in found
+            if entry.role is not Role.TAIL
+        )
+
+    replace(control, "first", without_tail)
+
+
+@mutant("place-for-scale-out-dropped", "operator", "removes a ScaleOut entry that holds nothing", "MAP-002")
+def _place_for_scale_out_dropped() -> None:
+    def without_place(entries: Iterable[Entry]) -> Layout:
+        return tuple(entry for entry in tidy(entries) if not entry.empty)
+
+    replace(fitting, "tidy", without_place)
+
+
+@mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
+def _epochs_backwards() -> None:
+    def backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+        found = first(components, generation, lambda count: epochs(count)[::-1])
+        return tuple(sorted(found, key=lambda entry: int(entry.key)))
+
+    replace(control, "first", backwards)
+
+
+@mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-003")
+def _gangs_without_their_group() -> None:
+    def name_by_epoch(replica: str, entries: Layout, gang: Gang) -> str:
+        return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
+
+    replace(lines, "_name_by_epoch", name_by_epoch)
+
+
+@mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
+def _ready_pods_join_the_anchor() -> None:
+    right = CliqueReconciler._relabel
+
+    async def relabel(self: CliqueReconciler, place: Place) -> None:
+        await right(self, place)
+        anchor = next(iter(place.placement.gangs))
+        for pod in self._cache.pods_of(place.clique):
+            if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) != anchor:
+                body = {"metadata": {"labels": {labels.PODGANG: anchor}}}
+                await self._writer.patch(self._cache.pods, pod, body)
+
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # else it would replace them
+            await balanced(self, place)
+
+    balanced = CliqueReconciler._balance
+    replace(CliqueReconciler, "_relabel", relabel)
+    replace(CliqueReconciler, "_balance", balance)
+
+
+def _without(key: str) -> None:
+    right = lines._labels_by_epoch
+    replace(lines, "_labels_by_epoch", lambda entry: {k: v for k, v in right(entry).items() if k != key})
+
+
+@mutant("gangs-without-generation", "operator", "does not label gangs with their generation", "MAP-005")
+def _gangs_without_generation() -> None:
+    _without(labels.GENERATION_HASH)
+
+
+@mutant("gangs-without-role", "operator", "does not label gangs with their role", "MAP-005")
+def _gangs_without_role() -> None:
+    _without(labels.GANG_ROLE)
+
+
+@mutant("base-gang-still-named", "operator", "lets pods of further replicas name the gang they wait for", "MAP-006")
+def _base_gang_still_named() -> None:
+    right = children.gang_labels
+
+    def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
+        awaited = placement.awaited(gang)
+        return {**right(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
+
+    replace(children, "gang_labels", gang_labels)
+
+
+@mutant("anchor-keeps-its-count", "operator", "does not change the Anchor of a scaled clique", "MAP-007", "MAP-010")
+def _anchor_keeps_its_count() -> None:
+    right = Layouts.components
+
+    def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
+        declared = {each.name: each.spec.replicas for each in children.standalone_templates(pcs)}
+        return [
+            dataclasses.replace(each, replicas=declared[each.key.name]) if each.key.kind is Kind.CLIQUE else each
+            for each in right(self, pcs, index)
+        ]
+
+    replace(Layouts, "components", components)
+
+
+@mutant("added-replicas-return-to-the-tail", "operator", "adds replicas of groups to the Tail entry", "MAP-011")
+def _added_replicas_return_to_the_tail() -> None:
+    right = _Fitting.for_scale_out
+
+    def for_scale_out(self: _Fitting) -> str:
+        place = right(self)
+        return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
+
+    replace(_Fitting, "for_scale_out", for_scale_out)
+
+
+@mutant("emptied-tail-stays", "operator", "keeps a Tail entry that holds nothing any more", "MAP-012")
+def _emptied_tail_stays() -> None:
+    def with_tails(entries: Iterable[Entry]) -> Layout:
+        every = list(entries)
+        left = [entry for entry in every if entry.empty and entry.role is Role.TAIL]
+        return tuple(sorted([*tidy(every), *left], key=lambda entry: int(entry.key)))
+
+    replace(fitting, "tidy", with_tails)
+
+
+@mutant("epochs-used-again", "operator", "begins with the same epoch in each replica, also after a scale-in", "MAP-013")
+def _epochs_used_again() -> None:
+    def take(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
+        start = max([int(epoch) for epoch in existing if epoch.isdecimal()], default=1_700_000_000_000_000_000) + 1
+        return [str(start + offset) for offset in range(count)]
+
+    replace(EpochSource, "take", take)
+
+
+@mutant("maps-outlive-their-replica", "operator", "keeps the maps of replicas that are scaled in", "MAP-014")
+def _maps_outlive_their_replica() -> None:
+    _never_surplus("PodGangMap")
+
+
+@mutant("empty-maps-stay-empty", "operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
+def _empty_maps_stay_empty() -> None:
+    right = MapWriter.whole
+
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+        return right(self, pcs, index, stored, generation) if stored.layout else ()
+
+    replace(MapWriter, "whole", whole)
+
+
+@mutant("scaled-back-without-anchor", "operator", "puts what is scaled back from nothing into ScaleOut", "MAP-015")
+def _scaled_back_without_anchor() -> None:
+    def only_scale_out(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+        groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
+        if not groups:
+            return first(components, generation, epochs)
+        gone, own = epochs(2)
+        return (Entry(own, generation, Role.SCALE_OUT, groups=groups, depends_on=(gone,)),)
+
+    replace(fitting, "first", only_scale_out)
+
+
+@mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
+def _anchor_runs_no_clique() -> None:
+    def with_a_gone_epoch(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+        gone = epochs(1)
+        return tuple(
+            dataclasses.replace(entry, depends_on=(*gone, *entry.depends_on)) if entry.role is Role.TAIL else entry
+            for entry in first(components, generation, epochs)
+        )
+
+    replace(fitting, "first", with_a_gone_epoch)
+    _keep_dependencies()
+
+
+def _keep_dependencies() -> None:
+    """Lets nothing remove dependencies on what is not there."""
+
+    def kept(entries: Iterable[Entry]) -> Layout:
+        every = list(entries)
+        own = {entry.key: entry.depends_on for entry in every}
+        return tuple(dataclasses.replace(entry, depends_on=own[entry.key]) for entry in tidy(every))
+
+    replace(fitting, "tidy", kept)
+
+
+@mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
+def _first_replica_has_no_gang() -> None:
+    right = Placement.gang_of
+
+    def gang_of(self: Placement, group: str, index: int) -> str | None:
+        found = right(self, group, index)
+        added = found is not None and self.gangs[found].entry.role is Role.SCALE_OUT
+        return None if added and index == 0 else found
+
+    replace(Placement, "gang_of", gang_of)
+
+
+@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-020")
+def _rebuilt_with_new_epochs() -> None:
+    replace(control, "live_layout", lambda live, observed: ())
+
+
+@mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
+def _rebuilt_from_the_template() -> None:
+    right = adoption.adopted
+
+    def adopted(
+        live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
+    ) -> Layout:
+        declared = [dataclasses.replace(each, replicas=min(each.replicas, 2)) for each in components]
+        return right(live, declared, observed, generation, epochs)
+
+    replace(control, "adopted", adopted)
+
+
+@mutant("rebuilt-by-index", "operator", "puts all further replicas into a new Tail when a map is rebuilt", "MAP-022")
+def _rebuilt_by_index() -> None:
+    right = adoption.live_layout
+
+    def live_layout(live: Iterable[PodGang], observed: Observed) -> Layout:
+        found = right(live, observed)
+        return tuple(
+            dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
+            if entry.role is Role.SCALE_OUT and entry.groups
+            else entry
+            for entry in found
+        )
+
+    replace(control, "live_layout", live_layout)
+
+
+@mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")
+def _index_in_two_gangs() -> None:
+    right = fitting.violations
+
+    def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
+        seen: set[tuple[str, int]] = set()
+        once: list[Entry] = []
+        for entry in layout:
+            held = {g: tuple(i for i in own if (g, i) not in seen) for g, own in entry.groups.items()}
+            seen |= {(group, index) for group, own in held.items() for index in own}
+            once.append(dataclasses.replace(entry, groups={group: own for group, own in held.items() if own}))
+        return right(tuple(once), components)
+
+    replace(fitting, "violations", violations)
+
+
+@mutant("unknown-dependencies-stay", "operator", "does not repair dependencies on unknown epochs", "MAP-024")
+def _unknown_dependencies_stay() -> None:
+    _keep_dependencies()
+
+
+@mutant("replacements-in-the-anchor", "operator", "puts the replacements of lost pods into the Anchor", "MAP-030")
+def _replacements_in_the_anchor() -> None:
+    right = CliqueReconciler._manifests
+
+    def manifests(self: CliqueReconciler, place: Place, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
+        made = right(self, place, missing)
+        if place.clique.status is not None and place.clique.status.ready_replicas:
+            for pod in made:
+                pod["metadata"]["labels"][labels.PODGANG] = next(iter(place.placement.gangs))
+        return made
+
+    replace(CliqueReconciler, "_manifests", manifests)
+
+
+@mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-031")
+def _label_not_restored() -> None:
+    async def relabel(self: CliqueReconciler, place: Place) -> None:
+        return None
+
+    replace(CliqueReconciler, "_relabel", relabel)
+
+
+# -- updates -----------------------------------------------------------------------------------------------------------
+
+
+@mutant("updates-make-new-epochs", "operator", "gives all entries new epochs in an update", "MAP-040", "MAP-041")
+def _updates_make_new_epochs() -> None:
+    later = 10**9
+
+    def current(layout: Layout, generation: str) -> Layout:
+        if all(entry.generation == generation for entry in layout):
+            return layout
+        return tuple(
+            dataclasses.replace(
+                entry,
+                key=str(int(entry.key) + later),
+                generation=generation,
+                depends_on=tuple(str(int(key) + later) for key in entry.depends_on),
+            )
+            for entry in layout
+        )
+
+    replace(MapWriter, "_current", staticmethod(current))
+
+
+@mutant("entries-keep-their-generation", "operator", "never changes the generation of an entry", "MAP-042")
+def _entries_keep_their_generation() -> None:
+    replace(MapWriter, "_current", staticmethod(lambda layout, generation: layout))
+
+
+@mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-042")
+def _gangs_keep_their_generation() -> None:
+    right = gangs.drift
+
+    def drift(pcs: Any, gang: Any, found: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
+        own = found.metadata.label(labels.GENERATION_HASH)
+        return right(pcs, gang, found, {**tags, **({labels.GENERATION_HASH: own} if own else {})}, *rest)
+
+    replace(gangs, "drift", drift)
+
+
+@mutant("second-scale-out", "operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
+def _second_scale_out() -> None:
+    right = MapWriter.whole
+
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+        found = right(self, pcs, index, stored, generation)
+        old = any(entry.generation != generation for entry in found)
+        if not old or update_progress.of_set(pcs) is None:
+            return found
+        (key,) = self._epochs(pcs, index)(1)
+        kept = [entry for entry in found if entry.role is not Role.SCALE_OUT or not entry.empty]
+        return (*kept, Entry(key, generation, Role.SCALE_OUT, depends_on=("",)))
+
+    replace(MapWriter, "whole", whole)
+    _keep_dependencies()
+
+
+@mutant("counts-stand-still-after-on-delete", "operator", "no longer follows replicas after OnDelete", "MAP-043")
+def _counts_stand_still_after_on_delete() -> None:
+    right = MapWriter.whole
+
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+        on_delete = pcs.spec.update_strategy is not None and str(pcs.spec.update_strategy.type) == "OnDelete"
+        if on_delete and update_progress.of_set(pcs) is not None:
+            return stored.layout
+        return right(self, pcs, index, stored, generation)
+
+    replace(MapWriter, "whole", whole)

@@ -1,0 +1,92 @@
+"""Mutants of the migration of running pods to the gangs of PodGangMaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.api.pods import Pod
+from reference_impl.control import gang_migration as control
+from reference_impl.control.gang_migration import GangMigration
+from reference_impl.plan import fitting, gang_migration, labels
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.desired import DesiredSet, T
+from reference_impl.plan.lines import Line, Placement
+
+
+@mutant("migration-recreates-pods", "operator", "deletes running pods instead of assigning them", "UPG-013")
+def _migration_recreates_pods() -> None:
+    right = GangMigration._of_replica
+
+    def of_replica(self: GangMigration, pcs: PodCliqueSet, index: int) -> Iterator[control.Write]:
+        for write in right(self, pcs, index):
+            informer, item = write.args[:2]  # type: ignore[attr-defined]
+            yield partial(self._writer.delete, informer, item) if informer.resource.kind == "Pod" else write
+
+    replace(GangMigration, "_of_replica", of_replica)
+
+
+def _changed(change: Any) -> None:
+    right = gang_migration.pod_change
+
+    def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
+        found = right(line, pcs, clique, pod, placement)
+        if found:
+            change(pod, found["metadata"]["labels"])
+        return found
+
+    replace(gang_migration, "pod_change", pod_change)
+
+
+@mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-013")
+def _migration_drops_labels() -> None:
+    def drop(pod: Pod, found: dict[str, str | None]) -> None:
+        own = (labels.OWNED_PREFIX, "app.kubernetes.io/")
+        found.update({key: None for key in pod.metadata.labels or {} if not key.startswith(own)})
+
+    _changed(drop)
+
+
+@mutant("migration-keeps-the-base-gang", "operator", "leaves the label of the base gang on migrated pods", "UPG-012")
+def _migration_keeps_the_base_gang() -> None:
+    _changed(lambda pod, found: found.pop(labels.BASE_PODGANG, None))
+
+
+@mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-012")
+def _migration_never_ends() -> None:
+    replace(GangMigration, "ended", lambda self, pcs: False)
+
+
+@mutant("migration-unannounced", "operator", "assigns pods without a condition", "UPG-015")
+def _migration_unannounced() -> None:
+    async def begin(self: GangMigration, pcs: PodCliqueSet) -> PodCliqueSet:
+        return pcs
+
+    async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
+        for index in range(pcs.spec.replicas):
+            for write in self._of_replica(pcs, index):
+                await write()
+
+    replace(GangMigration, "begin", begin)
+    replace(GangMigration, "assign", assign)
+
+
+@mutant("earlier-gangs-stay", "operator", "keeps the gangs of an earlier version", "UPG-012")
+def _earlier_gangs_stay() -> None:
+    right = DesiredSet.surplus
+
+    def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
+        for item in right(self, kind, present):
+            if kind != "PodGang" or item.metadata.label(labels.EPOCH):
+                yield item
+
+    replace(DesiredSet, "surplus", surplus)
+
+
+@mutant("emptied-sets-forgotten", "operator", "begins no gangs for what was scaled to nothing", "UPG-014")
+def _emptied_sets_forgotten() -> None:
+    replace(fitting, "first", lambda components, generation, epochs: ())

@@ -1,0 +1,12 @@
+"""What trials run on."""
+
+from __future__ import annotations
+
+from conformance.suite import requirement
+from mutants import trials
+
+
+def test_requirements_that_have_ended_are_proved_on_the_line_that_they_hold_for() -> None:
+    ended = {id for id, entry in requirement.load().requirements.items() if entry.until}
+    assert ended == trials.OF_NAMES
+    assert all(trials.bench([id]) is trials.NAMES for id in ended)

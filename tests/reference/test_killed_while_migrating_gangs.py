@@ -1,0 +1,97 @@
+"""The operator is killed while it assigns the pods of an earlier version to the gangs of PodGangMaps, after each of its
+writes in turn, and started again: everything ends as where nobody dies, and no pod is touched (GM-84). Beside
+test_killed_at_any_write.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.grove import workloads
+from conformance.grove.fields import condition, number
+from conformance.history.view import View
+from conformance.testing import following
+from reference_impl.api import models
+from reference_impl.plan import gang_migration
+from reference_impl.plan.lines import MAPS, NAMES
+from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths, pods_made
+from tests.reference.test_killed_at_any_write import complete
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+OLD, NEW = "an earlier version has made it", "a version with maps takes over"
+
+
+def of_size(replicas: int, alone: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
+    """The story of a set of this size. `live` are the replicas that its scaling group has when it is taken over, in
+    each replica of the set and whatever the template says."""
+    pods = sum(alone + own * (1 + members) for own in live)
+
+    async def make(played: CrashRun) -> None:
+        await played.replace_operator(NAMES)
+        sizes = {"replicas": replicas, "alone": alone, "groups": groups, "members": members}
+        minimums = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
+        manifest = workloads.load("kept", {"setName": "s", **sizes, **minimums})
+        manifest = complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
+        await played.client.create(models.PODCLIQUESETS, manifest)
+        await asyncio.to_thread(played.history.wait, "its groups exist", lambda view: _groups(view) == replicas, 60)
+        for index, own in enumerate(live):
+            body, name = {"spec": {"replicas": own}}, f"s-{index}-g"
+            await played.client.patch(models.SCALING_GROUPS, played.namespace, name, body, subresource="scale")
+
+    async def take_over(played: CrashRun) -> None:
+        played.notes["pods"] = pods_made(played)
+        await played.replace_operator(MAPS)
+
+    def judge(played: CrashRun) -> None:
+        assert pods_made(played) == played.notes["pods"], f"{played.namespace}: pods made and deleted"
+
+    return (
+        Chapter(OLD, make, lambda played: made(pods, replicas), killed=False),
+        Chapter(NEW, take_over, migrated, judge=judge),
+    )
+
+
+def _groups(view: View) -> int:
+    return len(view.list("podcliquescalinggroups"))
+
+
+def made(pods: int, replicas: int) -> Done:
+    """All pods are Ready, and no others are left."""
+
+    def seen(view: View) -> bool:
+        available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == replicas
+        return available and len(view.list("pods")) == pods and following.runs(_sizes(view))(view) is True
+
+    return seen
+
+
+def _sizes(view: View) -> dict[str, int]:
+    return {clique["metadata"]["name"]: number(clique, "spec", "replicas") or 0 for clique in view.list("podcliques")}
+
+
+def migrated(played: CrashRun) -> Done:
+    """Maps, gangs and pods say the same, and the migration has ended."""
+
+    def seen(view: View) -> bool:
+        pcs = view.get("podcliquesets", "s")
+        return following.followed("s")(view) is True and not condition(pcs, gang_migration.CONDITION)
+
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "least"),
+    [
+        ("as-declared", (3, 6, 3, 2, (3, 3, 3)), 90),
+        ("scaled", (3, 6, 3, 2, (5, 2, 4)), 110),
+    ],
+)
+def test_a_death_in_the_middle_of_a_migration_restarts_nothing(
+    bare_cluster: Cluster, name: str, size: tuple[int, int, int, int, Sequence[int]], least: int
+) -> None:
+    writes = asyncio.run(all_deaths(bare_cluster, name, of_size(*size), "operator"))
+    assert writes[NEW] >= least
