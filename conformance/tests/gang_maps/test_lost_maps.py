@@ -156,6 +156,7 @@ def test_a_map_without_entries_stops_nothing(run: Recorded[LostMaps]) -> None:
 @requirement("MAP-024", reaches=tuple(f"{edit}: repaired or reported" for edit in EDITS))
 def test_an_edited_map_is_not_followed(run: Recorded[LostMaps]) -> None:
     """A PodGangMap that contradicts itself SHOULD be repaired or reported, and no Pod SHOULD be deleted for it."""
+    run.given(FILLED)
     for edit in EDITS:
         _unchanged(run, f"{edit}: before", f"{edit}: at rest", "pods")
 
