@@ -49,7 +49,7 @@ def _row(entry: Requirement) -> str:
     if entry.limit:
         text += f" (limit: {_source(entry.limit.row)})"
     if entry.until:
-        text += f" (until {entry.until})"
+        text += f" (until {entry.until}; later: {', '.join(entry.successors)})"
     if entry.unless:
         text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"

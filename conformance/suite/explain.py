@@ -51,7 +51,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.seed:
         yield f"  seed:    {entry.seed} (not upstream's contract)"
     if entry.until:
-        yield f"  until:   {entry.until}"
+        yield f"  until:   {entry.until} (later: {', '.join(entry.successors)})"
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):

@@ -70,6 +70,8 @@ class Requirement:
     limit: Limit | None = None
     until: str = ""
     """The last release of Grove that it holds for; empty if it still holds."""
+    successors: tuple[str, ...] = ()
+    """The requirements that say of later releases what it says."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         kubernetes=entry.get("kubernetes", ""),
         limit=Limit(**entry["limit"]) if "limit" in entry else None,
         until=entry.get("until", ""),
+        successors=tuple(entry.get("successors", ())),
     )
 
 

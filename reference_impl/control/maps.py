@@ -34,9 +34,7 @@ class MapWriter:
 
     async def restore(self, pcs: PodCliqueSet) -> None:
         """Write the maps of replicas that have gangs but no map. Nothing else changes (GM-44)."""
-        if not self._layouts.line.stored:
-            return
-        for index in range(pcs.spec.replicas):
+        for index in self._mapped(pcs):
             if self._layouts.stored(pcs, index) is None and self._layouts.gangs(pcs, index):
                 observed, components = self._layouts.observed(pcs, index), self._layouts.components(pcs, index)
                 live = live_layout(self._layouts.gangs(pcs, index), observed)
@@ -47,15 +45,17 @@ class MapWriter:
     async def renew(self, pcs: PodCliqueSet) -> Step | None:
         """Bring the maps of all replicas up to date; returns what a coherent update does in the replica whose turn it
         is."""
-        if not self._layouts.line.stored:
-            return None
         if not revisions.of_set(pcs, self._layouts.policy).has(update_progress.generation(pcs)):
             return None  # the set has changed during this pass
         step: Step | None = None
-        for index in range(pcs.spec.replicas):
+        for index in self._mapped(pcs):
             found = await self._replica(pcs, index)
             step = found if index == update_progress.turn(pcs) else step
         return step
+
+    def _mapped(self, pcs: PodCliqueSet) -> range:
+        """The replicas that have maps: all, or none on a line of the contract without maps."""
+        return range(pcs.spec.replicas if self._layouts.line.stored else 0)
 
     async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
         stored, components = self._layouts.stored(pcs, index), self._layouts.components(pcs, index)

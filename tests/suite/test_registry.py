@@ -13,6 +13,7 @@ import pytest
 from conformance import data, invariants
 from conformance import tests as conformance_tests
 from conformance.errors import UsageError
+from conformance.grove import lines
 from conformance.run import launch
 from conformance.suite import catalogue, requirement
 from conformance.suite.settings import RunSettings
@@ -166,3 +167,18 @@ def test_the_decorator_needs_different_ids() -> None:
         requirement.requirements()
     with pytest.raises(TypeError):
         requirement.requirements("AA-001", "AA-001")
+
+
+def test_what_has_ended_has_successors_from_the_next_line_on() -> None:
+    registry = requirement.load()
+    first = lines.load()[lines.MAPS].first
+    ended = [entry for entry in registry.requirements.values() if entry.until]
+    assert ended, "nothing was judged"
+    for entry in ended:
+        assert entry.until == lines.load()[lines.NAMES].newest
+        assert all(registry.requirements[id].since == first for id in entry.successors), entry.id
+
+
+def test_what_ends_needs_successors(tmp_path: Path) -> None:
+    ended = ENTRY.replace("since: v0", "since: v0, until: v0.1.0")
+    assert "successors" in broken(tmp_path, HEAD + ended)

@@ -84,7 +84,7 @@ def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged
 
 def test_what_holds_for_other_releases_is_not_judged() -> None:
     entry = REGISTRY.requirements["CORE-001"]
-    ended = replace(entry, until="v0.1.0-alpha.12-rc1")
+    ended = replace(entry, until="v0.1.0-alpha.12-rc1", successors=("CORE-002",))
     later = replace(entry, id="CORE-002", since="v0.1.0-alpha.13")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": ended, "CORE-002": later})
     chosen = scope(registry, ("core",), (), BOTH, (), release="v0.1.0-alpha.12")

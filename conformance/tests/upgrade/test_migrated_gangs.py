@@ -93,8 +93,7 @@ def _assignments(view: View) -> dict[str, object]:
         for each in view.list(resource):
             own = labels_of(each)
             found[f"{resource}/{name(each)}"] = {
-                "uid": uid(each),
-                "node": text(each, "spec", "nodeName"),
+                **({"uid": uid(each), "node": text(each, "spec", "nodeName")} if resource == "pods" else {}),
                 "labels": {key: value for key, value in own.items() if key not in of_gangs},
                 NOTE: text(each, "metadata", "annotations", NOTE),
             }
