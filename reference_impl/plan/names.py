@@ -8,7 +8,6 @@ def replica(pcs: str, index: int | str) -> str:
     return f"{pcs}-{index}"
 
 
-base_gang = replica
 service = replica
 gang_map = replica
 

@@ -22,6 +22,9 @@ PAGES = tuple(
     for name in ("hashes", "updates", "availability", "pods", "objects", "admission")
 )
 RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
+GANG_MAPS = FOLDER / "grove-operator-gang-maps.md"
+"""The findings of a build in which every set has PodGangMaps."""
+GANG_MAP_RUNS = data.folder("fixtures") / "findings" / "grove-operator-gang-maps.runs.yaml"
 PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 UNJUDGED = (Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED)
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from conformance.suite import requirement
 from tests.findings import page, recipe
 
 
-def test_the_findings_agree_with_the_recorded_runs() -> None:
-    found = findings.read(page.PAGES)
-    assert findings.problems(found, recorded.read(page.RUNS), requirement.load()) == []
+@pytest.mark.parametrize(("pages", "runs"), [(page.PAGES, page.RUNS), ([page.GANG_MAPS], page.GANG_MAP_RUNS)])
+def test_the_findings_agree_with_the_recorded_runs(pages: Sequence[Path], runs: Path) -> None:
+    assert findings.problems(findings.read(pages), recorded.read(runs), requirement.load()) == []
 
 
 def test_the_index_is_up_to_date() -> None:
