@@ -52,6 +52,12 @@ CONDITIONS: Sequence[tuple[str, str, str, str, str]] = (
         *("PodCliqueScalingGroup", "GangTerminationInProgress", "True", "GangTerminationActive"),
         "its cliques were deleted by a gang termination; removed once it is no longer breached",
     ),
+    ("PodCliqueSet, …", "UpdateInProgress", "True", "Progressing", "an update is running (after v0.1.0-alpha.13)"),
+    ("PodCliqueSet, …", "UpdateInProgress", "False", "NoActiveUpdate", "else"),
+    (
+        *("PodCliqueSet, …", "UpdateInProgress", "Unknown", "ProgressDeadlineExceeded"),
+        "the update of a component has not moved within its `progressDeadline`",
+    ),
     ("PodGang", "Initialized", "False", "PodGangPodsCreationPending", "a pod of the gang is missing"),
     ("PodGang", "Initialized", "True", "PodGangPodsCreated", "all pods of the gang exist and are listed"),
     (

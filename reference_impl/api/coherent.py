@@ -26,9 +26,11 @@ class CoherentOptions(Model):
 
 
 class RollingUpdate(Model):
-    """How many pods of a clique, or replicas of a scaling group, may be unavailable in an update (COH-061)."""
+    """How many pods of a clique, or replicas of a scaling group, may be unavailable in an update, and within which time
+    it has to move (COH-061, GM-100)."""
 
     max_unavailable: Int | None = None
+    progress_deadline: str | None = None
 
 
 class EntryRole(StrEnum):

@@ -12,17 +12,27 @@ import msgspec
 
 from kube.errors import ApiError
 from kube.objects import Key
-from reference_impl.api.models import PODCLIQUES, CliqueTemplate, CliqueUpdateProgress, PodClique, PodCliqueSet, PodGang
+from reference_impl.api.models import (
+    PODCLIQUES,
+    CliqueTemplate,
+    CliqueUpdateProgress,
+    PodClique,
+    PodCliqueSet,
+    PodCliqueStatus,
+    PodGang,
+)
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
     claims,
+    conditions,
     gates,
     kai,
     labels,
@@ -31,6 +41,7 @@ from reference_impl.plan import (
     startup,
     statuses,
     update_clique_pods,
+    update_condition,
     update_progress,
 )
 from reference_impl.plan.children import Manifest
@@ -108,6 +119,7 @@ class CliqueReconciler:
         self._layouts, self._migration, self._policy = layouts, migration, layouts.policy
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
+        self._watch = UpdateWatch()
         self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -233,7 +245,7 @@ class CliqueReconciler:
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
-        await together(self._writer.delete(self._cache.pods, pod) for pod in step.forced)
+        await together(self._writer.delete(self._cache.pods, pod) for pod in (*step.forced, *step.further))
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
 
@@ -283,15 +295,17 @@ class CliqueReconciler:
         clique = self._cache.cliques.get(*key)
         if clique is None or clique.metadata.deletion_timestamp is not None:
             self._unwritten.pop(key, None)
+            self._watch.forget(key)
             return None
         pcs = self._cache.set_of(clique)
         if pcs is not None and not self._migration.settled(pcs, clique):
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
+        stuck_in = self._tell_update(clique, status, pcs)
         if status == clique.status:
             self._unwritten.pop(key, None)
-            return None
+            return stuck_in
         arrived = status.ready_replicas == len(pods_now) == clique.spec.replicas
         since = self._unwritten.setdefault(key, time.monotonic())
         wait = since + STATUS_SECONDS - time.monotonic()
@@ -303,4 +317,17 @@ class CliqueReconciler:
         if lost and not status.scheduled_replicas:
             note = f"All scheduled pods lost (was {lost})."
             await self._writer.warn(PODCLIQUES, clique, statuses.ALL_LOST, note)
-        return None
+        return stuck_in
+
+    def _tell_update(self, clique: PodClique, status: PodCliqueStatus, pcs: PodCliqueSet | None) -> float | None:
+        """Put into the status of a standalone clique whether it is being updated (GM-108); returns after how many
+        seconds it would count as stuck."""
+        if clique.metadata.label(labels.SCALING_GROUP):
+            return None
+        template = children.clique_template(pcs, clique) if pcs is not None else None
+        deadline = update_condition.deadline(template.rolling_update if template is not None else None)
+        looks = status.updated_replicas, status.ready_replicas, update_progress.generation(pcs) if pcs else ""
+        stuck_in = self._watch.remaining(clique, looks, deadline)
+        told = update_condition.of_component(clique, stuck_in == 0, now())
+        status.conditions = conditions.put(status.conditions, told)
+        return stuck_in or None

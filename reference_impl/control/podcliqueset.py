@@ -41,6 +41,7 @@ from reference_impl.plan import (
     statuses,
     template_drift,
     topology,
+    update_condition,
     update_progress,
     update_set_replicas,
 )
@@ -136,6 +137,9 @@ class SetReconciler:
             progress = update.without_scope(update_set_replicas.progress(pcs, generation, found, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
+        running = progress is not None and progress.update_ended_at is None
+        parts = [part for index in range(pcs.spec.replicas) for part in found.parts(index)] if running else []
+        status.conditions = conditions.put(status.conditions, update_condition.of_set(parts, now(), running=running))
         levels = topology.condition(pcs, self._topology(pcs), now())
         status.conditions = (
             conditions.put(status.conditions, levels)

@@ -22,15 +22,18 @@ from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.termination import Termination
+from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
     claims,
+    conditions,
     desired,
     labels,
     members,
     statuses,
     template_drift,
+    update_condition,
     update_group_replicas,
     update_progress,
 )
@@ -56,12 +59,14 @@ class GroupReconciler:
         self._cache, self._writer, self._layouts, self._features = cache, writer, layouts, features
         self._migration, self._policy = migration, layouts.policy
         self._termination = Termination(cache, writer)
+        self._watch = UpdateWatch()
         self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         """Reconcile one scaling group; returns after how many seconds to repeat it, None for never."""
         group = self._cache.groups.get(*key)
         if group is None:
+            self._watch.forget(key)
             return None
         if group.metadata.deletion_timestamp is not None:
             cliques = self._cache.cliques
@@ -84,7 +89,7 @@ class GroupReconciler:
             except ApiError as error:
                 await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
-        await self._status(self._cache.groups.get(*key) or group, pcs)
+        wait = earliest(wait, await self._status(self._cache.groups.get(*key) or group, pcs))
         return earliest(wait, await self.last_errors.tell(key, problem))
 
     async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
@@ -175,11 +180,20 @@ class GroupReconciler:
         ]
         await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, group.metadata.uid))
 
-    async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
+    async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> float | None:
+        """Write the status if it differs; returns after how many seconds an update would count as stuck."""
         status = statuses.group_status(group, pcs, self._cache.child(self._cache.cliques, group), now())
+        index = group.metadata.label(labels.REPLICA_INDEX)
+        config = children.group_config(pcs, index, group.metadata.name) if pcs is not None else None
+        deadline = update_condition.deadline(config.rolling_update if config is not None else None)
+        looks = status.updated_replicas, status.available_replicas, update_progress.generation(pcs) if pcs else ""
+        stuck_in = self._watch.remaining(group, looks, deadline)
+        told = update_condition.of_component(group, stuck_in == 0, now())
+        status.conditions = conditions.put(status.conditions, told)
         # Guarded: gang termination writes to the list of conditions as well.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0
         if lost and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {lost})."
             await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_LOST, note)
+        return stuck_in or None

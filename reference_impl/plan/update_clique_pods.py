@@ -1,8 +1,9 @@
 """The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28).
 
 Old pods that are not Ready are deleted at once, without waiting for their successors. Ready ones are replaced one at a
-time, the oldest first. The selected pod is written to the status before it is deleted. Its successor names it in an
-annotation, so that a pod that was created for another reason is not mistaken for the successor (CHG-DF03, CHG-DF06).
+time, the oldest first, or as many at a time as `maxUnavailable` permits (GM-103). The selected pod is written to the
+status before it is deleted. Its successor names it in an annotation, so that a pod that was created for another reason
+is not mistaken for the successor (CHG-DF03, CHG-DF06).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Step:
     progress: CliqueUpdateProgress | None
     forced: list[Pod] = field(default_factory=list)
     selected: Pod | None = None
+    further: list[Pod] = field(default_factory=list)
+    """Ready pods that are deleted beside the selected one, as far as `maxUnavailable` permits."""
 
 
 def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
@@ -46,7 +49,20 @@ def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, polic
         old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
     if old.update_ended_at is not None:
         return Step(old)
-    return _advanced(clique, old, found, current, now)
+    found_step = _advanced(clique, old, found, current, now)
+    found_step.further = further(found_step, clique, found, current, update_progress.clique_budget(pcs, clique))
+    return found_step
+
+
+def further(taken: Step, clique: PodClique, found: list[Pod], current: revisions.Revision, budget: int) -> list[Pod]:
+    """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
+    desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
+    doomed = {pod.metadata.name for pod in (*taken.forced, taken.selected) if pod is not None}
+    left = [pod for pod in found if pod.active and pod.ready and pod.metadata.name not in doomed]
+    room = budget - (clique.spec.replicas - len(left))
+    if budget <= 1 or room <= 0:
+        return []
+    return sorted((pod for pod in left if outdated(pod, current)), key=age)[:room]
 
 
 def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
@@ -87,9 +103,14 @@ def _advanced(
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)
         return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), useless, chosen)
-    if not old and enough and len(active) >= clique.spec.replicas:
+    if not old and _whole(clique, active):
         progress = update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
     return Step(progress, useless)
+
+
+def _whole(clique: PodClique, active: list[Pod]) -> bool:
+    """Whether as many pods are Ready as are desired, also where `minAvailable` is lower (GM-106)."""
+    return sum(pod.ready for pod in active) >= clique.spec.replicas
 
 
 def outdated(pod: Pod, current: revisions.Revision) -> bool:
@@ -106,10 +127,12 @@ def forced(old: list[Pod]) -> list[Pod]:
 def chosen_pod(ready: list[Pod]) -> Pod | None:
     """The old Ready pod to replace next: the oldest (CHG-RU-23)."""
 
-    def age(pod: Pod) -> tuple[str, int, str]:
-        return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
-
     return min(ready, key=age, default=None)
+
+
+def age(pod: Pod) -> tuple[str, int, str]:
+    """Sort key by which older pods come first."""
+    return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
 
 
 def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:

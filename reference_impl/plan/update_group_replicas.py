@@ -2,7 +2,7 @@
 
 If one clique of a replica has an old template, the whole replica is replaced. Replicas that are not available are
 deleted at once. Available ones are replaced one at a time, the lowest index first, and the next one only when all
-cliques of the previous one have enough Ready pods again.
+cliques of the previous one have enough Ready pods again; or as many as `maxUnavailable` permits (GM-103).
 """
 
 from __future__ import annotations
@@ -80,7 +80,20 @@ def step(
     if old is None or old.pod_clique_set_generation_hash != update_progress.generation(pcs):
         selection = carried(old, replicas)
         old = msgspec.structs.replace(_begun(pcs, now), ready_replica_indices_selected_to_update=selection)
-    return _advanced(group, old, replicas, now)
+    found_step = _advanced(group, old, replicas, now)
+    found_step.waves += waves(further(found_step, replicas, update_progress.group_budget(pcs, group)))
+    return found_step
+
+
+def further(taken: Step, replicas: list[Replica], budget: int) -> list[Replica]:
+    """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
+    `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
+    doomed = {clique.metadata.name for wave in taken.waves for clique in wave}
+    left = [
+        each for each in replicas if each.ready and doomed.isdisjoint(clique.metadata.name for clique in each.cliques)
+    ]
+    room = budget - (len(replicas) - len(left))
+    return [each for each in left if each.old][:room] if budget > 1 and room > 0 else []
 
 
 def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:
@@ -143,8 +156,7 @@ def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, repli
         selection = ReplicaSelection(current=chosen.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
         return Step(progress, [*waves(useless), *waves([chosen])])
-    whole = all(len(replica.cliques) == len(group.spec.clique_names) and not replica.old for replica in replicas)
-    if whole and enough:
+    if all(replica.updated for replica in replicas):  # also those above minAvailable (GM-106)
         progress = update_progress.ended(
             msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
         )

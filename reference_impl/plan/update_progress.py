@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from reference_impl.api.coherent import RollingUpdate
 from reference_impl.api.models import (
     CliqueUpdateProgress,
     GroupUpdateProgress,
@@ -21,7 +22,7 @@ from reference_impl.api.models import (
     UpdateStrategyType,
 )
 from reference_impl.plan import labels, revisions, timestamps
-from reference_impl.plan.children import clique_template
+from reference_impl.plan.children import clique_template, group_config
 from reference_impl.plan.hashing.window import STANDARD, Policy
 
 IN_PROGRESS = "UpdateInProgress"
@@ -99,6 +100,22 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
     created = timestamps.seconds(item.metadata.creation_timestamp)
     began = timestamps.seconds(whole.update_started_at)
     return created is not None and began is not None and created <= began
+
+
+def clique_budget(pcs: PodCliqueSet, clique: PodClique) -> int:
+    """How many pods of a standalone clique may be unavailable in an update that is not coherent (GM-101)."""
+    template = clique_template(pcs, clique)
+    return _budget(template.rolling_update if template is not None else None)
+
+
+def group_budget(pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> int:
+    """The same for the replicas of a scaling group."""
+    config = group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
+    return _budget(config.rolling_update if config is not None else None)
+
+
+def _budget(given: RollingUpdate | None) -> int:
+    return given.max_unavailable if given is not None and given.max_unavailable is not None else 1
 
 
 def minimum(clique: PodClique) -> int:

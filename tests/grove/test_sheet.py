@@ -48,7 +48,7 @@ def test_the_reference_gives_the_reasons_of_the_page_and_no_others() -> None:
     parts = {"Sufficient", "Insufficient", "True"}  # of one reason that is put together
     listed = {reason for _, _, _, reason, _ in sheet.CONDITIONS}
     assert {reason for reason in given - parts if reason not in listed} == set()
-    texts = "".join((PLAN / f"{module}.py").read_text() for module in (*modules, "update_progress"))
+    texts = "".join((PLAN / f"{module}.py").read_text() for module in (*modules, "update_progress", "update_condition"))
     assert {
         reason for reason in listed if re.sub("^(Ins|S)ufficientAvailable", "Available", reason) not in texts
     } == set()

@@ -179,7 +179,7 @@ class Rolling:
         if step.progress is not None:
             assert clique.status is not None
             clique.status = msgspec.structs.replace(clique.status, update_progress=step.progress)
-        for each in [*surplus, *step.forced, *([step.selected] if step.selected else [])]:
+        for each in [*surplus, *step.forced, *step.further, *([step.selected] if step.selected else [])]:
             if self.pods.pop(each.metadata.name, None) is not None:
                 self.gone.append(each.metadata.name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reference_impl.api.coherent import RollingUpdate
 from reference_impl.api.models import UpdateStrategyType
 from reference_impl.api.pods import PodCondition
 from tests.reference.rolling import Rolling
@@ -141,7 +142,10 @@ def test_a_replica_of_a_group_that_is_not_available_goes_first_and_at_once():
     world.tick()
     assert {name.rsplit("-", 2)[0] for name in world.gone} == {f"{WORKERS}-2", f"{WORKERS}-0"}
     world.settle()
-    assert world.ended() and not world.outdated(), "the group has enough others"
+    assert not world.ended() and not world.outdated(), "the replica is not available again (GM-106)"
+    world.held = set()
+    world.settle()
+    assert world.ended()
 
 
 def test_replicas_of_a_set_go_one_by_one():
@@ -322,3 +326,34 @@ def test_a_replica_that_is_half_gone_goes_on_going(world):
     other.drop(f"{WORKERS}-0-decode")
     other.settle()
     assert other.ended() and len([n for n in other.gone if n.startswith(f"{WORKERS}-0-")]) == 3
+
+
+@pytest.mark.parametrize(("budget", "unready"), [(1, 0), (2, 0), (3, 0), (5, 0), (3, 2)])
+def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
+    # GM-103, GM-104: pods that are not Ready are deleted outside of the budget, and count as missing.
+    world = Rolling()
+    router = world.pcs.spec.template.cliques[0]
+    router.rolling_update = RollingUpdate(max_unavailable=budget)
+    world.cliques[ROUTER].spec.replicas = 5
+    world.settle()
+    world.unready(*world.names(ROUTER)[:unready])
+    world.held = {ROUTER}
+    world.change("router")
+    world.settle()
+    assert len(world.gone) == budget, world.gone
+    world.held = set()
+    lowest = min(sum(pod.ready for pod in world.of(ROUTER)) for _ in world.until_ended())
+    assert lowest >= 5 - max(budget, unready + 1) and not world.outdated()
+
+
+@pytest.mark.parametrize("budget", [1, 2, 4])
+def test_a_group_has_no_more_replicas_down_than_its_budget(budget):
+    world = Rolling(group_replicas=4)
+    world.pcs.spec.template.pod_clique_scaling_groups[0].rolling_update = RollingUpdate(max_unavailable=budget)
+    world.held = {f"{WORKERS}-{index}-decode" for index in range(4)}
+    world.change("decode")
+    world.settle()
+    assert len({name.rsplit("-", 2)[0] for name in world.gone}) == budget
+    world.held = set()
+    world.settle()
+    assert world.ended() and not world.outdated()

@@ -10,7 +10,7 @@ from reference_impl.admission.rules import paths
 from reference_impl.admission.rules.cliques import POSITIVE
 from reference_impl.api.coherent import GangLayout, RollingUpdate
 from reference_impl.api.models import PodCliqueSet
-from reference_impl.plan import labels
+from reference_impl.plan import durations, labels
 from reference_impl.plan.coherent import update
 from reference_impl.plan.lines import EPOCH_DIGITS, LABEL_LIMIT
 
@@ -29,9 +29,11 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
                 yield forbidden(path, OF_MEMBER)
         else:
             yield from _budget(path, clique.rolling_update, clique.spec.minimum if coherent else 0)
+            yield from _deadline(path, clique.rolling_update)
     for i, group in enumerate(groups):
         path = f"{paths.group(i)}.rollingUpdate"
         yield from _budget(path, group.rolling_update, group.min_available if coherent else 0)
+        yield from _deadline(path, group.rolling_update)
     if coherent:
         yield from _name(pcs)
     yield from layout(pcs)
@@ -60,6 +62,17 @@ def _budget(path: str, given: RollingUpdate | None, minimum: int) -> Iterator[Fi
     elif given.max_unavailable < minimum:
         detail = f"must not be less than minAvailable ({minimum}) with the update strategy Coherent"
         yield invalid(f"{path}.maxUnavailable", given.max_unavailable, detail)
+
+
+def _deadline(path: str, given: RollingUpdate | None) -> Iterator[FieldError]:
+    """`progressDeadline` is a duration as Go writes it, greater than zero (GM-102)."""
+    if given is None or given.progress_deadline is None:
+        return
+    try:
+        if durations.parse(given.progress_deadline) <= 0:
+            yield invalid(f"{path}.progressDeadline", given.progress_deadline, POSITIVE)
+    except ValueError as error:
+        yield invalid(f"{path}.progressDeadline", given.progress_deadline, str(error))
 
 
 def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:

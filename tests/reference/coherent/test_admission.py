@@ -96,6 +96,11 @@ def test_rules_of_every_strategy(strategy: str | None) -> None:
     none = coherent_set(strategy, rollingUpdate={"maxUnavailable": 0})
     assert errors(none) == ["spec.template.cliques[0].rollingUpdate.maxUnavailable Invalid"]
     assert errors(coherent_set(strategy, rollingUpdate={"maxUnavailable": 50})) == [], "more than there are (COH-066)"
+    for wrong in ("soon", "0s", "-1m"):
+        late = coherent_set(strategy, rollingUpdate={"maxUnavailable": 50, "progressDeadline": wrong})
+        assert errors(late) == ["spec.template.cliques[0].rollingUpdate.progressDeadline Invalid"]
+    right = {"maxUnavailable": 50, "progressDeadline": "1m30s"}
+    assert errors(coherent_set(strategy, rollingUpdate=right)) == []
 
 
 def test_a_defaulted_budget_has_to_be_set_before_a_switch() -> None:

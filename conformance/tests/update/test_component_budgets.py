@@ -1,0 +1,134 @@
+"""How many members of a component an update with the strategy RollingRecreate takes down at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.grove import pods
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import predicates
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+
+PODS, POD_BUDGET = 6, 3
+REPLICAS, REPLICA_BUDGET = 5, 2
+CLIQUE, GROUP, WHOLE = "c", "g", "w"
+"""Sets: one whose standalone clique is updated, one whose scaling group is, and one whose clique needs all its pods."""
+MEMBERS = tuple(f"{GROUP}-0-g-{index}-{clique}" for index in range(REPLICAS) for clique in "bc")
+
+
+class ComponentsWithBudgets(Scene):
+    """One node with room for all pods. The clique of `c` has six pods and a budget of three, the scaling group of `g`
+    five replicas and a budget of two; the clique of `w` is like that of `c`, and needs all its pods. All are changed at
+    once. New pods become Ready only when they are released."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"aloneMinAvailable": 1, "groups": 1, "groupsMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        workloads = {
+            CLIQUE: env.workload("kept", setName=CLIQUE, alone=PODS, **small),
+            GROUP: env.workload("kept", setName=GROUP, alone=1, **{**small, "groups": REPLICAS}),
+            WHOLE: env.workload("kept", setName=WHOLE, alone=PODS, **{**small, "aloneMinAvailable": PODS}),
+        }
+        for each, workload in workloads.items():
+            _give_budget(workload, of_group=each == GROUP)
+            env.create(workload)
+        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in workloads)))
+        sizes = {f"{CLIQUE}-0-a": PODS, f"{WHOLE}-0-a": PODS, **dict.fromkeys(MEMBERS, 1)}
+        env.wait_for("all pods Ready", changes.ready(sizes))
+        env.quiet(1)
+        env.mark("change")
+        before = {}
+        for each, workload in workloads.items():
+            parts = ("b", "c") if each == GROUP else ("a",)
+            changes.hold(workload, *parts)
+            before[each] = changes.change(env, workload, *parts, tag="2")
+        for each in (CLIQUE, WHOLE):
+            env.settle(f"{each}: budget used", _waiting(f"{each}-0-a", POD_BUDGET), 60)
+        env.settle(f"{GROUP}: budget used", _replicas_waiting(REPLICA_BUDGET), 60)
+        env.quiet(1.5)
+        env.mark("first pods replaced")
+        every = [f"{CLIQUE}-0-a", f"{WHOLE}-0-a", *MEMBERS]
+        ends = all_of(*(changes.done(each, generation) for each, generation in before.items()))
+        changes.release_until(env, "updates end", every, ends)
+        for each, generation in before.items():
+            env.settle(f"{each}: update ended", changes.done(each, generation), 30)
+        env.quiet(1)
+        env.mark("end")
+
+
+def _give_budget(workload: Object, *, of_group: bool) -> None:
+    template = workload["spec"]["template"]
+    if of_group:
+        template["podCliqueScalingGroups"][0]["rollingUpdate"] = {"maxUnavailable": REPLICA_BUDGET}
+    else:
+        template["cliques"][0]["rollingUpdate"] = {"maxUnavailable": POD_BUDGET}
+
+
+def _ready(view: View, clique: str) -> int:
+    return sum(map(pods.ready, predicates.pods_of(view, clique)))
+
+
+def _waiting(clique: str, count: int) -> predicates.Predicate:
+    """So many new pods of a clique wait to become Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = len(changes.held(view, clique))
+        return found == count or Unmet(f"{found} of {count} new pods of {clique} wait to become Ready")
+
+    return seen
+
+
+def _down(view: View) -> int:
+    """How many replicas of the group are not complete and Ready."""
+    ready: Mapping[str, int] = {clique: _ready(view, clique) for clique in MEMBERS}
+    return sum(not all(ready[f"{GROUP}-0-g-{index}-{clique}"] for clique in "bc") for index in range(REPLICAS))
+
+
+def _replicas_waiting(count: int) -> predicates.Predicate:
+    """The new pods of so many replicas of the group wait to become Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = sum(bool(changes.held(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
+        return found == count or Unmet(f"new pods of {found} replicas wait to become Ready, not of {count}")
+
+    return seen
+
+
+@requirement("UPD-047", reaches=(f"{CLIQUE}: update ended", f"{WHOLE}: update ended"))
+def test_a_clique_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWithBudgets]) -> None:
+    """An update MUST NOT have more than maxUnavailable Pods of a standalone PodClique not Ready, and MUST end, also if
+    minAvailable is higher than what is left."""
+    for each in (CLIQUE, WHOLE):
+        clique = f"{each}-0-a"
+
+        def within(view: View, clique: str = clique) -> bool | Unmet:
+            down = PODS - _ready(view, clique)
+            return down <= POD_BUDGET or Unmet(f"{down} of {PODS} pods of {clique} are not Ready")
+
+        run.always(f"at most {POD_BUDGET} pods of {clique} are not Ready", within, after="change", until="end")
+
+
+@requirement("UPD-048", reaches=f"{GROUP}: update ended")
+def test_a_group_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWithBudgets]) -> None:
+    """An update MUST NOT have more than maxUnavailable replicas of a scaling group unavailable, and MUST end."""
+
+    def within(view: View) -> bool | Unmet:
+        down = _down(view)
+        return down <= REPLICA_BUDGET or Unmet(f"{down} of {REPLICAS} replicas of the group are not available")
+
+    run.always(f"at most {REPLICA_BUDGET} replicas are unavailable", within, after="change", until="end")
+
+
+@requirement("UPD-049", reaches=(f"{CLIQUE}: budget used", f"{WHOLE}: budget used", f"{GROUP}: budget used"))
+def test_an_update_uses_its_budget(run: Recorded[ComponentsWithBudgets]) -> None:
+    """An update SHOULD replace as many Pods or replicas at a time as maxUnavailable permits."""
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-009")
+def test_invariants(run: Recorded[ComponentsWithBudgets], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,105 @@
+"""What the condition UpdateInProgress says of an update that goes on, stands still, and ends."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.fields import condition_is, name
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
+
+CONDITION = "UpdateInProgress"
+PODS, DEADLINE = 3, "4s"
+CLIQUE, GROUP = "u-0-a", "u-0-g"
+BEGUN, STUCK, MOVED, ENDED = "update told", "standstill told", "movement told", "end told"
+
+
+class UpdateThatStandsStill(Scene):
+    """One node with room for all pods. The clique of a set, with three pods, a minimum and a budget of one and three,
+    and four seconds in which its update has to move, is changed; its scaling group is not. New pods become Ready only
+    when they are released: none at first, then one, then all."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"aloneMinAvailable": 1, "groups": 1, "groupsMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
+        workload = env.workload("kept", setName="u", alone=PODS, **small)
+        budget = {"maxUnavailable": PODS, "progressDeadline": DEADLINE}
+        workload["spec"]["template"]["cliques"][0]["rollingUpdate"] = budget
+        env.create(workload)
+        env.wait_for("set available", predicates.available("u", 1))
+        env.wait_for("all pods Ready", changes.ready({CLIQUE: PODS}))
+        env.settle("rest told", _told({SETS: "False", CLIQUES: "False", GROUPS: "False"}))
+        env.quiet(1)
+        env.mark("change")
+        changes.hold(workload, "a")
+        self.before = changes.change(env, workload, "a", tag="2")
+        env.settle(BEGUN, _told({SETS: "True", CLIQUES: "True"}))
+        env.wait_for("new pods wait", _held(PODS))
+        env.settle(STUCK, _told({SETS: "Unknown", CLIQUES: "Unknown"}), 30, real=True)
+        env.mark("standing still")
+        first = changes.held(env.history.view(), CLIQUE)[0]
+        env.patch("pods", name(first), {"metadata": {"annotations": {changes.HELD: None}}})
+        env.settle(MOVED, _told({SETS: "True", CLIQUES: "True"}), 30, real=True)
+        env.wait_for("one pod Ready", changes.ready({CLIQUE: 1}))
+        env.quiet(1)
+        env.mark("one Ready")
+        changes.release(env, CLIQUE)
+        env.settle("update ended", changes.done("u", self.before), 60)
+        env.settle(ENDED, _told({SETS: "False", CLIQUES: "False", GROUPS: "False"}))
+        env.quiet(1)
+        env.mark("end")
+
+
+NAMES = {SETS: "u", CLIQUES: CLIQUE, GROUPS: GROUP}
+
+
+def _told(wanted: dict[str, str]) -> predicates.Predicate:
+    """The conditions of these objects are so."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in wanted}
+        return found == wanted or Unmet(f"{CONDITION} is {found}, not {wanted}")
+
+    return seen
+
+
+def _held(count: int) -> predicates.Predicate:
+    """So many new pods wait to become Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = len(changes.held(view, CLIQUE))
+        return found == count or Unmet(f"{found} of {count} new pods wait to become Ready")
+
+    return seen
+
+
+@requirement("UPD-050", reaches=("rest told", BEGUN, ENDED))
+def test_a_condition_says_whether_an_update_runs(run: Recorded[UpdateThatStandsStill]) -> None:
+    """Sets, standalone PodCliques and scaling groups MUST say in UpdateInProgress whether an update is running."""
+    said = {condition_is(record.object, CONDITION) for record in run.after("rest told").records(GROUPS, GROUP)}
+    run.expect("what the scaling group says, which is not updated", set(), said - {"False"})
+
+
+@requirement("UPD-051", reaches=(STUCK, MOVED))
+def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
+    """An update that does not move within progressDeadline MUST be Unknown until it moves, and is not rolled back."""
+    created = changes.made_of_another(run.after("change"), CLIQUE, "2")
+    run.expect("pods that were made from the template of before", [], created)
+
+
+@requirement("UPD-052", reaches="update ended")
+def test_an_update_ends_with_the_last_ready_pod(run: Recorded[UpdateThatStandsStill]) -> None:
+    """The update of a component MUST NOT end before as many new Pods are Ready as are desired."""
+    run.given("one pod Ready")
+    clique, pcs = (run.at("one Ready").get(kind, NAMES[kind]) for kind in (CLIQUES, SETS))
+    run.expect("updates that have ended with one of three pods Ready", [False, False],
+               [updates.ended(clique), updates.ended(pcs)])  # fmt: skip
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-009")
+def test_invariants(run: Recorded[UpdateThatStandsStill], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,60 @@
+"""Mutants of updates per component: budgets, the condition, the deadline and the end."""
+
+from __future__ import annotations
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.models import PodClique
+from reference_impl.api.pods import Pod
+from reference_impl.plan import update_clique_pods, update_condition, update_group_replicas, update_progress
+
+
+@mutant("clique-over-budget", "operator", "takes one pod more down than maxUnavailable permits", "UPD-047")
+def _clique_over_budget() -> None:
+    right = update_progress.clique_budget
+    replace(update_progress, "clique_budget", lambda pcs, clique: right(pcs, clique) + 1)
+
+
+@mutant("group-over-budget", "operator", "takes one group replica more down than maxUnavailable permits", "UPD-048")
+def _group_over_budget() -> None:
+    right = update_progress.group_budget
+    replace(update_progress, "group_budget", lambda pcs, group: right(pcs, group) + 1)
+
+
+@mutant("one-at-a-time", "operator", "replaces one member at a time, whatever maxUnavailable is", "UPD-049")
+def _one_at_a_time() -> None:
+    replace(update_clique_pods, "further", lambda taken, clique, found, current, budget: [])
+    replace(update_group_replicas, "further", lambda taken, replicas, budget: [])
+
+
+@mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-050")
+def _sets_tell_no_update() -> None:
+    right = update_condition.of_set
+    replace(update_condition, "of_set", lambda parts, now, *, running: right(parts, now, running=False))
+
+
+@mutant("groups-tell-of-their-set", "operator", "says of every group that it is being updated", "UPD-050")
+def _groups_tell_of_their_set() -> None:
+    right = update_condition.of_component
+
+    def of_component(item: object, stuck: bool, now: str) -> object:
+        found = right(item, stuck, now)  # type: ignore[arg-type]
+        if type(item).__name__ == "PodCliqueScalingGroup":
+            return update_condition._condition("True", found.message, now)
+        return found
+
+    replace(update_condition, "of_component", of_component)
+
+
+@mutant("deadline-ignored", "operator", "lets an update stand still for ever", "UPD-051")
+def _deadline_ignored() -> None:
+    replace(update_condition, "deadline", lambda given: None)
+
+
+@mutant("ends-with-the-minimum", "operator", "ends the update of a clique with minAvailable Ready pods", "UPD-052")
+def _ends_with_the_minimum() -> None:
+    def enough(clique: PodClique, found: list[Pod]) -> bool:
+        return sum(pod.ready for pod in found if pod.active) >= update_progress.minimum(clique)
+
+    replace(update_clique_pods, "_whole", enough)
+    replace(update_clique_pods, "replaced", lambda clique, selection, found: enough(clique, found))

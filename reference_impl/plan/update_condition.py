@@ -1,0 +1,47 @@
+"""The condition UpdateInProgress of sets, standalone cliques and scaling groups (spec GM-108 to GM-110)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reference_impl.api.coherent import RollingUpdate
+from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup
+from reference_impl.plan import conditions, durations, update_progress
+
+CONDITION = "UpdateInProgress"
+_REASONS = {"True": "Progressing", "False": "NoActiveUpdate", "Unknown": "ProgressDeadlineExceeded"}
+
+
+def of_component(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str) -> Condition:
+    """The condition of a clique or group. `stuck`: its update has not moved within its deadline."""
+    if not update_progress.running(item):
+        return _condition("False", "No update is in progress", now)
+    if stuck:
+        return _condition("Unknown", "The update has not moved within its progressDeadline", now)
+    return _condition("True", "Update is in progress", now)
+
+
+def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, running: bool) -> Condition:
+    """The condition of a set: whether an update of it is running, and whether any of its parts is stuck."""
+    if not running:
+        return _condition("False", "No update is in progress", now)
+    statuses = [_status(part) for part in parts]
+    if stuck := statuses.count("Unknown"):
+        return _condition("Unknown", f"{stuck}/{len(statuses)} components have not moved within progressDeadline", now)
+    return _condition("True", "Update is in progress", now)
+
+
+def deadline(given: RollingUpdate | None) -> float | None:
+    """The seconds within which an update has to move; None for any time (GM-110)."""
+    if given is None or not given.progress_deadline:
+        return None
+    return durations.parse(given.progress_deadline) / 1e9
+
+
+def _status(part: PodClique | PodCliqueScalingGroup) -> str:
+    found = conditions.find(part.status.conditions if part.status else None, CONDITION)
+    return found.status if found is not None else ""
+
+
+def _condition(status: str, message: str, now: str) -> Condition:
+    return Condition(type=CONDITION, status=status, reason=_REASONS[status], message=message, last_transition_time=now)

@@ -1,0 +1,73 @@
+"""When an update counts as one that stands still."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reference_impl.api.coherent import RollingUpdate
+from reference_impl.api.models import CliqueUpdateProgress, Condition, PodCliqueStatus
+from reference_impl.control import update_watch
+from reference_impl.control.update_watch import UpdateWatch
+from reference_impl.plan import update_condition
+from reference_impl.plan.update_condition import deadline, of_component, of_set
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def clique(running: bool = True, said: str = "") -> Any:
+    progress = CliqueUpdateProgress(update_started_at=NOW, update_ended_at=None if running else NOW)
+    status = PodCliqueStatus(update_progress=progress)
+    if said:
+        status.conditions = [Condition(type=update_condition.CONDITION, status=said, last_transition_time=NOW)]
+    return SimpleNamespace(metadata=SimpleNamespace(key=("n", "c")), status=status)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    present = [100.0]
+    monkeypatch.setattr(update_watch.time, "monotonic", lambda: present[0])
+    return present
+
+
+def test_what_does_not_move_is_stuck_until_it_moves(clock: list[float]) -> None:
+    watch, item = UpdateWatch(), clique()
+    assert watch.remaining(item, (1, 0), 10) == 10
+    clock[0] += 4
+    assert watch.remaining(item, (1, 0), 10) == 6
+    clock[0] += 60
+    assert watch.remaining(item, (1, 0), 10) == 0
+    assert watch.remaining(item, (1, 1), 10) == 10
+
+
+def test_without_a_deadline_or_an_update_nothing_is_stuck(clock: list[float]) -> None:
+    watch = UpdateWatch()
+    assert watch.remaining(clique(), (1,), None) is None
+    assert watch.remaining(clique(running=False), (1,), 10) is None
+
+
+def test_a_restarted_operator_keeps_what_was_stuck(clock: list[float]) -> None:
+    assert UpdateWatch().remaining(clique(said="Unknown"), (1,), 10) == 0
+    assert UpdateWatch().remaining(clique(said="True"), (1,), 10) == 10
+
+
+def test_conditions_say_what_goes_on() -> None:
+    assert [of_component(clique(running), stuck, NOW).status for running, stuck in ((False, False), (True, False))] == [
+        "False",
+        "True",
+    ]
+    assert of_component(clique(), True, NOW).reason == "ProgressDeadlineExceeded"
+    parts = [clique(said="True"), clique(said="Unknown")]
+    assert of_set(parts, NOW, running=True).message.startswith("1/2 ")
+    assert of_set(parts, NOW, running=False).status == "False"
+    assert of_set(parts[:1], NOW, running=True).status == "True"
+
+
+def test_deadlines_are_seconds() -> None:
+    assert (deadline(None), deadline(RollingUpdate()), deadline(RollingUpdate(progress_deadline="1m30s"))) == (
+        None,
+        None,
+        90.0,
+    )
