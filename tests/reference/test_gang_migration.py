@@ -1,0 +1,90 @@
+"""What assigns the pods of one line of the contract to the gangs of the other (GM-80 to GM-90)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.plan import children, components, gang_migration, kai, labels, names
+from reference_impl.plan.layout import first
+from reference_impl.plan.lines import MAPS, NAMES, Line, Placement
+from tests.reference.examples import clique, disaggregated, members, pod, standalone
+
+T = 1_790_000_000_000_000_000
+ANCHOR, TAIL = (f"llm-0-{T}", f"llm-0-{T + 1}-workers-1")
+
+
+@pytest.fixture
+def pcs() -> PodCliqueSet:
+    return disaggregated(group_replicas=2)
+
+
+def placed(pcs: PodCliqueSet) -> Placement:
+    """The gangs of the line MAPS."""
+    alone = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
+    groups = [components.group(c.name, c.replicas, c.min_available) for c in children.group_configs(pcs)]
+    layout = first([*alone, *groups], "g", lambda count: [str(T + number) for number in range(count)])
+    return Placement(MAPS, names.replica("llm", 0), layout)
+
+
+def router(pcs: PodCliqueSet) -> PodClique:
+    return clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
+
+
+def member(pcs: PodCliqueSet, index: int) -> PodClique:
+    """The clique `decode` of a replica of the scaling group, as the line NAMES has made it."""
+    manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
+    metadata = {**manifest["metadata"], "uid": "u-group", "generation": 1, "resourceVersion": "1"}
+    group = msgspec.convert({**manifest, "metadata": metadata}, PodCliqueScalingGroup)
+    found = {each["metadata"]["name"]: each for each in members(pcs, group)}
+    return clique(found[f"llm-0-workers-{index}-decode"])
+
+
+@pytest.mark.parametrize(
+    ("line", "gang", "foreign"),
+    [(MAPS, "llm-0", True), (MAPS, "llm-0-workers-0", True), (MAPS, ANCHOR, False), (NAMES, ANCHOR, True),
+     (NAMES, TAIL, True), (NAMES, "llm-0-workers-0", False)],
+)  # fmt: skip
+def test_gangs_of_the_other_line_are_known_by_their_names(
+    pcs: PodCliqueSet, line: Line, gang: str, foreign: bool
+) -> None:
+    found: Any = SimpleNamespace(metadata=SimpleNamespace(name=gang, label=lambda key: "0"))
+    assert gang_migration.foreign(line, pcs, [found]) is foreign
+
+
+def test_pods_and_members_get_the_gang_of_the_layout(pcs: PodCliqueSet) -> None:
+    placement, base, scaled = placed(pcs), member(pcs, 0), member(pcs, 1)
+    assert changed(gang_migration.pod_change(MAPS, pcs, base, pod(base, 0), placement)) == {labels.PODGANG: ANCHOR}
+    wanted = {labels.PODGANG: TAIL, labels.BASE_PODGANG: None}
+    assert changed(gang_migration.pod_change(MAPS, pcs, scaled, pod(scaled, 0), placement)) == wanted
+    assert changed(gang_migration.clique_change(MAPS, pcs, scaled, placement)) == wanted
+
+
+def test_a_standalone_clique_names_no_gang_and_its_pods_do(pcs: PodCliqueSet) -> None:
+    own = router(pcs)
+    assert changed(gang_migration.clique_change(MAPS, pcs, own, placed(pcs))) == {labels.PODGANG: None}
+    assert changed(gang_migration.pod_change(MAPS, pcs, own, pod(own, 0), placed(pcs))) == {labels.PODGANG: ANCHOR}
+
+
+def test_what_is_assigned_already_is_left_alone(pcs: PodCliqueSet) -> None:
+    own = router(pcs)
+    assert gang_migration.pod_change(MAPS, pcs, own, pod(own, 0, gang=ANCHOR), placed(pcs)) == {}
+    assert gang_migration.pod_change(MAPS, pcs, own, pod(own, 0, terminating=True), placed(pcs)) == {}
+
+
+def test_the_annotation_of_kai_follows_in_the_same_write(pcs: PodCliqueSet) -> None:
+    own = router(pcs)
+    marked = pod(own, 0)
+    marked.metadata.annotations = {kai.POD_GROUP: "llm-0", "example.com/note": "mine"}
+    change = gang_migration.pod_change(MAPS, pcs, own, marked, placed(pcs))
+    assert change["metadata"]["annotations"] == {kai.POD_GROUP: ANCHOR}
+
+
+def changed(patch: dict[str, Any]) -> dict[str, str | None]:
+    """The labels that a patch changes; it changes nothing else."""
+    assert patch.keys() == {"metadata"} and patch["metadata"].keys() == {"labels"}
+    return dict(patch["metadata"]["labels"])
