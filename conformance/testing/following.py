@@ -92,8 +92,7 @@ def _spelled(epoch: str, cliques: tuple[str, ...]) -> str:
 
 
 def strays(view: View, set_name: str) -> list[str]:
-    """Return the pods whose gang does not exist, does not refer to them, or is not the one that the map has for their
-    scaling group replica."""
+    """Return the pods whose gang does not exist, or does not refer to them."""
     gangs = gangs_of(view, set_name)
     return [reason for pod in pods_of_set(view, set_name) for reason in _astray(pod, gangs)]
 

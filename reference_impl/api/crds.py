@@ -28,6 +28,9 @@ def _column(name: str, path: str, kind: str = "integer", priority: int = 0) -> d
 _AGE = _column("Age", ".metadata.creationTimestamp", "date")
 _BREACHED = _column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", 1)
 
+_UPDATE = _column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", 1)
+"""What goes on (GM-111)."""
+
 
 def _progress(cliques: str, groups: str | None) -> list[dict[str, Any]]:
     columns = [
@@ -74,6 +77,7 @@ _DEFINITIONS = (
             _column("Available", ".status.availableReplicas"),
             _column("Updated", ".status.updatedReplicas"),
             *_progress("PCLQs", "PCSGs"),
+            _UPDATE,
             _AGE,
         ],
         scale_selector=".status.hpaPodSelector",
