@@ -83,7 +83,9 @@ def _waiting(clique: str, count: int) -> predicates.Predicate:
 
 
 def _down(view: View) -> int:
-    """How many replicas of the group are not complete and Ready."""
+    """How many replicas of the group are not complete and Ready; none before the group exists."""
+    if view.get(changes.GROUPS, f"{GROUP}-0-g") is None:
+        return 0
     ready: Mapping[str, int] = {clique: _ready(view, clique) for clique in MEMBERS}
     return sum(not all(ready[f"{GROUP}-0-g-{index}-{clique}"] for clique in "bc") for index in range(REPLICAS))
 
@@ -106,7 +108,7 @@ def test_a_clique_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWit
         clique = f"{each}-0-a"
 
         def within(view: View, clique: str = clique) -> bool | Unmet:
-            down = PODS - _ready(view, clique)
+            down = PODS - _ready(view, clique) if view.get(changes.CLIQUES, clique) else 0
             return down <= POD_BUDGET or Unmet(f"{down} of {PODS} pods of {clique} are not Ready")
 
         run.always(f"at most {POD_BUDGET} pods of {clique} are not Ready", within, after="change", until="end")
