@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.grove import gang_maps, labels, names, pods, template
+from conformance.grove import gang_maps, labels, names, template
 from conformance.grove.fields import Document, controller, label, name, number, terminating, text, uid
 from conformance.grove.gang_maps import Entry, Gang
 from conformance.history.query import Unmet
@@ -12,9 +12,9 @@ from conformance.history.view import View
 from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.scaled import pods_are
 
 MAPS = "podgangmaps"
-LOOK = "grove.io/reconcile-trigger"
 
 
 def maps_of(view: View, set_name: str) -> dict[int, Document]:
@@ -106,30 +106,21 @@ def _astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterato
         yield f"{name(pod)} is of the gang {own}, which does not refer to it"
 
 
+def unmet(view: View, set_name: str) -> list[str]:
+    """Return the entries that wait for good, because they depend on what is no entry."""
+    return [
+        f"replica {replica}: {each}"
+        for replica, found in maps_of(view, set_name).items()
+        for each in gang_maps.unmet(gang_maps.entries(found))
+    ]
+
+
 def everything(view: View, set_name: str) -> list[str]:
-    """Return all of that, and what the maps themselves must not say."""
-    wrong = [*misplaced(view, set_name), *unfollowed(view, set_name), *strays(view, set_name)]
-    for replica, found in maps_of(view, set_name).items():
-        entries = gang_maps.entries(found)
-        wrong += [f"replica {replica}: {each}" for each in gang_maps.unmet(entries)]
-        wrong += [f"replica {replica}: {each} is left" for each in gang_maps.leftovers(entries)]
-    return wrong
+    """Return all of that."""
+    return [each for wrong in (misplaced, unfollowed, strays, unmet) for each in wrong(view, set_name)]
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
-
-
-def runs(sizes: Mapping[str, int]) -> predicates.Predicate:
-    """Each of these PodCliques has so many pods, all Ready; none exists that is to have none."""
-
-    def seen(view: View) -> bool | Unmet:
-        for clique, size in sizes.items():
-            found = predicates.pods_of(view, clique)
-            if len(found) != size or not all(map(pods.ready, found)):
-                return Unmet(f"{clique} has {sum(map(pods.ready, found))} of {size} pods Ready, {len(found)} in all")
-        return True
-
-    return seen
 
 
 def followed(set_name: str) -> predicates.Predicate:
@@ -144,7 +135,7 @@ def followed(set_name: str) -> predicates.Predicate:
 
 def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:
     """Wait until these pods run (the step) and then, judging nothing, until the maps are followed and nothing moves."""
-    env.settle(step, runs(sizes), 60)
+    env.settle(step, pods_are(sizes, ready=True), 60)
     env.settled(f"{step}: maps followed", followed(set_name))
     env.quiet(1)
     env.mark(f"{step}: at rest")
@@ -152,4 +143,4 @@ def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str,
 
 def look(env: SceneEnvironment, set_name: str, why: str) -> None:
     """Make the operator look at a set again."""
-    env.patch(SETS, set_name, {"metadata": {"annotations": {LOOK: why}}})
+    env.patch(SETS, set_name, {"metadata": {"annotations": {labels.TRIGGER: why}}})

@@ -14,6 +14,7 @@ from conformance.grove import workloads
 from conformance.grove.fields import condition, number
 from conformance.history.view import View
 from conformance.testing import following
+from conformance.testing.scaled import pods_are
 from reference_impl.api import models
 from reference_impl.plan import gang_migration
 from reference_impl.plan.lines import MAPS, NAMES
@@ -64,7 +65,7 @@ def made(pods: int, replicas: int) -> Done:
 
     def seen(view: View) -> bool:
         available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == replicas
-        return available and len(view.list("pods")) == pods and following.runs(_sizes(view))(view) is True
+        return available and len(view.list("pods")) == pods and pods_are(_sizes(view), ready=True)(view) is True
 
     return seen
 

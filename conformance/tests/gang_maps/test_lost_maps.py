@@ -12,7 +12,7 @@ from conformance.history.view import View
 from conformance.testing import following, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS
 from conformance.testing.following import MAPS, look, settles
-from conformance.testing.scaled import scale
+from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 REBUILT, REBUILT_AGAIN, FILLED = "map rebuilt", "map rebuilt again", "map filled"
@@ -35,7 +35,9 @@ class LostMaps(Scene):
         settles(env, "scaled beyond the template", "s", {"s-0-a": 3, **_group(3)})
         self._lose(env, REBUILT)
         scale(env, GROUPS, "s-0-g", 1)
-        env.settled("surplus replicas gone", following.runs({each: 0 for each in _group(3) if "-g-0-" not in each}))
+        env.settled(
+            "surplus replicas gone", pods_are({each: 0 for each in _group(3) if "-g-0-" not in each}, ready=True)
+        )
         settles(env, "group scaled in", "s", _group(1))
         scale(env, GROUPS, "s-0-g", 2)
         settles(env, "group scaled out again", "s", _group(2))
@@ -60,7 +62,7 @@ class LostMaps(Scene):
         look(env, "s", "emptied")
         env.settle(FILLED, following.followed("s"))
         scale(env, CLIQUES, "s-0-a", 4)
-        env.settle(SCALED, following.runs({"s-0-a": 4}))
+        env.settle(SCALED, pods_are({"s-0-a": 4}, ready=True))
         env.quiet(1)
         env.mark(f"{FILLED}: at rest")
 

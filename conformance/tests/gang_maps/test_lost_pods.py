@@ -8,6 +8,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import following, predicates
 from conformance.testing.disruption import by_index
+from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 LOST = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
@@ -48,7 +49,7 @@ def _without(lost: set[str], sizes: dict[str, int]) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
         if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
             return Unmet("a deleted pod is still there")
-        return following.runs(sizes)(view)
+        return pods_are(sizes, ready=True)(view)
 
     return seen
 

@@ -11,7 +11,7 @@ from conformance.suite.api import Object
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS
 from conformance.testing.observed import all_of
-from conformance.testing.scaled import scale
+from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 CLIQUE_ONLY, GROUP_ONLY, BOTH = "f", "g", "b"
@@ -44,7 +44,7 @@ class ScaledToNothing(Scene):
         self._to_nothing(env)
         scale(env, GROUPS, f"{BELOW}-0-g", 0)
         below = {each: 0 for each in SIZES if "-g-" in each}
-        env.settled("no replica of the group is left", following.runs(below))
+        env.settled("no replica of the group is left", pods_are(below, ready=True))
         env.quiet(1)
         scale(env, GROUPS, f"{BELOW}-0-g", 3)
         following.settles(env, "group runs again", BELOW, SIZES)
@@ -53,14 +53,14 @@ class ScaledToNothing(Scene):
         for each in RESTS:
             self._scale(env, each, 0)
         gone = {clique: 0 for sizes in RESTS.values() for clique in sizes}
-        env.settled("no pod is left", following.runs(gone))
+        env.settled("no pod is left", pods_are(gone, ready=True))
         env.settle("maps hold nothing", all_of(*map(_holds_nothing, RESTS)))
         env.quiet(1)
         env.mark("nothing left")
         for each in RESTS:
             self._scale(env, each, 2)
         for each, sizes in RESTS.items():
-            env.settle(f"{each} runs again", following.runs(sizes), 60)
+            env.settle(f"{each} runs again", pods_are(sizes, ready=True), 60)
         env.settled("maps followed", all_of(*map(following.followed, RESTS)))
         env.quiet(1)
         env.mark("back")
@@ -106,13 +106,13 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
         entries = following.entries_of(run.at("back"), each)
         run.expect(f"{each}: Anchors that hold something", True,
                    any(entry.role == ANCHOR_ROLE and not entry.empty for entry in entries))  # fmt: skip
-        run.expect(f"{each}: what is wrong", [], following.everything(run.at("back"), each))
+        run.expect(f"{each}: what is wrong", [], following.unmet(run.at("back"), each))
 
 
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
     """Replicas of a group that is scaled below its minimum and back MUST run, in the PodGangs of their entries."""
-    run.expect("what is wrong", [], following.everything(run.at("group runs again: at rest"), BELOW))
+    run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
 
 
 @invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

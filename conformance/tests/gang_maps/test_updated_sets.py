@@ -12,7 +12,7 @@ from conformance.suite.api import Object
 from conformance.testing import following, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import all_of
-from conformance.testing.scaled import scale
+from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 ROLLED, ON_DELETE = "r", "d"
@@ -51,7 +51,7 @@ class UpdatedSets(Scene):
                 scale(env, CLIQUES, f"{each}-{replica}-a", 3)
                 scale(env, GROUPS, f"{each}-{replica}-g", 3)
         for each in both:
-            env.settle(f"{each}: what is added runs", following.runs(_sizes(each)), 60)
+            env.settle(f"{each}: added pods Ready", pods_are(_sizes(each), ready=True), 60)
         env.settled("maps followed in the end", all_of(*map(following.followed, both)))
         env.quiet(1)
         env.mark("end")
@@ -150,7 +150,7 @@ def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> N
     """After an update, all entries and PodGangs MUST have the generation hash of the set, whatever the strategy."""
 
 
-@requirement("MAP-043", reaches=(f"{ROLLED}: what is added runs", f"{ON_DELETE}: what is added runs"))
+@requirement("MAP-043", reaches=(f"{ROLLED}: added pods Ready", f"{ON_DELETE}: added pods Ready"))
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
     """Replicas that scaling adds after an update MUST run, in every replica of the set, and the maps MUST follow."""
     for each in (ROLLED, ON_DELETE):

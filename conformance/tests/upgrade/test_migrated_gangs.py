@@ -12,7 +12,7 @@ from conformance.history.view import View
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import all_of
-from conformance.testing.scaled import scale
+from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 MIGRATING = "PodGangMigrationInProgress"
@@ -50,7 +50,7 @@ class GangsOfAnEarlierVersion(Scene):
         env.mark("taken over")
         scale(env, CLIQUES, "e-0-web", 2)
         scale(env, SETS, "z", 1)
-        env.settle("empty sets run", following.runs({"e-0-web": 2, "z-0-web": 2}), 60)
+        env.settle("empty sets run", pods_are({"e-0-web": 2, "z-0-web": 2}, ready=True), 60)
         env.settled("their maps are followed", all_of(*map(following.followed, ("e", "z"))))
         env.quiet(1)
         env.mark("end")
@@ -68,7 +68,7 @@ class GangsOfAnEarlierVersion(Scene):
         scale(env, SETS, "z", 0)
         gone = {f"s-1-g-{index}-{clique}": 0 for index in (1, 2) for clique in "bc"}
         sizes = {**SIZES["s"], **SIZES["k"], **gone, "e-0-web": 0, "z-0-web": 0}
-        env.wait_for("sets scaled", following.runs(sizes))
+        env.wait_for("sets scaled", pods_are(sizes, ready=True))
         env.quiet(1)
         for clique in ("s-0-a", "s-0-g-1-b", "s-1-g-0-c"):
             pod = name(predicates.pods_of(env.history.view(), clique)[0])
