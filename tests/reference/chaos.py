@@ -21,7 +21,7 @@ from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.grove import labels
 from conformance.grove.fields import label
-from conformance.history.query import History, WaitTimeout
+from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import ADDED, DELETED
 from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.history.view import View
@@ -75,7 +75,7 @@ GANG_TIME = re.compile(r"(?<![0-9])[0-9]{19}(?![0-9])")
 """An epoch, alone or in the name of a gang."""
 
 Role = Literal["operator", "gang-scheduler"]
-Done = Callable[[View], bool]
+Done = Callable[[View], bool | Unmet]
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,11 @@ class CrashRun:
             await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT)
             await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
         else:
-            wanted = lambda view: done(view) and normal(view, self.namespace) == right  # noqa: E731
+            wanted = lambda view: bool(done(view)) and normal(view, self.namespace) == right  # noqa: E731
             with suppress(WaitTimeout):
                 await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT)
-            assert done(self.history.view()), f"{self._about(chapter.name)}: it has not come to its end"
+            answer = done(self.history.view())
+            assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
 
     def _about(self, what: str) -> str:
@@ -218,11 +219,13 @@ async def play(
         await played.stop()
 
 
-async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role) -> dict[str, int]:
+async def all_deaths(
+    cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, lives: int = LIVES
+) -> dict[str, int]:
     """Plays a story without a death, then with a death at each write of each chapter; gives the numbers of writes.
-    `name` begins the names of the namespaces."""
+    `name` begins the names of the namespaces; so many `lives` are played at a time."""
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(4 * LIVES))  # waits block a thread each
+    loop.set_default_executor(ThreadPoolExecutor(4 * lives))  # waits block a thread each
     async with AsyncExitStack() as stack:
         maps = () if any(each.resource == PODGANGMAPS for each in WATCHED) else (Watched(PODGANGMAPS),)
         recorder = Recorder(cluster.kubeconfig, "chaos", (*WATCHED, *maps))
@@ -240,7 +243,7 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
             last = max(i for i, chapter in enumerate(story) if killed.get(chapter.name, 0) >= k)
             return list(story[: last + 1])
 
-        turns = asyncio.Semaphore(LIVES)
+        turns = asyncio.Semaphore(lives)
 
         async def one(k: int) -> None:
             async with turns:
