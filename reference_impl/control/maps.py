@@ -47,11 +47,9 @@ class MapWriter:
         is."""
         if not revisions.of_set(pcs, self._layouts.policy).has(update_progress.generation(pcs)):
             return None  # the set has changed during this pass
-        step: Step | None = None
-        for index in self._mapped(pcs):
-            found = await self._replica(pcs, index)
-            step = found if index == update_progress.turn(pcs) else step
-        return step
+        replicas, turn = self._mapped(pcs), update_progress.turn(pcs)
+        steps = await together(self._replica(pcs, index) for index in replicas)
+        return next((step for index, step in zip(replicas, steps, strict=True) if index == turn), None)
 
     def _mapped(self, pcs: PodCliqueSet) -> range:
         """The replicas that have maps: all, or none on a line of the contract without maps."""

@@ -23,6 +23,7 @@ from reference_impl.runtime.events import EventRecorder, EventType
 
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
+Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 CONTROLLER = "grove-operator"
 """The reporting controller of events."""
@@ -30,11 +31,15 @@ ORPHAN = "orphan"
 """Finalizer of an object whose dependents are to stay (`kubectl delete --cascade=orphan`)."""
 
 
-async def together(writes: Iterable[Awaitable[Any]]) -> None:
-    """Await all writes, then raise the first error, if any: one failure must not cancel the others."""
+async def together(writes: Iterable[Awaitable[Result]]) -> list[Result]:
+    """Await all writes, then raise the first error, if any: one failure must not cancel the others. Returns their
+    results, in order."""
+    done: list[Result] = []
     for result in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
+        done.append(result)
+    return done
 
 
 class Writer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import updates
 from conformance.history.record import Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import Pod, State
 
 
 class OutOfScope(CoherentRule):
@@ -20,9 +20,11 @@ class OutOfScope(CoherentRule):
         if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
             keys = {component.key for component in self.state.components(record.name, 0)}
             self.judged += found.coherent and found.running and bool(found.scope and keys - found.scope)
-        pod = self.state.taken(record)
-        if pod is None or not self.state.updating(pod.place.set):
-            return
+        for pod in self.state.deleted(record):
+            if self.state.updating(pod.place.set):
+                self._judge(pod, record)
+
+    def _judge(self, pod: Pod, record: Record) -> None:
         pcs = self.state.sets[pod.place.set]
         if pcs.scope and pod.place.key not in pcs.scope and not self.state.surplus(pod):
             names = ", ".join(sorted(key.name for key in pcs.scope))
@@ -46,9 +48,11 @@ class OneReplicaAtATime(CoherentRule):
             if found.coherent and len(updates.turns(record.object)) > 1:
                 self._violate(f"replicas {updates.turns(record.object)} are being updated at once", record)
             return
-        pod = self.state.taken(record)
-        if pod is None or not self.state.updating(pod.place.set):
-            return
+        for pod in self.state.deleted(record):
+            if self.state.updating(pod.place.set):
+                self._judge(pod, record)
+
+    def _judge(self, pod: Pod, record: Record) -> None:
         pcs = self.state.sets[pod.place.set]
         if pcs.template.replicas < 2:
             return

@@ -106,6 +106,8 @@ class State:
     """Whether an update began with the present record."""
     ended: set[str] = field(default_factory=set)
     """Uids of cliques that are deleted, or being deleted."""
+    ending: str = ""
+    """The one of them whose deletion begins with the present record."""
     removed: dict[str, float] = field(default_factory=dict)
     """When an entry was removed from its map, by key."""
     _seq: int = 0
@@ -116,7 +118,7 @@ class State:
         if record.seq == self._seq:
             return
         self._seq = record.seq
-        self.before, self.written, self.previous, self.began = None, None, (), False
+        self.before, self.written, self.previous, self.began, self.ending = None, None, (), False, ""
         if record.resource == "podcliquesets":
             self._see_set(record)
         elif not self.sets:
@@ -192,6 +194,18 @@ class State:
             return None
         return None if terminating(self.sets[pod.place.set].document) else pod
 
+    def deleted(self, record: Record) -> list[Pod]:
+        """The Ready pods whose deletion begins with this record: those of a clique that is deleted all at once, however
+        late the garbage collector comes to them."""
+        if record.resource != "podcliques":
+            pod = self.taken(record)
+            return [] if pod is None or pod.owner in self.ended else [pod]
+        pcs = self.sets.get(label(record.object, labels.PART_OF))
+        if not self.ending or pcs is None or terminating(pcs.document):
+            return []
+        found = (self.pods[uid] for uid in self._by_clique[record.name])
+        return [pod for pod in found if pod.owner == self.ending and pod.ready and not pod.excused]
+
     def surplus(self, pod: Pod) -> bool:
         """Whether a pod that is being deleted is one too many, because its component was scaled in."""
         wanted = self.sizes.get(pod.place)
@@ -239,8 +253,9 @@ class State:
         group = label(record.object, labels.GROUP)
         if record.resource == "podcliques":
             self.cliques[record.name] = record.object
-            if record.kind == DELETED or terminating(record.object):
+            if (record.kind == DELETED or terminating(record.object)) and record.uid not in self.ended:
                 self.ended.add(record.uid)
+                self.ending = record.uid
             if group:
                 index = label(record.object, labels.GROUP_INDEX)
                 self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
