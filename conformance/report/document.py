@@ -93,6 +93,7 @@ def _verdict(report: Report) -> Document:
         "suite": {"version": report.started.suite_version, "digest": report.started.suite_digest},
         "selection": _selection(report),
         "counts": _counts(report.counts),
+        "compatibility": dict(zip(("passed", "judged"), report.compatibility, strict=True)),
         "profiles": [
             {"name": p.name, "verdict": _profile_word(p), "counts": _counts(p.counts)} for p in report.profiles
         ],
@@ -123,6 +124,7 @@ def _requirement(result: Result) -> Document:
         "profile": entry.profile,
         "level": str(entry.level),
         "text": entry.text,
+        "basis": str(entry.basis.kind),
         **({"seed": entry.seed} if entry.seed else {}),
         "outcome": str(result.outcome),
         "checks": result.checks,

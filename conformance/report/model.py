@@ -191,6 +191,12 @@ class Report:
         return {outcome: tally[outcome] for outcome in Outcome}
 
     @property
+    def compatibility(self) -> tuple[int, int]:
+        """Return how many of the judged COMPAT requirements passed, and how many were judged."""
+        outcomes = [r.outcome for r in self.results if r.requirement.level is Level.COMPAT]
+        return outcomes.count(Outcome.PASSED), sum(outcome in EXECUTED for outcome in outcomes)
+
+    @property
     def complete(self) -> bool:
         """Return whether the run ended by itself."""
         return self.finished is not None and not self.finished.interrupted

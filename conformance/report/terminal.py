@@ -23,7 +23,7 @@ from conformance.history.differences import reduced
 from conformance.report import causes, defects, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
-from conformance.suite import markers
+from conformance.suite import basis, markers
 from conformance.suite.ledger import ScenePlayed
 from conformance.suite.requirement import Level
 
@@ -113,7 +113,10 @@ def verdict_line(report: Report) -> str:
     if report.verdict is RunVerdict.NOT_CONFORMANT:
         said += "; the run was interrupted" if not report.complete else ""
         said += "; there were harness errors besides" if report.faults else ""
-    return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
+    passed, of = report.compatibility
+    release = f" {who.release}" if who.release else ""
+    compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
+    return f"{who.name} {who.version} {said}{compatible} ({names or 'no profile'}: {counts or 'nothing'})"
 
 
 def judged(roles: Iterable[str]) -> str:
@@ -291,6 +294,8 @@ def _requirement(result: Result, console: Console) -> None:
     seed = f" (rests on {entry.seed}, and not on upstream's contract)" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
     _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{seed}{reason}", style))
+    if result.outcome is Outcome.FAILED and (said := basis.in_short(entry.basis)):
+        _print(console, _block("says so", said))
 
 
 def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from conformance import specification
-from conformance.suite.requirement import Registry, Requirement
+from conformance.suite.basis import Kind, known
+from conformance.suite.requirement import Level, Registry, Requirement
 
 
 def markdown(registry: Registry) -> str:
@@ -20,12 +23,19 @@ def markdown(registry: Registry) -> str:
         "[specification](spec/README.md) from which a requirement follows. *Seed* names the proposal that a",
         "requirement rests on if no release of upstream has what it says. *Limit* names what the specification accepts",
         "where a requirement does not hold: nobody fails it.",
+        "",
+        "The basis says who says so. Only a public *document*, or a *convention* of Kubernetes, carries a MUST. Where",
+        "documents are silent or contradict each other, a *decision* of this project is a SHOULD. What only upstream's",
+        "*code* does is COMPAT: it decides nothing, and is counted as compatibility with upstream.",
+        "`grove-conformance explain ID` prints the quotations, and what a check demands beyond its sentence.",
+        "",
+        *_tally(registry),
     ]
     for profile, text in registry.profiles.items():
         entries = [r for r in registry.requirements.values() if r.profile == profile]
         lines += ["", f"## {profile}", "", text]
         if entries:
-            lines += ["", "| id | level | requirement | judges | since |", "|---|---|---|---|---|"]
+            lines += ["", "| id | level | requirement | basis | judges | since |", "|---|---|---|---|---|---|"]
             lines += [_row(entry) for entry in entries]
     if registry.retired:
         lines += ["", "## Retired", "", "| id | requirement | why it is no longer judged |", "|---|---|---|"]
@@ -52,7 +62,19 @@ def _row(entry: Requirement) -> str:
         text += f" (until {entry.until}; later: {', '.join(entry.successors)})"
     if entry.unless:
         text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
-    return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"
+    return f"| {entry.id} | {entry.level} | {text} | {_basis(entry)} | {', '.join(entry.roles)} | {entry.since} |"
+
+
+def _basis(entry: Requirement) -> str:
+    found = dict.fromkeys(quotation.document for quotation in entry.basis.quotations)
+    documents = [f"[{known()[id].title}]({known()[id].link})" for id in found]
+    return ": ".join([str(entry.basis.kind), *([_cell(", ".join(documents))] if documents else [])])
+
+
+def _tally(registry: Registry) -> list[str]:
+    counts = Counter((entry.basis.kind, entry.level) for entry in registry.requirements.values())
+    rows = [f"| {kind} | {' | '.join(str(counts[kind, level] or '–') for level in Level)} |" for kind in Kind]
+    return [f"| basis | {' | '.join(Level)} |", "|---|" + "---|" * len(Level), *rows]
 
 
 def _source(id: str) -> str:

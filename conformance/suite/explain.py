@@ -11,12 +11,21 @@ from conformance import data, invariants, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
+from conformance.suite import basis as bases
 from conformance.suite import checklist, coverage, requirement
+from conformance.suite.basis import Kind
 from conformance.suite.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
 """Entry points that return requirement id → names of the mutants that it has detected."""
 
+SAYS = {
+    Kind.DOCUMENT: "a public document says so",
+    Kind.CONVENTION: "Kubernetes says so of every API",
+    Kind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
+    Kind.CODE: "only upstream's code does so: compatibility, not conformance",
+}
+"""What each kind of basis means, for people."""
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")
 """Pages of `docs/` that contain nothing more than this command prints."""
@@ -54,6 +63,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield f"  until:   {entry.until} (later: {', '.join(entry.successors)})"
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
+    yield from _basis(entry)
     for test in checklist.tests_of(checklist.load(), entry.id):
         yield f"  test:    conformance/tests/{test}"
     for rule in invariants.rules():
@@ -67,6 +77,24 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield "  source:"
     for source in entry.source:
         yield from _source(source)
+
+
+def _basis(entry: Requirement) -> Iterator[str]:
+    basis = entry.basis
+    yield f"  basis:   {basis.kind} ({SAYS[basis.kind]})"
+    for quotation in basis.quotations:
+        document = bases.known()[quotation.document]
+        state = "" if document.state == "merged" else f", {document.state}"
+        yield from _wrapped(f"{document.title}{state}, read at {document.read}: {quotation.place}", "    ")
+        if quotation.words:
+            yield from _wrapped(f"“{quotation.words}”", "      ", "      ")
+        yield f"      {document.link}"
+    if basis.unwritten:
+        yield from _wrapped(f"no document says: {basis.unwritten}", "    ")
+    if basis.reason:
+        yield from _wrapped(f"reason: {basis.reason}", "    ")
+    if entry.demands:
+        yield from _wrapped(f"beyond its sentence, the check demands: {entry.demands}")
 
 
 def _source(id: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from conformance.suite.requirement import Level, Limit, Requirement
 
 TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
 """Files of a scene's bundle that each failing test has in Allure; the others are attached to the first of them."""
-_SEVERITY = {Level.MUST: "critical", Level.SHOULD: "normal", Level.MAY: "minor"}
+_SEVERITY = {Level.MUST: "critical", Level.SHOULD: "normal", Level.MAY: "minor", Level.COMPAT: "minor"}
 
 
 def label(item: pytest.Item, entries: list[Requirement]) -> None:

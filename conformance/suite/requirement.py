@@ -17,6 +17,8 @@ import pytest
 
 from conformance import documents
 from conformance.errors import UsageError
+from conformance.suite import basis as bases
+from conformance.suite.basis import Basis
 
 FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
@@ -28,11 +30,13 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Level(StrEnum):
-    """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported."""
+    """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported. What only upstream's code
+    does is COMPAT: it is counted apart, as compatibility with upstream."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
     MAY = "MAY"
+    COMPAT = "COMPAT"
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,9 @@ class Requirement:
     """The last release of Grove that it holds for; empty if it still holds."""
     successors: tuple[str, ...] = ()
     """The requirements that say of later releases what it says."""
+    basis: Basis = bases.NONE
+    demands: str = ""
+    """What its check demands beyond the sentence."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,8 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         limit=Limit(**entry["limit"]) if "limit" in entry else None,
         until=entry.get("until", ""),
         successors=tuple(entry.get("successors", ())),
+        basis=bases.read(entry),
+        demands=" ".join(entry.get("demands", "").split()),
     )
 
 

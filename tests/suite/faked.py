@@ -128,6 +128,7 @@ class Faked:
             {
                 "id": f"AA-{number:03d}",
                 "level": "MUST",
+                "basis": "document",
                 "text": f"It does the right thing number {number}.",
                 "source": ["X-01"],
                 "since": "v0",

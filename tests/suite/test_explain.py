@@ -36,7 +36,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ("INV-011", ("rule:    conformance/invariants/coherent/availability.py, in every history",)),
         ("TMPL-001", ("seed:    pull request 566", "not upstream's contract")),
         ("CORE-001", ("by hand:", "kubectl get", "docs/spec/objects.md#obj-101")),
-        ("OBJ-123", ("docs/spec/objects.md#obj-123", "judged by RES-051 (MUST", "docs/decisions/011-")),
+        ("OBJ-123", ("docs/spec/objects.md#obj-123", "judged by RES-051 (SHOULD", "docs/decisions/011-")),
         ("OBJ-S01", ("judged by CORE-001 (MUST",)),
         ("obj-s22", ("OBJ-S22  docs/spec/objects-scenarios.md#obj-s22", "not checked: records what upstream does")),
         ("val-05B", ("VAL-05b  docs/spec/admission.md#val-05b",)),

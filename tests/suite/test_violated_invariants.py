@@ -38,7 +38,15 @@ def run(faked: Faked, role: str, **selected: object) -> Ran:
     document = yaml.safe_load(place.read_text())
     text = "It MUST hold."
     document["requirements"] = [
-        {"id": "INV-001", "level": "MUST", "text": text, "source": ["X-1"], "since": "v0", "roles": [role]}
+        {
+            "id": "INV-001",
+            "level": "MUST",
+            "basis": "document",
+            "text": text,
+            "source": ["X-1"],
+            "since": "v0",
+            "roles": [role],
+        }
     ]
     place.write_text(yaml.safe_dump(document))
     conftest = faked.folder / "tests" / "conftest.py"

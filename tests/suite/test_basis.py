@@ -1,0 +1,37 @@
+"""What requirements rest on: no MUST without a public document, no document that nobody quotes."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.suite import basis, requirement
+from conformance.suite.basis import BINDING, Kind
+from conformance.suite.requirement import Level, Requirement
+
+ENTRIES = list(requirement.load().requirements.values())
+NO_AUTHORITY = ("code", "discussion")
+"""Kinds of documents that bind nobody."""
+
+
+def title(entry: Requirement) -> str:
+    return entry.id
+
+
+@pytest.mark.parametrize("entry", [each for each in ENTRIES if each.level is Level.MUST], ids=title)
+def test_a_must_rests_on_a_public_document(entry: Requirement) -> None:
+    kinds = {basis.known()[each.document].kind for each in entry.basis.quotations if each.words}
+    assert entry.basis.kind in BINDING
+    assert kinds - set(NO_AUTHORITY), f"{entry.id} quotes nothing that binds"
+
+
+def test_what_only_code_does_is_a_matter_of_compatibility() -> None:
+    assert [e.id for e in ENTRIES if (e.basis.kind is Kind.CODE) != (e.level is Level.COMPAT)] == []
+
+
+def test_what_no_document_says_has_a_reason() -> None:
+    assert [e.id for e in ENTRIES if e.basis.kind not in BINDING and not e.basis.reason] == []
+
+
+def test_each_document_is_quoted_and_each_quotation_names_one() -> None:
+    quoted = {each.document for entry in ENTRIES for each in entry.basis.quotations}
+    assert quoted == set(basis.known())
