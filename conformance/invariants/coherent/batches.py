@@ -33,8 +33,9 @@ class OneBatchAtATime(CoherentRule):
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         pcs, replica = self.state.written
-        if not Change(self.state.previous, self.state.maps[pcs, replica]):
-            return
+        change = Change(self.state.previous, self.state.maps[pcs, replica])
+        if not (change.shrunk and change.batch.counts):
+            return  # a scale that was admitted just before the update moves nothing
         found, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self.state.done}
         for entry in self.state.previous:
             if entry.generation == found.generation and entry.key not in found.old:

@@ -40,6 +40,7 @@ from kube.errors import ApiError
 from kube.resource import PODS
 from tests.coherent.histories import reproduction
 from tests.coherent.histories.collector import Collector
+from tests.coherent.histories.drawing import FOLDER
 from tests.coherent.histories.model import (
     COHERENT,
     INVARIANTS,
@@ -61,6 +62,8 @@ from tests.coherent.histories.model import (
 from tests.coherent.histories.reproduction import SET
 
 log = logging.getLogger(__name__)
+RECORDINGS = FOLDER / "recordings"
+"""Where the watch events of histories that go wrong are kept: what depends on timing may not be seen again."""
 NODES, SETS = 2, "podcliquesets"
 STEP, REST, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
 """Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take: more on a busy
@@ -99,6 +102,9 @@ class Stage:
             played = _Play(self, history, f"history-{next(self._numbers)}", pool)
             wrong = played.run()
             log.info("%s: %s, %.0f s", played.namespace, wrong or "nothing wrong", time.monotonic() - begin)
+            if wrong:
+                RECORDINGS.mkdir(parents=True, exist_ok=True)
+                played.events.save(RECORDINGS / f"{played.namespace}.jsonl")
             return wrong
         finally:
             self._lanes.put(pool)
