@@ -192,9 +192,11 @@ class Report:
 
     @property
     def compatibility(self) -> tuple[int, int]:
-        """Return how many of the judged COMPAT requirements passed, and how many were judged."""
-        outcomes = [r.outcome for r in self.results if r.requirement.level is Level.COMPAT]
-        return outcomes.count(Outcome.PASSED), sum(outcome in EXECUTED for outcome in outcomes)
+        """Return how many of the judged COMPAT requirements passed, and how many were judged. What the implementation
+        keeps from being judged counts as well."""
+        found = [r for r in self.results if r.requirement.level is Level.COMPAT]
+        judged = [r for r in found if r.outcome in EXECUTED or _at_fault(r)]
+        return sum(r.outcome is Outcome.PASSED for r in judged), len(judged)
 
     @property
     def complete(self) -> bool:

@@ -50,7 +50,7 @@ def missing(clones: Path) -> tuple[list[str], int, int]:
 
 
 def main() -> int:
-    """Print what is missing; 1 if anything is."""
+    """Print the quotations that are not found; return 1 if there are any."""
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     wrong, seen, unseen = missing(Path(sys.argv[1]))

@@ -38,6 +38,8 @@ class Played:
         self.strategy, self.frozen = "Coherent", frozenset[str]()
         self._owners, self._budgets = owners, budgets
         self.index, self._after = 0, dict(after or {})
+        self.before_updates: Fault | None = None
+        """What happens once the set is deployed."""
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
         self._pods: dict[str, dict[str, Any]] = {}
@@ -50,6 +52,8 @@ class Played:
             self.index = index
             self._children()
             self.write(self.trace.writes[0].layout)
+        if self.before_updates is not None:
+            self.before_updates(self)
         for index in range(self.replicas):
             self.index = index
             for number, write in enumerate(self.trace.writes[1:], 1):
@@ -111,6 +115,10 @@ class Played:
             for at in range(component.replicas if component.key.kind == "group" else 0):
                 tags = {labels.GROUP: name, labels.GROUP_INDEX: str(at)}
                 self._tell("podcliques", f"{name}-{at}-{component.key.name.lower()}", {"replicas": 1}, tags)
+
+    def scale(self, clique: str, replicas: int) -> None:
+        """Give a standalone clique another size."""
+        self._tell("podcliques", f"{SET}-{self.index}-{clique}", {"replicas": replicas, "minAvailable": 1})
 
     def _tell(self, resource: str, name: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
         self.story.tell(resource, name, {"metadata": {"labels": {**self._tags(), **(tags or {})}}, "spec": dict(spec)})

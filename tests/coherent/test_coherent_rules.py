@@ -226,6 +226,53 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
     assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True
 
 
+def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> None:
+    """The garbage collector comes late, in an update that leaves the component alone."""
+
+    def deleted_early(played: Played) -> None:
+        played.story.gone("podcliques", "s-0-F")
+
+    def collected_late(played: Played) -> None:
+        delete(played, "B0", "F", 1)
+
+    late = Played(GROUPS, after={1: collected_late}, owners=True)
+    assert verdicts(late.play())["INV-015"].holds is False
+    late = Played(GROUPS, after={1: collected_late}, owners=True)
+    late.before_updates = deleted_early
+    found = verdicts(late.play())["INV-015"]
+    assert found.holds is True, found
+
+
+def test_a_clique_that_an_update_deletes_is_judged_before_the_garbage_collector_comes() -> None:
+    found = verdicts(Played(GROUPS, after={1: lambda p: p.story.gone("podcliques", "s-0-F")}, owners=True).play())
+    assert found["INV-015"].holds is False
+    assert "and the update is of D, P" in found["INV-015"].reason
+
+
+def scaled(played: Played) -> None:
+    """A scale was admitted just before the update: the map follows, although the gang of the sub-step is not Ready."""
+    played.scale("F", 7)
+    grown = [dataclasses.replace(e, cliques={"F": e.size(F) + 2}) if e.key == "B0" else e for e in played.layout[0]]
+    played.write(tuple(grown))
+
+
+def in_two_writes(played: Played) -> None:
+    """The next sub-step: a map that has its new gang as well, then one without what that took over."""
+    later = ALL.writes[2].layout
+    played.write(tuple({e.key: e for e in (*later, *played.layout[0])}.values()))
+    played.write(later)
+
+
+def test_a_scale_is_no_sub_step_and_a_sub_step_in_two_writes_is_seen_by_what_is_held_twice() -> None:
+    unready = ["gang-not-ready"]
+    only_first = dataclasses.replace(ALL, writes=ALL.writes[:2], whole=False)
+    found = verdicts(Played(only_first, unready, after={1: scaled}).play())
+    assert found["INV-017"].holds is not False, found["INV-017"]
+    assert verdicts(Played(only_first, unready, after={1: in_two_writes}).play())["INV-013"].holds is False
+    in_one_write = Played(only_first, unready, after={1: lambda p: p.write(ALL.writes[2].layout)})
+    assert verdicts(in_one_write.play())["INV-017"].holds is False
+
+
 def test_an_update_that_began_under_another_strategy_need_not_keep_a_version_whole() -> None:
     def taken_over(played: Played) -> None:
         for strategy in ("RollingRecreate", "Coherent"):

@@ -29,6 +29,8 @@ class Story:
         self.revision = 100
         self.at = 0.0
         self._seen: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+        self._gone: dict[tuple[str, str], str] = {}
+        """Uids of deleted objects, which what they own still names."""
         self._made = 0
 
     def tell(
@@ -54,6 +56,7 @@ class Story:
         kind = kind or (MODIFIED if known is not None else ADDED)
         if kind == DELETED:
             self._seen.pop((resource, name), None)
+            self._gone[resource, name] = uid
         else:
             self._seen[resource, name] = (uid, whole)
         return self.log.append(
@@ -160,5 +163,5 @@ class Story:
         if owner is None:
             return []
         known = self._seen.get(owner)
-        uid = known[0] if known is not None else "uid-unknown"
+        uid = known[0] if known is not None else self._gone.get(owner, "uid-unknown")
         return [{"kind": KINDS[owner[0]], "name": owner[1], "uid": uid, "controller": True}]

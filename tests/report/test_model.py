@@ -187,6 +187,15 @@ def test_a_should_that_fails_does_not_decide() -> None:
     assert report.counts[Outcome.FAILED] == 1
 
 
+@pytest.mark.parametrize(("outcome", "compatible"), [("passed", (1, 1)), ("failed", (0, 1))])
+def test_compatibility_is_counted_and_does_not_decide(outcome: str, compatible: tuple[int, int]) -> None:
+    entries = registry(entry("AA-001"), entry("AA-002", level=Level.COMPAT), entry("AA-003", level=Level.COMPAT))
+    events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001", "AA-002"), check("t", "AA-001")]
+    events += [check("t", "AA-002", outcome), ended("t", outcome), DONE]  # type: ignore[list-item]
+    report = model.judge(entries, events, TODAY)
+    assert (report.verdict, report.compatibility) == (RunVerdict.CONFORMANT, compatible)
+
+
 def test_no_vacuous_success() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE, level=Level.SHOULD)
     assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.NOTHING_RAN)

@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from rich.console import Console
-from test_document import EVENTS, REGISTRY
+from test_document import EVENTS, REGISTRY, made
 from test_model import DONE, TODAY, begin, check, ended, entry, limited, started
 
 from conformance.report import model, terminal
 from conformance.report.progress import Progress
 from conformance.suite import ledger, requirement
 from conformance.suite.book import Book
+from conformance.suite.requirement import Level
 
 
 def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
@@ -73,6 +74,21 @@ def test_a_failure_says_all_that_is_needed() -> None:
         "report: reports/r1/report.yaml",
     ):
         assert words in block, words
+
+
+def test_compatibility_is_told_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    for id in ("AA-001", "AA-002"):
+        compatible = replace(REGISTRY.requirements[id], level=Level.COMPAT)
+        monkeypatch.setitem(REGISTRY.requirements, id, compatible)  # type: ignore[arg-type]
+    assert "; compatible with upstream: 1 of 2 (core" in terminal.verdict_line(made())
+
+
+def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    quoted = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("GANG-002").basis)
+    monkeypatch.setitem(REGISTRY.requirements, "AA-002", quoted)  # type: ignore[arg-type]
+    text = StringIO()
+    terminal.show(made(), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
+    assert "says so:    Types of PodGang, comments, PodGroup.PodReferences: “PodReferences is a list" in text.getvalue()
 
 
 def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:

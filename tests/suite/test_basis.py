@@ -11,6 +11,8 @@ from conformance.suite.requirement import Level, Requirement
 ENTRIES = list(requirement.load().requirements.values())
 NO_AUTHORITY = ("code", "discussion")
 """Kinds of documents that bind nobody."""
+JUDGED = {"grep-531", "grep-531-1e5b", "grep-531-flat", "grep-393-640", "pull-566", "rolling-update-design"}
+"""Proposals that are judged although upstream has not merged them. Of other open ones, none carries a MUST."""
 
 
 def title(entry: Requirement) -> str:
@@ -19,9 +21,10 @@ def title(entry: Requirement) -> str:
 
 @pytest.mark.parametrize("entry", [each for each in ENTRIES if each.level is Level.MUST], ids=title)
 def test_a_must_rests_on_a_public_document(entry: Requirement) -> None:
-    kinds = {basis.known()[each.document].kind for each in entry.basis.quotations if each.words}
+    quoted = [basis.known()[each.document] for each in entry.basis.quotations if each.words]
+    accepted = [each for each in quoted if each.state == "merged" or each.id in JUDGED]
     assert entry.basis.kind in BINDING
-    assert kinds - set(NO_AUTHORITY), f"{entry.id} quotes nothing that binds"
+    assert [each for each in accepted if each.kind not in NO_AUTHORITY], f"{entry.id} quotes nothing that binds"
 
 
 def test_what_only_code_does_is_a_matter_of_compatibility() -> None:
