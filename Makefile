@@ -24,7 +24,7 @@ CHAOS ?= 1/16
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants attacks histories scale bench assets docs checklist crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants attacks histories scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -70,9 +70,6 @@ assets: $(READY)  ## download or build the control-plane programs and print thei
 docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of findings
 	@$(BIN)/python -m tests.coverage.page
 	@$(BIN)/python -m tests.findings.page
-
-checklist: $(READY)  ## update the list of checks that each test makes (RUNS="reports/r… …", passed runs of the reference)
-	@$(RUN) checklist $(RUNS)
 
 crds: $(READY)  ## regenerate reference_impl/crds/ from the models and the API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"

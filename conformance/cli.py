@@ -34,7 +34,6 @@ COMMANDS = {
     "list": ("conformance.commands.requirements", "list_requirements"),
     "explain": ("conformance.commands.requirements", "explain"),
     "docs": ("conformance.commands.requirements", "docs"),
-    "checklist": ("conformance.commands.checklist", "write_checklist"),
 }
 """Command → module and name of the function, or of the typer application with its subcommands."""
 

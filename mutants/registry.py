@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Generic, TypeVar
 
+from mutants.replacement import noted_as
 from reference_impl.extensions import Role, UnknownNameError
 
 Apply = Callable[[], None]
@@ -87,7 +88,8 @@ class Catalog(Generic[AnySwitch]):
         """Apply the named switches of this role. Those of the other role are left alone: one option serves both."""
         for switch in self.named(list(names)):
             if switch.role == role:
-                switch.apply()
+                with noted_as(switch.name):
+                    switch.apply()
 
     def listed(self) -> Iterator[tuple[str, str, str]]:
         """Yield name, role and text of each switch."""

@@ -1,22 +1,38 @@
-"""Replace code of the running process, and note whether the replacement is called.
+"""Replace code of the running process, and note whether the replacement is called, and whether it made a difference.
 
 A mutant whose replacement is never called proves nothing: the suite has judged the reference as it is. Each
 replacement therefore appends a line to the file that the environment variable `GROVE_MUTANT_CALLS` names, one when it
-is put in place and one when it is first called. `prove` reads the file after the run. Without the variable nothing is
-written.
+is put in place and one when it is first called; `alter` one more when a result is first another than it would have
+been. `prove` reads the file after the run. Without the variable nothing is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 CALLS = "GROVE_MUTANT_CALLS"
-_REPLACED, _CALLED = "replaced", "called"
+"""The environment variable that names the file of notes."""
+_REPLACED, _CALLED, _ALTERS, _ALTERED = "replaced", "called", "alters", "altered"
+
+_armed = ""
+"""The mutant or variant that is being armed, for the notes of its replacements."""
+
+
+@contextlib.contextmanager
+def noted_as(name: str) -> Iterator[None]:
+    """Note replacements that are put in place meanwhile as those of this mutant or variant."""
+    global _armed
+    _armed = name
+    try:
+        yield
+    finally:
+        _armed = ""
 
 
 def replace(target: Any, name: str, wrong: Any) -> None:
@@ -32,6 +48,32 @@ def replace(target: Any, name: str, wrong: Any) -> None:
         positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         inspect.signature(called).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
     setattr(target, name, _noted(wrong, _named(target, name)))
+
+
+def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
+    """Let a function or method, which may be a coroutine function, return `change(result, *arguments)`. Several changes
+    of one function follow each other. `change` must return a new value, not change the result in place: that it is ever
+    another one is part of what a run has to show."""
+    right = getattr(target, name)
+    known = _named(target, name)
+    note = _once(_ALTERED, known)
+
+    def changed(result: Any, *arguments: Any, **named: Any) -> Any:
+        other = change(result, *arguments, **named)
+        if other != result:
+            note()
+        return other
+
+    @functools.wraps(right)
+    def altered(*arguments: Any, **named: Any) -> Any:
+        return changed(right(*arguments, **named), *arguments, **named)
+
+    @functools.wraps(right)
+    async def altered_later(*arguments: Any, **named: Any) -> Any:
+        return changed(await right(*arguments, **named), *arguments, **named)
+
+    _note(_ALTERS, known)
+    replace(target, name, altered_later if inspect.iscoroutinefunction(right) else altered)
 
 
 def replace_data(target: Any, name: str, wrong: Any, *, read_by: tuple[Any, str]) -> None:
@@ -53,18 +95,21 @@ def note_calls(owner: Any, name: str) -> None:
 
 
 def uncalled(file: Path) -> set[str] | None:
-    """Return the replacements that were put in place and never called, or None if nothing was replaced at all."""
+    """Return the replacements that were put in place and never called, or never made a difference, or None if nothing
+    was replaced at all."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    seen: dict[str, set[str]] = {_REPLACED: set(), _CALLED: set()}
+    seen: dict[str, set[str]] = {word: set() for word in (_REPLACED, _CALLED, _ALTERS, _ALTERED)}
     for line in lines:
         word, _, name = line.partition(" ")
         seen[word].add(name)
-    return seen[_REPLACED] - seen[_CALLED] if seen[_REPLACED] else None
+    idle = (seen[_REPLACED] - seen[_CALLED]) | (seen[_ALTERS] - seen[_ALTERED])
+    return idle if seen[_REPLACED] else None
 
 
 def _named(target: Any, name: str) -> str:
     module = "" if inspect.ismodule(target) else f"{target.__module__}."
-    return f"{module}{getattr(target, '__qualname__', target.__name__)}.{name}"
+    replaced = f"{module}{getattr(target, '__qualname__', target.__name__)}.{name}"
+    return f"{_armed}: {replaced}" if _armed else replaced
 
 
 def _noted(wrong: Any, name: str) -> Any:
@@ -81,17 +126,25 @@ def _noted(wrong: Any, name: str) -> Any:
 
 
 def _noting(wrong: Callable[..., Any], name: str) -> Callable[..., Any]:
-    called = False
+    note = _once(_CALLED, name)
 
     @functools.wraps(wrong)
     def noting(*arguments: Any, **named: Any) -> Any:
-        nonlocal called
-        if not called:
-            called = True
-            _note(_CALLED, name)
+        note()
         return wrong(*arguments, **named)
 
     return noting
+
+
+def _once(word: str, name: str) -> Callable[[], None]:
+    """Return a function that notes the word when it is first called."""
+    left = [word]
+
+    def note() -> None:
+        if left:
+            _note(left.pop(), name)
+
+    return note
 
 
 def _note(word: str, name: str) -> None:

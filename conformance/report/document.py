@@ -134,8 +134,6 @@ def _requirement(result: Result) -> Document:
         found["reason"] = result.reason
     if result.bundle:
         found["bundle"] = result.bundle
-    if result.missing:
-        found["missing"] = list(result.missing)
     if result.failures:
         found["failures"] = [_failure(f) for f in result.failures]
     return found

@@ -11,13 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from types import MappingProxyType
 
 from conformance.errors import Exit
 from conformance.evidence.values import brief
 from conformance.report import faults
-from conformance.suite import checklist
-from conformance.suite.checklist import Checklist
 from conformance.suite.ledger import (
     AnyEvent,
     Cause,
@@ -30,7 +27,6 @@ from conformance.suite.ledger import (
     TestFinished,
     TestStarted,
 )
-from conformance.suite.repeated import unmarked
 from conformance.suite.requirement import Level, Registry, Requirement
 from conformance.suite.selection import INVARIANT, Scope, scope
 
@@ -51,9 +47,6 @@ class Outcome(StrEnum):
 
 NOT_SELECTED = "not selected"
 """The reason of most requirements without an outcome if the user selected some."""
-
-NO_CHECKLIST: Checklist = MappingProxyType({})
-"""No known checks: what a test that ended early has judged in part counts as not judged."""
 
 EXECUTED = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
@@ -132,8 +125,6 @@ class Result:
     checks: int = 0
     reason: str = ""
     cause: Cause = ""
-    missing: tuple[str, ...] = ()
-    """Checks that were not made because a test ended early."""
     bundle: str = ""
     """Folder of the evidence of a blocked requirement, relative to the run's folder, if there is any."""
     ended_by: tuple[tuple[str, str], ...] = ()
@@ -209,22 +200,20 @@ class _Test:
     """What the ledger says about one test."""
 
     ids: tuple[str, ...]
-    whole: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """The checks of each requirement if the test runs to its end."""
     started: TestStarted | None = None
     finished: TestFinished | None = None
     checks: dict[str, list[Check]] = field(default_factory=dict)
 
 
-def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Checklist = NO_CHECKLIST) -> Report:
-    """Judge a run. `today` decides whether an expected failure has expired; `known` are the checks of each test that
-    runs to its end. Raises ValueError if the ledger has no beginning."""
+def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report:
+    """Judge a run. `today` decides whether an expected failure has expired. Raises ValueError if the ledger has no
+    beginning."""
     listed = sorted(events, key=lambda e: e.wall)
     started = next((e for e in listed if isinstance(e, RunStarted)), None)
     if started is None:
         raise ValueError("the ledger has no run-started")
     finished = next((e for e in listed if isinstance(e, RunFinished)), None)
-    tests = _tests(started, listed, known)
+    tests = _tests(started, listed)
     interrupted = finished is None or finished.interrupted
     who = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
@@ -254,11 +243,8 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     )
 
 
-def _tests(started: RunStarted, events: list[AnyEvent], known: Checklist) -> dict[str, _Test]:
-    tests = {
-        planned.test: _Test(planned.ids, known.get(unmarked(planned.test, started.repeat), {}))
-        for planned in started.plan
-    }
+def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
+    tests = {planned.test: _Test(planned.ids) for planned in started.plan}
     for event in events:
         match event:
             case TestStarted():
@@ -294,7 +280,6 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
         tests=tuple(sorted(t for p in parts for t in p.tests)),
         failures=tuple(f for p in parts for f in p.failures),
         checks=sum(p.checks for p in parts),
-        missing=tuple(what for p in parts for what in p.missing),
         ended_by=tuple(by for p in parts for by in p.ended_by),
     )
 
@@ -324,10 +309,10 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
         reason = f"{undetermined.what}: {brief(undetermined.seen)}"
         return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
+    # Whatever a test that ended early has found right, the check that decides may be one that it did not come to.
     early = end.outcome == "blocked" or bool(end.ended_by)
-    missing = checklist.missing(test.whole.get(entry.id), (c.what for c in checks)) if early else ()
-    if end.outcome != "passed" and (missing or not checks):
-        base = replace(base, outcome=Outcome.BLOCKED, missing=missing if checks else ())  # without checks: all of it
+    if end.outcome != "passed" and (early or not checks):
+        base = replace(base, outcome=Outcome.BLOCKED)
         if end.outcome == "blocked":
             by = ((scene, end.ended_by),) if end.ended_by else ()
             return replace(base, reason=end.reason, cause=end.cause, bundle=bundle, ended_by=by)

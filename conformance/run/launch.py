@@ -28,7 +28,7 @@ from conformance.errors import Exit, HarnessError
 from conformance.report import document, junit, model, terminal
 from conformance.report.progress import Progress
 from conformance.run.workers import Workers
-from conformance.suite import checklist, ledger, plugin, requirement
+from conformance.suite import ledger, plugin, requirement
 from conformance.suite.book import Book
 from conformance.suite.distribution import Distribution
 from conformance.suite.settings import RunSettings
@@ -128,7 +128,6 @@ def run(
             requirement.load(Path(settings.registry)),
             book.events(),
             datetime.now(UTC).date(),
-            checklist.load(Path(settings.checklist)),
         )
         try:
             _write(path, results, report)

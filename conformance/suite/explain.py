@@ -11,8 +11,9 @@ from conformance import data, invariants, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
+from conformance.grove.scheduling import scenarios
 from conformance.suite import basis as bases
-from conformance.suite import checklist, coverage, requirement
+from conformance.suite import coverage, judging, requirement
 from conformance.suite.basis import Kind
 from conformance.suite.requirement import Registry, Requirement
 
@@ -64,8 +65,11 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     yield from _basis(entry)
-    for test in checklist.tests_of(checklist.load(), entry.id):
-        yield f"  test:    conformance/tests/{test}"
+    yield from (f"  test:    {test}" for test in judging.tests().get(entry.id, ()))
+    if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
+        yield from _wrapped(f"manifests of fixtures/admission: {', '.join(judged)}")
+    if played := [scenario.name for scenario in scenarios.load() if entry.id in scenario.checks]:
+        yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(played)}")
     for rule in invariants.rules():
         if rule.id == entry.id:
             yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"

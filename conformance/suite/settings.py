@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from conformance.cluster.features import NOTHING, Requested
-from conformance.suite import checklist, requirement
+from conformance.suite import requirement
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 
@@ -50,7 +50,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     reproduce: str = ""
     tests: str = str(TESTS)
     registry: str = str(requirement.FOLDER)
-    checklist: str = str(checklist.FILE)
 
     @property
     def folder(self) -> Path:
