@@ -24,7 +24,7 @@ CHAOS ?= 1/16
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants attacks histories scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants variants attacks histories scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -49,6 +49,9 @@ types: $(READY)  ## run mypy in strict mode
 
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
+
+variants: $(READY)  ## prove that the suite lets each permitted difference of the reference through
+	@$(BIN)/python -m mutants.permit
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
 	@$(BIN)/pytest tests/attacks/whole_runs.py $(ARGS)

@@ -52,6 +52,8 @@ class Variant(Switch):
     """Profiles that must let it through as a whole, beside the requirements that it names."""
     exempt: tuple[str, ...] = ()
     """Requirements about what is different on purpose, which may fail."""
+    alone: str = ""
+    """Why it cannot be armed together with all others; empty if it can."""
 
 
 AnySwitch = TypeVar("AnySwitch", bound=Switch)
@@ -103,10 +105,19 @@ VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 def caught() -> dict[str, list[str]]:
     """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
+    return _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values())
+
+
+def permitted() -> dict[str, list[str]]:
+    """Return each requirement that variants pass, with their names. `grove-conformance explain` shows them."""
+    return _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values())
+
+
+def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for switch in MUTANTS.all().values():
-        for id in switch.caught_by:
-            found.setdefault(id, []).append(switch.name)
+    for name, ids in claims:
+        for id in ids:
+            found.setdefault(id, []).append(name)
     return found
 
 
@@ -128,11 +139,12 @@ def variant(
     time_scale: float | None = None,
     profiles: tuple[str, ...] = (),
     exempt: tuple[str, ...] = (),
+    alone: str = "",
 ) -> Callable[[Apply], Apply]:
     """Register the function as a variant. `passes` and `exempt` are requirement ids, see `Variant`."""
 
     def register(apply: Apply) -> Apply:
-        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt))
+        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, alone))
         return apply
 
     return register

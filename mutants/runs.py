@@ -114,8 +114,8 @@ def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connect
         raise
 
 
-def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
-    """Run a trial on an existing cluster."""
+def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
+    """Run a trial on an existing cluster, or on clusters of its own."""
     begin = time.monotonic()
     folder = workdir / f"{trial.kind}-{trial.name}"
     output, calls = workdir / f"{folder.name}.log", workdir / f"{folder.name}.calls"
@@ -136,22 +136,26 @@ def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
 
 
 def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
-    arguments = [
-        "run",
-        "--implementation",
-        trial.bench.implementation,
+    arguments = ["run", "--implementation", trial.bench.implementation, "--report-dir", str(folder)]
+    if trial.switches:
+        arguments += ["--set", f"{trial.kind}={','.join(trial.switches)}"]
+    of_profiles = [word for profile in trial.profiles for word in ("--profile", profile)]
+    if trial.whole:
+        return [*arguments, *of_profiles]
+    arguments += [
         "--workers",
         "0",
         "--time-scale",
         trial.time_scale,
+        "--cluster",
+        "existing",
+        "--kubeconfig",
+        kubeconfig,
     ]
-    arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
     if trial.kind == "mutant":
         arguments += ["--fail-fast"]
-    if trial.kind != "reference":
-        arguments += ["--set", f"{trial.kind}={trial.name}"]
     if trial.profiles:
-        return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
+        return [*arguments, *of_profiles]
     return [*arguments, *(word for identity in trial.ids for word in ("--id", identity))]
 
 
@@ -161,7 +165,7 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
     if trial.kind != "mutant":
         # Any failure counts here, whatever requirement it is of; in whole profiles, so does what was not judged.
-        bad = ("failed", "blocked") if trial.profiles else ("failed",)
+        bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
     # A SHOULD decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
     decides = any(entry["level"] == "MUST" for entry in requirements if entry["id"] in trial.ids)

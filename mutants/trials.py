@@ -65,12 +65,21 @@ class Trial:
     """Profiles that are run as a whole; none of their requirements may be open, either."""
     exempt: tuple[str, ...] = ()
     """Requirements whose outcome does not matter."""
+    armed: tuple[str, ...] = ()
+    """The switches that are armed, if not just the one that it is named after."""
+    whole: bool = False
+    """Whether everything is judged, on clusters of the run's own."""
 
     def right(self, identity: str) -> str:
         """Return the outcome that a requirement must have."""
         if identity in self.blocked:
             return "blocked"
         return "failed" if self.kind == "mutant" else "passed"
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The switches that are armed."""
+        return () if self.kind == "reference" else self.armed or (self.name,)
 
     @property
     def bench(self) -> Bench:
@@ -89,6 +98,27 @@ class Trial:
         scale = str(variant.time_scale or TIME_SCALE)
         of_variant = cls("variant", variant.name, variant.text, variant.passes, scale)
         return replace(of_variant, profiles=variant.profiles, exempt=variant.exempt)
+
+
+def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
+    """Return a trial for each bench in which all variants are armed at once that can be: on what they pass, or, if
+    `whole`, on everything."""
+    listed = [variant for variant in variants if not variant.alone]
+    casts = [(each, [variant for variant in listed if bench(variant.passes) is each]) for each in BENCHES]
+    return [
+        Trial(
+            "variant",
+            f"together-on-{each.implementation}",
+            f"{len(cast)} variants at once",
+            tuple(sorted({id for variant in cast for id in variant.passes})),
+            exempt=tuple(sorted({id for variant in cast for id in variant.exempt})),
+            armed=tuple(variant.name for variant in cast),
+            profiles=("workload-api",) if whole and each is WORKLOAD_API else (),
+            whole=whole,
+        )
+        for each, cast in casts
+        if cast
+    ]
 
 
 def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:

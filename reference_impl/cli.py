@@ -35,10 +35,10 @@ Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exi
 HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
 SchedulerName = Annotated[str, typer.Option(help="Scheduler name that pods get and that the gang scheduler serves.")]
 Mutants = Annotated[
-    list[str] | None, typer.Option("--mutant", help="Run with this mutant (repeatable); see `mutants`.")
+    list[str] | None, typer.Option("--mutant", help="Run with these mutants (A,B,…; repeatable); see `mutants`.")
 ]
 Variants = Annotated[
-    list[str] | None, typer.Option("--variant", help="Run with this variant (repeatable); see `variants`.")
+    list[str] | None, typer.Option("--variant", help="Run with these variants (A,B,…; repeatable); see `variants`.")
 ]
 
 SCHEDULER_NAME = "grove-gang-scheduler"
@@ -91,7 +91,7 @@ def _prepare(
     settings = settings or configuration.Configuration()
     logs.configure(settings.log_level, settings.log_format)
     for kind, given in (("mutant", mutants), ("variant", variants)):
-        if names := [name for name in given or () if name]:
+        if names := [name for each in given or () for name in each.split(",") if name]:
             try:
                 extensions.load(kind).arm(names, role)
             except extensions.UnknownNameError as error:

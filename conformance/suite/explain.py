@@ -19,6 +19,8 @@ from conformance.suite.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
 """Entry points that return requirement id → names of the mutants that it has detected."""
+VARIANTS = "grove_conformance.variants"
+"""Entry points that return requirement id → names of permitted differences that it lets through."""
 
 SAYS = {
     Kind.DOCUMENT: "a public document says so",
@@ -68,19 +70,22 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield from (f"  test:    {test}" for test in judging.tests().get(entry.id, ()))
     if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
         yield from _wrapped(f"manifests of fixtures/admission: {', '.join(judged)}")
-    if played := [scenario.name for scenario in scenarios.load() if entry.id in scenario.checks]:
+    if played := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:
         yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(played)}")
     for rule in invariants.rules():
         if rule.id == entry.id:
             yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"
-    if mutants := _mutants().get(entry.id):
+    if mutants := _registered(MUTANTS).get(entry.id):
         yield from _wrapped(f"mutants: {', '.join(mutants)}", deeper="         ")
+    if permitted := _registered(VARIANTS).get(entry.id):
+        yield from _wrapped(f"passes:  {', '.join(permitted)} (variants)", deeper="         ")
     yield f"  run:     grove-conformance run --id {entry.id}"
     if entry.reproduce:
         yield from ("  by hand:", *(f"    {line}" for line in entry.reproduce))
     yield "  source:"
     for source in entry.source:
         yield from _source(source)
+    yield from _decisions(entry)
 
 
 def _basis(entry: Requirement) -> Iterator[str]:
@@ -108,15 +113,25 @@ def _source(id: str) -> Iterator[str]:
         yield from _text(row, "      ")
 
 
-def _mutants() -> Mapping[str, Iterable[str]]:
-    """Return the mutants of every registered package; those of a package that cannot be imported are left out."""
+def _decisions(entry: Requirement) -> Iterator[str]:
+    """Yield the decisions that name a requirement, or a row that it follows from, in a checkout."""
+    named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, (entry.id, *entry.source)))})(?![\w-])")
+    for path in [] if data.packed() else sorted((data.PROJECT / "docs" / "decisions").glob("[0-9]*.md")):
+        text = path.read_text("utf-8")
+        if named.search(text):
+            yield f"  decision: docs/decisions/{path.name} ({text.partition(chr(10))[0].lstrip('# ')})"
+
+
+def _registered(group: str) -> Mapping[str, Iterable[str]]:
+    """Return the mutants or variants of every registered package; those of a package that cannot be imported are left
+    out."""
     found: dict[str, list[str]] = {}
-    for point in metadata.entry_points(group=MUTANTS):
+    for point in metadata.entry_points(group=group):
         try:
-            caught = point.load()
+            named = point.load()
         except (ImportError, AttributeError):
             continue
-        for id, names in caught().items():
+        for id, names in named().items():
             found.setdefault(id, []).extend(names)
     return found
 

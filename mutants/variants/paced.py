@@ -28,6 +28,7 @@ LATE = 12.0
     "CORE-020",
     "INV-007",
     time_scale=1.0,
+    alone="all others would work as seldom",
 )
 def _works_intermittently() -> None:
     take = WorkQueue.take
@@ -48,6 +49,7 @@ def _works_intermittently() -> None:
     "CORE-031",
     "INV-007",
     time_scale=1.0,
+    alone="all others would begin as late",
 )
 def _begins_late() -> None:
     right = SetReconciler.reconcile

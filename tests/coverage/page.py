@@ -1,4 +1,4 @@
-"""`make docs`: docs/requirements.md, docs/coverage.md and docs/contract.md.
+"""`make docs`: docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of docs/trust.md.
 
 Only a test may know both the judge and the judged.
 """
@@ -11,6 +11,7 @@ from conformance.lab.gaps import shown
 from conformance.report import recorded
 from conformance.suite import catalogue, coverage, requirement
 from mutants.registry import caught
+from tests.coverage import trials
 
 COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
@@ -33,4 +34,5 @@ def runs() -> list[coverage.Seen]:
 if __name__ == "__main__":
     COVERAGE.write_text(text(), "utf-8")
     (data.PROJECT / "docs" / "requirements.md").write_text(catalogue.markdown(requirement.load()), "utf-8")
+    trials.TRUST.write_text(trials.text(), "utf-8")
     (data.PROJECT / "docs" / "contract.md").write_text(sheet.page(), "utf-8")

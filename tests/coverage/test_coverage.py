@@ -14,7 +14,7 @@ from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario, Seen
 from conformance.suite.requirement import Level, Registry, Requirement
 from mutants.registry import MUTANTS
-from tests.coverage import page
+from tests.coverage import page, trials
 
 
 def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
@@ -23,6 +23,10 @@ def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
 
 def test_what_the_table_of_gaps_shows_is_in_the_specification_and_listed():
     assert sorted(shown.rows().keys() - {story.id for story in coverage.scenarios()}) == []
+
+
+def test_the_tables_of_mutants_and_variants_are_current():
+    assert trials.TRUST.read_text("utf-8") == trials.text(), "run: make docs"
 
 
 def test_every_scenario_and_every_contract_row_of_the_specification_is_listed():

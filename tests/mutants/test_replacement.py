@@ -116,3 +116,29 @@ def test_without_the_variable_nothing_is_written(product: type[Product], monkeyp
     monkeypatch.delenv(replacement.CALLS, raising=False)
     replacement.replace(product, "method", lambda self: 2)
     assert product().method() == 2
+
+
+def test_an_alteration_has_to_make_a_difference(product: type[Product], calls: Path) -> None:
+    replacement.alter(product, "method", lambda result, self: result)
+    assert product().method() == 1
+    assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.method"}
+    replacement.alter(product, "method", lambda result, self: result + 1)
+    replacement.alter(product, "method", lambda result, self: result * 10)
+    assert product().method() == 20
+    assert replacement.uncalled(calls) == set()
+
+
+def test_a_coroutine_is_altered_when_it_ends(calls: Path) -> None:
+    async def right() -> int:
+        return 1
+
+    module = types.SimpleNamespace(__name__="module", __module__="a", right=right)
+    replacement.alter(module, "right", lambda result: result + 1)
+    assert asyncio.run(module.right()) == 2
+    assert replacement.uncalled(calls) == set()
+
+
+def test_what_is_armed_is_named(product: type[Product], calls: Path) -> None:
+    with replacement.noted_as("odd"):
+        replacement.alter(product, "method", lambda result, self: 2)
+    assert replacement.uncalled(calls) == {f"odd: {Product.__module__}.Product.method"}

@@ -11,10 +11,10 @@ from threading import Timer
 import pytest
 from rich.console import Console
 
-from mutants import prove, runs
+from mutants import permit, prove, runs
 from mutants.registry import MUTANTS, VARIANTS, Mutant, Variant
 from mutants.runs import Proof
-from mutants.trials import Trial, controls, longest_first, remember
+from mutants.trials import Trial, controls, longest_first, remember, together
 
 
 def mutant(*caught_by: str, blocks: tuple[str, ...] = ()) -> Mutant:
@@ -89,6 +89,33 @@ def test_a_variant_of_whole_profiles_may_fail_only_where_it_is_exempt() -> None:
     entries = [{"id": id, "outcome": outcome} for id, outcome in outcomes.items()]
     assert runs._wrong(trial, entries, 1) == {"AA-003": "blocked", "AA-004": "failed"}
     assert runs._wrong(replace(trial, profiles=()), entries, 1) == {"AA-004": "failed"}
+
+
+def variant(name: str, *passes: str, alone: str = "", exempt: tuple[str, ...] = ()) -> Variant:
+    return Variant(name, "operator", "differs", lambda: None, passes, exempt=exempt, alone=alone)
+
+
+def test_variants_are_armed_at_once_where_they_can_be() -> None:
+    one, two = variant("one", "AA-001"), variant("two", "AA-002", "AA-001", exempt=("AA-003",))
+    trial, of_kubernetes = together([one, two, variant("slow", "AA-009", alone="it is slow"), variant("k", "WAPI-001")])
+    assert (trial.switches, trial.ids, trial.exempt) == (("one", "two"), ("AA-001", "AA-002"), ("AA-003",))
+    assert "variant=one,two" in runs._arguments(trial, Path("folder"), "config")
+    assert of_kubernetes.switches == ("k",)
+
+
+def test_variants_that_are_armed_at_once_can_judge_everything() -> None:
+    [trial] = together([variant("one", "AA-001")], whole=True)
+    assert not {"--id", "--profile", "--cluster"} & set(runs._arguments(trial, Path("folder"), ""))
+    entries = [{"id": "AA-001", "outcome": "passed"}, {"id": "AA-002", "outcome": "blocked"}]
+    assert runs._wrong(trial, entries, 0) == {"AA-002": "blocked"}
+
+
+def test_what_fails_in_a_run_of_many_is_looked_for_in_those_that_name_it() -> None:
+    variants = [variant("one", "AA-001"), variant("two", "AA-002"), variant("slow", "AA-001", alone="it is slow")]
+    [trial] = together(variants)
+    for wrong, names in ({}, []), ({"AA-002": "failed"}, ["two"]), ({"AA-009": "failed"}, ["one", "two"]):
+        proof = Proof(trial, wrong, (), 1.0, "")
+        assert [suspect.name for suspect in permit.suspected(proof, variants)] == names
 
 
 @pytest.mark.parametrize(("level", "code", "right"), [("MUST", 1, True), ("MUST", 6, False), ("SHOULD", 6, True)])

@@ -1,0 +1,60 @@
+"""`make variants`: prove that the suite lets every permitted difference through.
+
+All variants that can be armed at once judge the whole suite together; the others run alone on what they name. So does,
+after a requirement has failed in a run of many, each variant that could be what failed it. A variant whose replacement
+was never called, or never made a difference, is an error: then it has shown nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import typer
+
+from mutants import prove, runs, trials
+from mutants.registry import VARIANTS, Variant
+from mutants.runs import Proof
+from mutants.trials import Trial
+
+
+def main() -> None:
+    """Prove all variants: together on the whole suite, and alone where they cannot be armed with the others."""
+    variants = list(VARIANTS.all().values())
+    proofs = at_once(trials.together(variants, whole=True))
+    suspects = [variant for proof in proofs for variant in suspected(proof, variants)]
+    parallel = runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
+    apart = [Trial.of_variant(variant) for variant in variants if variant.alone or variant in suspects]
+    for bench in trials.BENCHES:
+        proofs += prove.prove([trial for trial in apart if trial.bench is bench], parallel, bench)
+    typer.echo(prove.summary(proofs))
+    sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
+
+
+def at_once(combined: Sequence[Trial]) -> list[Proof]:
+    """Run trials of many variants one after the other, and show what each has found."""
+    proofs = []
+    workdir = Path(tempfile.mkdtemp(prefix="variants-"))
+    for trial in combined:
+        typer.echo(f"{trial.text} on {trial.bench.implementation}: {', '.join(trial.switches)}")
+        proofs.append(runs.run(trial, workdir))
+        typer.echo(prove.lines(proofs[-1]))
+    typer.echo(f"reports: {workdir}")
+    return proofs
+
+
+def suspected(proof: Proof, variants: Sequence[Variant]) -> list[Variant]:
+    """Return the variants that may be why requirements failed in a run of many: those that name one, or else all."""
+    if not proof.wrong:
+        return []
+    armed = [variant for variant in variants if variant.name in proof.trial.switches]
+    naming = [variant for variant in armed if not proof.wrong.keys().isdisjoint(variant.passes)]
+    return naming or armed
+
+
+if __name__ == "__main__":
+    typer.run(main)
