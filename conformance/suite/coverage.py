@@ -6,13 +6,14 @@ Pure functions over the data in fixtures/coverage/. The judge does not know muta
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from conformance import data, documents
 from conformance.specification import Row
+from conformance.suite.basis import BINDING
 from conformance.suite.requirement import Registry
 
 SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
@@ -215,7 +216,8 @@ def page(
         "<!-- made by `make docs` from fixtures/coverage/, the requirements and the mutants; do not edit -->",
         "",
         "Which parts of the specification are judged, by which requirements ([requirements.md](requirements.md)), and",
-        "which deliberate wrong behaviors of the reference (*mutants*) they have been seen to detect.",
+        "which deliberate wrong behaviors of the reference (*mutants*) they have been seen to detect. What rests neither",
+        "on a public document nor on a convention of Kubernetes, and so is no MUST, has its basis in parentheses.",
         "",
         "## Scenarios",
         "",
@@ -233,7 +235,7 @@ def page(
         what = f"pending: {story.pending}" if story.pending else ""
         reason = "; ".join(filter(None, [what, story.reason, f"see {', '.join(where)}" if where else ""]))
         instances = ", ".join((shown or {}).get(story.id, ()))
-        cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), instances, reason)
+        cells = (story.id, story.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     claimed = claims(registry)
     lines += [
@@ -254,7 +256,7 @@ def page(
             waiting = sum(id in pending for id in ids)
             counts = (len(ids), checked, len(ids) - checked - waiting, waiting)
             lines.append(f"| {document} | {kind} | {' | '.join(map(str, counts))} |")
-    lines += _defects(caught(registry, table), table, detected, runs)
+    lines += _defects(registry, table, detected, runs)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
     lines += ["", "## Pending", "", f"{len(pending)} rows are about what is not built yet.", ""]
@@ -263,9 +265,8 @@ def page(
     return "\n".join(lines) + "\n"
 
 
-def _defects(
-    found: Mapping[str, Sequence[str]], table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[Seen]
-) -> list[str]:
+def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[Seen]) -> list[str]:
+    found = caught(registry, table)
     tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
     shown = seen(found, runs)
     share = round(100 * len(found) / max(1, len(found) + tried))
@@ -292,13 +293,19 @@ def _defects(
     ]
     for row, ids in found.items():
         mutants = sorted({name for id in ids for name in detected.get(id, ())})
-        lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} | {', '.join(shown[row])} |")
+        lines.append(f"| {row} | {_with_basis(registry, ids)} | {', '.join(mutants)} | {', '.join(shown[row])} |")
     lines += ["", "| detected, and not seen on an operator: why | defects |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.unseen]
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
     for kind, reasons in table.uncaught.items():
         lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
     return lines
+
+
+def _with_basis(registry: Registry, ids: Iterable[str]) -> str:
+    """Return ids, each with its basis if that carries no MUST."""
+    kinds = {id: registry.requirements[id].basis.kind for id in ids}
+    return ", ".join(id if kind in BINDING else f"{id} ({kind})" for id, kind in kinds.items())
 
 
 def _twice(ids: Sequence[str]) -> list[str]:

@@ -124,7 +124,7 @@ def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
     text = coverage.page(REGISTRY, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
     assert "1 of the 1 were seen on an operator." in text
     assert "| A | op 1, 2026-11-24 | 1 |" in text
-    assert "| X-1 | AA-001 | bad | AA-001 (A) |" in text
+    assert "| X-1 | AA-001 (decision) | bad | AA-001 (A) |" in text
     assert "| never met | X-1 |" in text
 
 
@@ -137,7 +137,7 @@ def test_the_page_tells_checks_mutants_and_reasons():
     stories = [Scenario("X-S1", "a|b", ("AA-001",), "", ()), Scenario("X-S2", "c", (), "no way", ("tests/t.py",))]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (Reason("it is so", ("X-2",)),))
     text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
-    assert "| X-S1 | a\\|b | AA-001 | bad, wrong |  |  |" in text
+    assert "| X-S1 | a\\|b | AA-001 (decision) | bad, wrong |  |  |" in text
     assert "| X-S2 | c |  |  |  | no way; see `tests/t.py` |" in text
     assert "| x | contract | 2 | 1 | 1 | 0 |" in text
     assert "| it is so | X-2 |" in text
