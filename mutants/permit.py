@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import psutil
 import typer
@@ -22,13 +23,17 @@ from mutants.runs import Proof
 from mutants.trials import Trial
 
 
-def main() -> None:
+def main(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only those that can be armed at once, and only what they name.")
+    ] = False,
+) -> None:
     """Prove all variants: together on the whole suite, and alone where they cannot be armed with the others."""
     variants = list(VARIANTS.all().values())
-    proofs = at_once(trials.together(variants, whole=True))
+    proofs = at_once(trials.together(variants, whole=not quick))
     suspects = [variant for proof in proofs for variant in suspected(proof, variants)]
     parallel = runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
-    apart = [Trial.of_variant(variant) for variant in variants if variant.alone or variant in suspects]
+    apart = [Trial.of_variant(variant) for variant in variants if (variant.alone and not quick) or variant in suspects]
     for bench in trials.BENCHES:
         proofs += prove.prove([trial for trial in apart if trial.bench is bench], parallel, bench)
     typer.echo(prove.summary(proofs))

@@ -139,23 +139,13 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
     arguments = ["run", "--implementation", trial.bench.implementation, "--report-dir", str(folder)]
     if trial.switches:
         arguments += ["--set", f"{trial.kind}={','.join(trial.switches)}"]
-    of_profiles = [word for profile in trial.profiles for word in ("--profile", profile)]
-    if trial.whole:
-        return [*arguments, *of_profiles]
-    arguments += [
-        "--workers",
-        "0",
-        "--time-scale",
-        trial.time_scale,
-        "--cluster",
-        "existing",
-        "--kubeconfig",
-        kubeconfig,
-    ]
+    if kubeconfig:
+        arguments += ["--workers", "0", "--cluster", "existing", "--kubeconfig", kubeconfig]
+        arguments += ["--time-scale", trial.time_scale]
     if trial.kind == "mutant":
         arguments += ["--fail-fast"]
-    if trial.profiles:
-        return [*arguments, *of_profiles]
+    if trial.profiles or trial.whole:
+        return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
     return [*arguments, *(word for identity in trial.ids for word in ("--id", identity))]
 
 
