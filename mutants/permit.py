@@ -8,6 +8,7 @@ was never called, or never made a difference, is an error: then it has shown not
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ def main(
     ] = False,
 ) -> None:
     """Prove all variants: together on the whole suite, and alone where they cannot be armed with the others."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that no run goes on without it
     variants = list(VARIANTS.all().values())
     proofs = at_once(trials.together(variants, whole=not quick))
     suspects = [variant for proof in proofs for variant in suspected(proof, variants)]

@@ -129,7 +129,11 @@ def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
         exit_code: int | None = received.recv()
     except EOFError:  # it was killed
         exit_code = None
-    process.join()
+    except BaseException:
+        process.terminate()  # it clears up what it has started
+        raise
+    finally:
+        process.join()
     wrong = _wrong(trial, _requirements(folder), exit_code)
     detail = output.read_text("utf-8")[-2000:] if output.exists() else ""
     return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail)
