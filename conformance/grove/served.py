@@ -88,8 +88,8 @@ def called(crd: Document, kind: Kind) -> dict[str, object]:
 
 
 def columns(crd: Document, kind: Kind) -> list[list[object]]:
-    """Return the printer columns of a CRD (name, path, type, priority) that have a documented name, in their order.
-    Other columns may be among them."""
+    """Return the printer columns of a CRD (name, path, type, priority) that have a documented name. Other columns may
+    be among them."""
     documented = {column[0] for column in kind.columns}
     found = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
     return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in found]

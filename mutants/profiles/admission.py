@@ -49,21 +49,29 @@ def _delay_default_short() -> None:
     replace_data(defaults, "DEFAULT_DELAY", "1h0m0s", read_by=(defaults, "_termination_delay"))
 
 
-@mutant("delay-not-rewritten", "operator", "stores durations as written by the user", "ADM-001", "ADM-037")
+@mutant("delay-not-rewritten", "operator", "stores durations as written by the user", "ADM-052")
 def _delay_not_rewritten() -> None:
     right = defaults._termination_delay
     replace(defaults, "_termination_delay", lambda given: [] if given else right(given))
 
 
-@mutant(
-    "minimum-before-replicas", "operator", "defaults minimums from replicas before replicas are defaulted", "ADM-002"
-)
-def _minimum_before_replicas() -> None:
+@mutant("long-delay-shortened", "operator", "stores at most one hour as the termination delay", "ADM-051", "ADM-037")
+def _long_delay_shortened() -> None:
+    right = defaults._termination_delay
+
+    def termination_delay(given: Any) -> list[defaults.Operation]:
+        hour = [{"op": "add", "path": f"{defaults.ROOT}/terminationDelay", "value": "1h0m0s"}]
+        return hour if given == "90m" else list(right(given))
+
+    replace(defaults, "_termination_delay", termination_delay)
+
+
+@mutant("minimum-of-one", "operator", "defaults the minimum of a clique to one", "ADM-001", "ADM-037")
+def _minimum_of_one() -> None:
     right = defaults._clique
 
     def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        given = spec.get("replicas") or 0
-        return [{**op, "value": given} if op["path"].endswith("Available") else op for op in right(root, spec)]
+        return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in right(root, spec)]
 
     replace(defaults, "_clique", clique)
 
@@ -115,12 +123,22 @@ def _names_unchecked() -> None:
     _ignore(names, _at("name", "DNS", "empty"))
 
 
-@mutant("long-names", "operator", "leaves no room for the names of pods", "ADM-005")
+@mutant("long-names", "operator", "accepts names of 46 characters together", "ADM-053")
 def _long_names() -> None:
     replace_data(names, "MAX_COMBINED_LENGTH", 46, read_by=(names, "_standalone_length"))
 
 
-@mutant("roles-repeat", "operator", "accepts two cliques with one role", "ADM-006")
+@mutant("names-of-any-length", "operator", "leaves no room for the names of pods", "ADM-005")
+def _names_of_any_length() -> None:
+    replace_data(names, "MAX_COMBINED_LENGTH", 500, read_by=(names, "_standalone_length"))
+
+
+@mutant("group-names-repeat", "operator", "accepts two scaling groups of one name", "ADM-006")
+def _group_names_repeat() -> None:
+    _ignore(names, _at("podCliqueScalingGroups.name"))
+
+
+@mutant("roles-repeat", "operator", "accepts two cliques with one role", "ADM-053")
 def _roles_repeat() -> None:
     _ignore(names, _at("roleName"))
 
@@ -141,12 +159,22 @@ def _cycles_accepted() -> None:
     replace(startup, "cycles", lambda parents: [])
 
 
-@mutant("minimum-above-replicas", "operator", "accepts minimums above replicas", "ADM-010")
+@mutant("fewer-than-none", "operator", "accepts a negative number of replicas of a clique", "ADM-010")
+def _fewer_than_none() -> None:
+    _ignore(cliques, lambda error: error.path.endswith((".spec.replicas", "minAvailable")))
+
+
+@mutant("minimum-above-replicas", "operator", "accepts minimums above replicas", "ADM-057")
 def _minimum_above_replicas() -> None:
     _ignore(cliques, _at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
 
 
-@mutant("autoscaling-below-replicas", "operator", "accepts an autoscaling maximum below the replicas", "ADM-011")
+@mutant("autoscaling-upside-down", "operator", "accepts an autoscaling maximum below the minimum", "ADM-011")
+def _autoscaling_upside_down() -> None:
+    _ignore(cliques, _at("autoScalingConfig.maxReplicas", "minReplicas"))
+
+
+@mutant("autoscaling-below-replicas", "operator", "accepts an autoscaling maximum below the replicas", "ADM-053")
 def _autoscaling_below_replicas() -> None:
     _ignore(cliques, _at("autoScalingConfig.maxReplicas", "equal to replicas"))
 
@@ -166,7 +194,12 @@ def _zero_delay_accepted() -> None:
     _ignore(startup, _at("terminationDelay", "greater"))
 
 
-@mutant("member-of-two", "operator", "accepts a clique in two scaling groups", "ADM-015")
+@mutant("members-unknown", "operator", "accepts members of scaling groups that do not exist", "ADM-015")
+def _members_unknown() -> None:
+    _ignore(groups, _at("cliqueNames", "unidentified"))
+
+
+@mutant("member-of-two", "operator", "accepts a clique in two scaling groups", "ADM-054")
 def _member_of_two() -> None:
     _ignore(groups, lambda error: error.type is ErrorType.DUPLICATE)
 
@@ -176,12 +209,17 @@ def _group_minimum_unchecked() -> None:
     _ignore(groups, _at(".minAvailable"))
 
 
-@mutant("group-maximum-unchecked", "operator", "does not check the maximum of a scaling group", "ADM-017")
+@mutant("group-maximum-unchecked", "operator", "does not check the maximum of a scaling group", "ADM-017", "ADM-057")
 def _group_maximum_unchecked() -> None:
     _ignore(groups, _at("scaleConfig.maxReplicas"))
 
 
-@mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-018")
+@mutant("claim-names-repeat", "operator", "accepts two claim templates of one name", "ADM-018")
+def _claim_names_repeat() -> None:
+    _ignore(sharing, _at("resourceClaimTemplates.name"))
+
+
+@mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-055")
 def _filter_unchecked() -> None:
     _nothing(sharing, "_known")
 
@@ -201,7 +239,7 @@ def _policy_warning_untrue() -> None:
     replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in right(pcs)])
 
 
-@mutant("first-error-only", "operator", "reports only the first error", "ADM-005", "ADM-041")
+@mutant("first-error-only", "operator", "reports only the first error", "ADM-041")
 def _first_error_only() -> None:
     from reference_impl.admission import result
 
@@ -223,17 +261,27 @@ def _replicas_fixed() -> None:
     replace(updates, "violations", violations)
 
 
-@mutant("order-changes", "operator", "accepts another order of cliques where it matters", "ADM-020")
+@mutant("cliques-renamed", "operator", "accepts other names of cliques", "ADM-020")
+def _cliques_renamed() -> None:
+    _ignore(updates, _at("cliques.name"))
+
+
+@mutant("order-changes", "operator", "accepts another order of cliques where it matters", "ADM-056")
 def _order_changes() -> None:
     _ignore(updates, _at("cliques", "order"))
 
 
-@mutant("minimum-changes", "operator", "accepts changes of a clique's minimum", "ADM-021")
+@mutant("sharing-changes", "operator", "accepts changes of the sharing of cliques and groups", "ADM-021", "ADM-022")
+def _sharing_changes() -> None:
+    _ignore(updates, lambda error: error.path.endswith("].resourceSharing"))
+
+
+@mutant("minimum-changes", "operator", "accepts changes of a clique's minimum", "ADM-056")
 def _minimum_changes() -> None:
     _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
 
 
-@mutant("members-change", "operator", "accepts changes of a scaling group's members", "ADM-022")
+@mutant("members-change", "operator", "accepts changes of a scaling group's members", "ADM-056")
 def _members_change() -> None:
     _ignore(updates, _at("cliqueNames"))
 
@@ -259,7 +307,15 @@ def _mnnvl_any_text() -> None:
     _nothing(mnnvl, "on_create")
 
 
-@mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028", "ADM-042")
+@mutant("mnnvl-always-off", "operator", "refuses every MNNVL annotation", "ADM-042", "ADM-059")
+def _mnnvl_always_off() -> None:
+    def on_create(pcs: Any, enabled: bool) -> list[FieldError]:
+        return [errors.invalid(path, value, mnnvl.OFF) for path, value in mnnvl._places(pcs).values() if value]
+
+    replace(mnnvl, "on_create", on_create)
+
+
+@mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028")
 def _mnnvl_changes() -> None:
     _nothing(mnnvl, "on_update")
 
@@ -364,6 +420,17 @@ def _authorizer_disabled() -> None:
 @mutant("protection-not-removable", "operator", "protects objects even if the set disables that", "ADM-039")
 def _protection_not_removable() -> None:
     replace_data(authorizer, "UNPROTECTED", "grove.io/no-such-annotation", read_by=(authorizer, "judge"))
+
+
+@mutant("setless-objects-protected", "operator", "protects objects whose set does not exist", "ADM-058")
+def _setless_objects_protected() -> None:
+    right = authorizer.judge
+
+    def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
+        found = right(request, pcs, allowed)
+        return AdmissionResult(refusal=found.warnings[0]) if found.allowed and found.warnings else found
+
+    replace(authorizer, "judge", judge)
 
 
 @mutant("hook-answers-500", "operator", "answers each validation with an internal error", "ADM-036", "ADM-037")

@@ -16,7 +16,7 @@ def _repair_refused() -> None:
     replace(topology_updates, "needs_repair", lambda old: False)
 
 
-@mutant("repair-migrates", "operator", "accepts pack.required together with a missing binding name", "ADM-047")
+@mutant("repair-migrates", "operator", "accepts pack.required together with a missing binding name", "ADM-060")
 def _repair_migrates() -> None:
     replace(topology_updates, "_same_fields", topology_updates._same_domains)
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mutants.profiles.admission import FORCED_POLICY
 from mutants.registry import variant
-from mutants.replacement import replace
-from reference_impl.admission.errors import invalid
-from reference_impl.admission.rules import cliques, names, paths, topology
+from mutants.replacement import alter, replace
+from reference_impl.admission import authorizer, result
+from reference_impl.admission.errors import FieldError, forbidden, invalid, not_found
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.admission.rules import (
+    cliques,
+    groups,
+    mnnvl,
+    names,
+    paths,
+    schedulers,
+    topology,
+    topology_updates,
+    updates,
+)
 from reference_impl.plan import defaults
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.mnnvl import GPU
 from reference_impl.plan.pods import PodBuilder
 
 
@@ -31,14 +45,10 @@ def _policy_forced() -> None:
 
 @variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
 def _warnings_in_other_words() -> None:
-    right = topology.warnings
+    def warnings(found: Iterable[str], pcs: Any, known: Any) -> list[str]:
+        return ["The preferred topology domain has no effect, as the required one is narrower." for _ in found]
 
-    def warnings(pcs: Any, known: Any) -> Iterator[str]:
-        for warning in right(pcs, known):
-            field = warning.split(" ", 1)[0]
-            yield f"{field}: has no effect, as the required domain is narrower"
-
-    replace(topology, "warnings", warnings)
+    alter(topology, "warnings", warnings)
 
 
 @variant(
@@ -65,3 +75,258 @@ def _null_container_completed() -> None:
 
     replace(defaults, "_template", completed)
     replace(names, "violations", called_invalid)
+
+
+# -- how a refusal is told ---------------------------------------------------------------------------------------------
+
+UNKNOWN_BINDING = 'ClusterTopologyBinding "'
+"""A part of the message about a binding that does not exist."""
+
+
+@variant(
+    "refusals-in-prose",
+    "operator",
+    "refuses invalid objects with a sentence that names neither fields nor kinds",
+    "ADM-004",
+    "ADM-006",
+    "ADM-007",
+    "ADM-009",
+    "ADM-015",
+    "ADM-018",
+    "ADM-021",
+    "ADM-022",
+    "ADM-023",
+    "ADM-028",
+    "ADM-032",
+    "ADM-034",
+    "ADM-035",
+    exempt=("ADM-041", "ADM-043", "ADM-044"),
+)
+def _refusals_in_prose() -> None:
+    def prose(told: str, found: Iterable[FieldError]) -> str:
+        return told if UNKNOWN_BINDING in told else "the object is not valid, see the guide of this operator"
+
+    alter(result, "aggregate", prose)
+
+
+@variant(
+    "refused-as-invalid",
+    "operator",
+    "refuses with status 422, as a ValidatingAdmissionPolicy does",
+    "ADM-004",
+    "ADM-031",
+    "ADM-038",
+)
+def _refused_as_invalid() -> None:
+    def response(told: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+        return _with_status(told, 422, "Invalid")
+
+    alter(AdmissionResult, "response", response)
+
+
+@variant("unknown-binding-answered-404", "operator", "answers a set with an unknown binding with status 404", "ADM-030")
+def _unknown_binding_answered_404() -> None:
+    def response(told: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+        message = told["response"].get("status", {}).get("message", "")
+        return _with_status(told, 404, "NotFound") if UNKNOWN_BINDING in message else told
+
+    alter(AdmissionResult, "response", response)
+
+
+def _with_status(told: dict[str, Any], code: int, reason: str) -> dict[str, Any]:
+    answer = told["response"]
+    if answer["allowed"] or answer["status"]["code"] == 500:
+        return told
+    return {**told, "response": {**answer, "status": {**answer["status"], "code": code, "reason": reason}}}
+
+
+@variant(
+    "immutable-is-forbidden",
+    "operator",
+    "calls a change of an immutable field forbidden instead of invalid",
+    "ADM-021",
+    "ADM-022",
+    "ADM-023",
+    "ADM-056",
+)
+def _immutable_is_forbidden() -> None:
+    alter(updates, "immutable", lambda error, path, value: forbidden(path, error.detail))
+
+
+@variant("unknown-binding-not-found", "operator", "calls an unknown binding not found instead of invalid", "ADM-030")
+def _unknown_binding_not_found() -> None:
+    def violations(found: list[FieldError], pcs: Any, known: Any) -> list[FieldError]:
+        return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in found]
+
+    alter(topology, "violations", violations)
+
+
+@variant(
+    "names-reported-at-the-list",
+    "operator",
+    "reports wrong names at the list that has them",
+    "ADM-004",
+    "ADM-005",
+    "ADM-006",
+    exempt=("ADM-041", "ADM-043"),
+)
+def _names_reported_at_the_list() -> None:
+    def violations(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in found]
+
+    alter(names, "violations", violations)
+
+
+@variant(
+    "narrow-parents-reported-at-the-parts",
+    "operator",
+    "reports a constraint that is narrower than that of a part at the part",
+    "ADM-031",
+    "ADM-043",
+)
+def _narrow_parents_reported_at_the_parts() -> None:
+    def inversions(found: Iterable[FieldError], parent: topology.Place, pcs: Any, levels: Any) -> list[FieldError]:
+        below = [place.path for place in topology.places(pcs) if parent in place.above]
+        return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in found]
+
+    alter(topology, "_inversions", inversions)
+
+
+# -- what is accepted and defaulted ------------------------------------------------------------------------------------
+
+
+@variant(
+    "durations-as-written",
+    "operator",
+    "stores durations in the notation of the user",
+    "ADM-001",
+    "ADM-037",
+    "ADM-051",
+    exempt=("ADM-052",),
+)
+def _durations_as_written() -> None:
+    def termination_delay(found: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
+        return list(found) if given is None else []
+
+    alter(defaults, "_termination_delay", termination_delay)
+
+
+@variant(
+    "no-replicas-refused",
+    "operator",
+    "refuses a clique without replicas, as its schema requires them",
+    "ADM-001",
+    "ADM-010",
+    "ADM-037",
+)
+def _no_replicas_refused() -> None:
+    def clique(found: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+        return [operation for operation in found if operation["path"] != f"{root}/replicas"]
+
+    alter(defaults, "_clique", clique)
+
+
+@variant(
+    "pod-defaults-left-to-pods",
+    "operator",
+    "leaves restart policy and grace period of pods to the API server",
+    "ADM-001",
+    "ADM-037",
+    "ADM-051",
+    exempt=("ADM-052",),
+)
+def _pod_defaults_left_to_pods() -> None:
+    def clique(found: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+        return [operation for operation in found if not operation["path"].startswith(f"{root}/podSpec/")]
+
+    alter(defaults, "_clique", clique)
+
+
+@variant(
+    "group-autoscaling-below-minimum",
+    "operator",
+    "accepts a minReplicas of a scaling group below its minAvailable, as its comment has it",
+    "ADM-016",
+    "ADM-037",
+)
+def _group_autoscaling_below_minimum() -> None:
+    def violations(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [error for error in found if not error.path.endswith("scaleConfig.minReplicas")]
+
+    alter(groups, "violations", violations)
+
+
+@variant(
+    "variables-of-printable-characters",
+    "operator",
+    "accepts names of variables as Kubernetes does: all printable characters but one",
+    "ADM-013",
+)
+def _variables_of_printable_characters() -> None:
+    def is_variable(right: bool, name: str) -> bool:
+        return bool(name) and name.isascii() and name.isprintable() and "=" not in name
+
+    alter(cliques, "is_variable", is_variable)
+
+
+@variant(
+    "inherited-binding-named",
+    "operator",
+    "accepts an update in which a part names the binding that it has inherited",
+    "ADM-032",
+)
+def _inherited_binding_named() -> None:
+    def violations(found: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
+        whole = pcs.spec.template.topology_constraint
+        inherited = f"topologyName cannot be changed from '' to '{whole.topology_name if whole else ''}'"
+        return [error for error in found if not error.detail.endswith(inherited)]
+
+    alter(topology_updates, "violations", violations)
+
+
+@variant(
+    "mnnvl-with-gpus-only",
+    "operator",
+    "refuses the MNNVL group of a clique that asks for no GPUs, as the guide says",
+    "ADM-027",
+    "ADM-042",
+)
+def _mnnvl_with_gpus_only() -> None:
+    def on_create(found: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
+        return [*found, *_groups_without_gpus(pcs)]
+
+    alter(mnnvl, "on_create", on_create)
+
+
+def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        group = (clique.annotations or {}).get(mnnvl.KEY, mnnvl.NONE)
+        if group != mnnvl.NONE and GPU not in str(clique.spec.pod_spec):
+            yield invalid(f"{paths.clique(i)}.annotations.{mnnvl.KEY}", group, "the clique asks for no GPUs")
+
+
+@variant(
+    "queues-reported-at-labels",
+    "operator",
+    "reports a missing queue at the labels of the set",
+    "ADM-040",
+)
+def _queues_reported_at_labels() -> None:
+    def queues(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [dataclasses.replace(error, path="metadata.labels") for error in found]
+
+    alter(schedulers, "_queues", queues)
+
+
+@variant(
+    "setless-objects-unwarned",
+    "operator",
+    "lets objects of no set pass without a warning",
+    "ADM-039",
+    "ADM-058",
+)
+def _setless_objects_unwarned() -> None:
+    def judge(found: AdmissionResult, *request: Any) -> AdmissionResult:
+        return dataclasses.replace(found, warnings=())
+
+    alter(authorizer, "judge", judge)

@@ -20,6 +20,11 @@ def _another_column() -> None:
     spoil("podcliquesets.grove.io", {"op": "add", "path": f"{_COLUMNS}/1", "value": column})
 
 
+@variant("columns-in-another-order", "operator", "serves the columns of sets in another order", "CRD-002")
+def _columns_in_another_order() -> None:
+    spoil("podcliquesets.grove.io", {"op": "move", "from": f"{_COLUMNS}/0", "path": f"{_COLUMNS}/1"})
+
+
 @variant("longer-topology-keys", "operator", "accepts topology keys as long as label keys", "CRD-003", "ADM-034")
 def _longer_topology_keys() -> None:
     longest = len("p" * 253 + "/" + "n" * 63)

@@ -53,7 +53,8 @@ def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
     wanted |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
     wanted |= {f"UPD-{n:02}" for n in [*range(1, 10), *range(12, 22)]} | {f"VTC-{n:02}" for n in range(1, 12)}
     wanted |= {f"CTV-{n:02}" for n in range(1, 7)} | {f"MNV-{n:02}" for n in range(1, 6)}
-    assert wanted - listed <= {"VAL-06"} and len(wanted) > 70  # VAL-06 is A-07
+    # VAL-06 is A-07. Of VAL-56, the comment of the field says the reverse.
+    assert wanted - listed <= {"VAL-06", "VAL-56"} and len(wanted) > 70
 
 
 @settings(max_examples=GENERATED)

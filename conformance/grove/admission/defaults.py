@@ -10,6 +10,8 @@ from conformance.grove.admission import durations
 from conformance.grove.admission.violation import Document
 
 COHERENT = "Coherent"
+BY_CODE = ("roleName", "minReplicas", "maxReplicas", "restartPolicy", "terminationGracePeriodSeconds")
+"""Fields whose defaults only upstream's code has."""
 
 
 def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
@@ -78,7 +80,31 @@ def differences(expected: Any, seen: Any, at: str = "") -> dict[str, Any]:
         for i, (value, other) in enumerate(zip(expected, seen, strict=True)):
             found |= differences(value, other, f"{at}[{i}]")
         return found
+    if at.endswith("terminationDelay") and durations.equal(expected, seen):
+        return {}
     return {} if expected == seen else {at: seen}
+
+
+def documented(pcs: Document) -> dict[str, Any]:
+    """Return a copy with the defaults that documents name. The set must be well-formed."""
+    whole = defaulted(pcs)
+    if pcs["spec"]["template"].get("headlessServiceConfig") is None:
+        del whole["spec"]["template"]["headlessServiceConfig"]
+    asked = pcs["spec"]["template"]
+    for part, at in (("cliques", ("spec", "autoScalingConfig")), ("podCliqueScalingGroups", ("scaleConfig",))):
+        for given, entry in zip(asked.get(part) or [], whole["spec"]["template"].get(part) or [], strict=True):
+            ways = (at, ("spec",), ("spec", "podSpec"))
+            for way in ways:
+                before, after = _inside(given, way), _inside(entry, way)
+                for field in set(BY_CODE) & set(after) - set(before):
+                    del after[field]
+    return whole
+
+
+def _inside(entry: Any, way: tuple[str, ...]) -> Any:
+    for step in way:
+        entry = entry.get(step) if isinstance(entry, dict) else None
+    return entry if isinstance(entry, dict) else {}
 
 
 def _fill(within: MutableMapping[str, Any], field: str, value: Any) -> None:

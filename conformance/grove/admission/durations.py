@@ -28,6 +28,12 @@ def seconds(text: str) -> Fraction | None:
     return sign * sum((Fraction(_number(n)) * _SECONDS[unit] for n, unit in re.findall(_TERM, body)), Fraction(0))
 
 
+def equal(one: object, other: object) -> bool:
+    """Return whether two texts are the same duration, however they are written."""
+    found = seconds(one) if isinstance(one, str) else None
+    return found is not None and isinstance(other, str) and found == seconds(other)
+
+
 def normal(text: str) -> str | None:
     """Return a duration of whole seconds as Go writes it; None for others."""
     value = seconds(text)

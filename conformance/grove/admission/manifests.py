@@ -25,7 +25,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 
 @dataclass(frozen=True)
 class Error:
-    """Where a refusal must point: the end of the field's path, and the kind of error (any if empty)."""
+    """Where a refusal should point: a part of the field's path, and the kind of error (any if empty)."""
 
     at: str
     kind: str = ""
@@ -42,10 +42,13 @@ class Manifest:
     stored: Mapping[str, Any] | None
     """The stored object that `object` replaces; None for a create."""
     verdict: str
-    """`accepted`, `refused`, or `either`: then a refusal must name the errors."""
+    """`accepted`, `refused`, or `either`."""
     errors: tuple[Error, ...]
+    """They decide nothing about the refusal itself, see `conformance.tests.admission.judging`."""
     defaults: Mapping[str, Any]
-    """Fields by path that the accepted object must have."""
+    """Fields by path that the accepted object must have. Durations are compared by what they mean."""
+    written: Mapping[str, str]
+    """Durations by path, in the notation that the accepted object must have."""
     absent: tuple[str, ...]
     warnings: tuple[str, ...]
     """For each expected warning, a part of its text."""
@@ -119,6 +122,7 @@ def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manif
         verdict=entry["verdict"],
         errors=tuple(Error(error["at"], error.get("kind", "")) for error in entry.get("errors", ())),
         defaults=entry.get("defaults", {}),
+        written=entry.get("written", {}),
         absent=tuple(entry.get("absent", ())),
         warnings=tuple(entry.get("warnings", ())),
         silent=tuple(entry.get("silent", ())),

@@ -35,6 +35,21 @@ def create(pcs: Document, facts: Facts) -> list[Violation]:
     ]
 
 
+def left_open(pcs: Document) -> list[str]:
+    """Return why a set may be refused although it breaks no rule: documents refuse what upstream's code accepts, or say
+    nothing of it."""
+    listed = [clique["spec"] for clique in cliques(pcs)]
+    found = []
+    if not all(spec.get("replicas") for spec in listed):
+        found.append("a clique without replicas (DEF-10)")
+    explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
+    if not explicit and any(spec.get("startsAfter") for spec in listed):
+        found.append("startsAfter without explicit order (VAL-23)")
+    if not all(group["cliqueNames"] for group in groups(pcs)):
+        found.append("a scaling group without members (VAL-52)")
+    return found
+
+
 def always(whole: Document, facts: Facts) -> Iterator[Violation]:
     """Yield the violations of a defaulted set that are judged on create and on every update."""
     if whole["spec"]["replicas"] < 0:

@@ -1,15 +1,21 @@
-"""Judging the answers to dry-run requests."""
+"""Judging the answers to dry-run requests.
+
+Whether a request is refused is one thing, and decides the requirement of its manifest; where the refusal points is
+another, and judged in requirements of its own (`NAMING`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.grove.admission import manifests
+from conformance.grove.admission import durations, manifests
 from conformance.grove.admission.defaults import without_coherent
-from conformance.grove.admission.manifests import ACCEPTED, Manifest
+from conformance.grove.admission.manifests import ACCEPTED, Error, Manifest
+from conformance.grove.refusals import FieldError
 from conformance.suite.case import Case
 from conformance.suite.dry_run import Reply, Request
 from conformance.suite.scene_environment import SceneEnvironment
@@ -17,6 +23,15 @@ from conformance.testing.topology_bindings import topology_binding
 
 LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "host": "kubernetes.io/hostname"}
 BINDINGS = "clustertopologybindings"
+
+NAMED = "ADM-043"
+"""Judges where the refusals of all manifests point."""
+NAMING = (NAMED, "ADM-041", "ADM-044")
+"""Requirements about the fields that a refusal names."""
+SHADED = frozenset({"Invalid", "Forbidden", "NotFound", "NotSupported", "TooLong"})
+"""Kinds of errors between which Kubernetes draws no sharp line. A missing value is another, and so is a duplicate."""
+_DENIED = re.compile(r"denied (?:the )?request")
+"""How the API server says that a webhook or a ValidatingAdmissionPolicy has refused a request."""
 
 
 @contextlib.contextmanager
@@ -34,20 +49,51 @@ def bound(env: SceneEnvironment, *, wanted: bool = True) -> Iterator[str]:
 
 
 def manifests_of(case: Case, requirement: str) -> None:
-    """Judges all manifests of a requirement that say something about the implementation."""
-    chosen = [m for m in manifests.load() if m.requirement == requirement and m.applies(case.implementation.features)]
+    """Judge all manifests of a requirement that say something about the implementation."""
+    chosen = [m for m in manifests.load() if m.requirement == requirement]
+    with _asked(case, chosen) as (words, answers):
+        for manifest, reply in answers:
+            wanted = _wanted(manifest)
+            wrong = complaint(manifest, reply, words)
+            case.expect(requirement, _what(manifest), wanted, f"{wrong}; {reply}" if wrong else wanted)
+
+
+def fields_of_refusals(case: Case) -> None:
+    """Judge where the refusals of single mistakes point. What is not refused is left to its own requirement."""
+    chosen = [m for m in manifests.load() if m.errors and (m.requirement == NAMED or m.requirement not in NAMING)]
+    with _asked(case, chosen) as (_, answers):
+        for manifest, reply in answers:
+            if refused(reply) or manifest.requirement == NAMED:
+                wanted = f"refused ({', '.join(map(_spelled, manifest.errors))})"
+                wrong = ("" if refused(reply) else "not refused") or _unnamed(manifest.errors, reply)
+                case.expect(NAMED, _what(manifest), wanted, f"{wrong}; {reply}" if wrong else wanted)
+
+
+def refused(reply: Reply) -> bool:
+    """Return whether the request was refused with a reason, whoever did it and whatever the status: a webhook may
+    answer 404 where something is missing. A 500 is no refusal, see `Reply.refused`."""
+    return reply.refused or (400 <= reply.status < 500 and _DENIED.search(reply.message) is not None)
+
+
+@contextlib.contextmanager
+def _asked(
+    case: Case, listed: Sequence[Manifest]
+) -> Iterator[tuple[Mapping[str, str], Sequence[tuple[Manifest, Reply]]]]:
+    """The words of these manifests, and the answers to those of them that say something about the implementation."""
+    chosen = [manifest for manifest in listed if manifest.applies(case.implementation.features)]
     with bound(case) as binding:
         words = {"binding": binding, "scheduler": case.implementation.scheduler_name}
         stored = _Stored(case, words)
         try:
             requests = [_request(case, manifest, words, stored) for manifest in chosen]
-            for manifest, reply in zip(chosen, case.dry_run.all(requests), strict=True):
-                what = f"{manifest.name} ({', '.join(manifest.rules)})"
-                wanted = _wanted(manifest)
-                wrong = complaint(manifest, _judged(case, manifest, reply), words)
-                case.expect(requirement, what, wanted, f"{wrong}; {reply}" if wrong else wanted)
+            replies = zip(chosen, case.dry_run.all(requests), strict=True)
+            yield words, [(manifest, _judged(case, manifest, reply)) for manifest, reply in replies]
         finally:
             stored.clear()
+
+
+def _what(manifest: Manifest) -> str:
+    return f"{manifest.name} ({', '.join(manifest.rules)})"
 
 
 def _judged(case: Case, manifest: Manifest, reply: Reply) -> Reply:
@@ -97,12 +143,16 @@ def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _
 
 
 def _wanted(manifest: Manifest) -> str:
-    errors = ", ".join(f"{error.at} {error.kind}".rstrip() for error in manifest.errors)
+    errors = ", ".join(map(_spelled, manifest.errors)) if manifest.requirement in NAMING else ""
     return f"{manifest.verdict} ({errors})" if errors else manifest.verdict
 
 
+def _spelled(error: Error) -> str:
+    return f"{error.at} {error.kind}".rstrip()
+
+
 def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
-    """What is not as the manifest wants it; empty where all is."""
+    """Return what is not as the requirement of the manifest wants it; empty where all is."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"
@@ -111,22 +161,39 @@ def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str
     else:
         if reply.accepted:
             return "not refused"
-        if not reply.refused:
+        if not refused(reply):
             return "no verdict"
-        found = [
-            f"no error {error.kind} at {error.at}".replace("  ", " ")
-            for error in manifest.errors
-            if not any(e.is_at(error.at) and error.kind in ("", e.kind) for e in reply.errors)
-        ]
-    found += [f"no warning about {text}" for text in manifest.warnings if not any(text in w for w in reply.warnings)]
-    found += [f"a warning about {text}" for text in manifest.silent if any(text in w for w in reply.warnings)]
-    return "; ".join(found)
+        found = [_unnamed(manifest.errors, reply)] if manifest.requirement in NAMING else []
+    found += [f"no warning about {text}" for text in manifest.warnings if not _warned(reply, text)]
+    found += [f"a warning about {text}" for text in manifest.silent if _warned(reply, text)]
+    return "; ".join(filter(None, found))
+
+
+def _unnamed(errors: Sequence[Error], reply: Reply) -> str:
+    """The errors that a refusal does not name."""
+    missing = [error for error in errors if not any(_names(found, error) for found in reply.errors)]
+    return "; ".join(f"no error {error.kind} at {error.at}".replace("  ", " ") for error in missing)
+
+
+def _names(found: FieldError, wanted: Error) -> bool:
+    """Whether an error is at the field or below it, and of a kind that says the same."""
+    kinds = SHADED if wanted.kind in SHADED else {wanted.kind}
+    return f".{wanted.at}." in f".{found.path}." and (not wanted.kind or found.kind in kinds)
+
+
+def _warned(reply: Reply, text: str) -> bool:
+    """Whether a warning is about something. Upper and lower case make no difference."""
+    return any(text.lower() in warning.lower() for warning in reply.warnings)
 
 
 def _wrong(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     for path, value in manifest.defaults.items():
-        if _at(reply, path) != manifests.filled(value, words):
+        seen = _at(reply, path)
+        if seen != manifests.filled(value, words) and not durations.equal(seen, value):
             yield path, value
+    for path, text in manifest.written.items():
+        if _at(reply, path) != text:
+            yield path, text
 
 
 def _at(reply: Reply, path: str) -> Any:

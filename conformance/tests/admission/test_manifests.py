@@ -1,4 +1,4 @@
-"""The manifests of fixtures/admission/, a test for each requirement."""
+"""The manifests of fixtures/admission/: a test for each requirement, and one about the fields that refusals name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.admission import judging
 
-_IDS = sorted({manifest.requirement for manifest in manifests.load()})
+_IDS = sorted({manifest.requirement for manifest in manifests.load()} - {judging.NAMED})
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id), id=id) for id in _IDS])
 def test_manifests(case: Case, requirement: str) -> None:
-    """Admission MUST give each manifest of the requirement its verdict, defaults and warnings."""
+    """Each manifest is sent as a dry run; what is refused is sent again without it, and has to be refused again."""
     judging.manifests_of(case, requirement)
+
+
+@requirements("ADM-043")
+def test_refusals_name_the_field(case: Case) -> None:
+    """Of every manifest with a single mistake that is refused, an error is at the field or below it."""
+    judging.fields_of_refusals(case)

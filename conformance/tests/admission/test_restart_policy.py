@@ -26,7 +26,7 @@ class RestartPolicyNever(Scene):
 
 @requirement("ADM-046")
 def test_pods_have_the_restart_policy_that_was_announced(run: Recorded[RestartPolicyNever]) -> None:
-    """Pods MUST have the restart policy that admission has announced: Always if it warned so, else the template's."""
+    """The templates ask for Never: pods have it unless a warning says that they get Always."""
     run.given("all pods exist")
     view, cliques = run.at("all pods exist"), run.scene.cliques
     policies = {text(pod, "spec", "restartPolicy") for each in cliques for pod in predicates.pods_of(view, each.name)}
