@@ -29,13 +29,15 @@ class Pair:
 @dataclass(frozen=True)
 class Pairs:
     """Pairs by what the change means. `keyed`: lists without an order, no pod may change; `ordered` and `changed`: the
-    pods must be replaced. `notations`: an amount as the API machinery writes it, and in another notation;
-    `foreign_notations`: in a notation that it does not rewrite."""
+    pods must be replaced; `open`: either is right; `beside`: changes beside the pod spec. `notations`: an amount as the
+    API machinery writes it, and in another notation; `foreign_notations`: in a notation that it does not rewrite."""
 
     base: Spec
     keyed: list[Pair]
     ordered: list[Pair]
+    open: list[Pair]
     changed: list[Pair]
+    beside: list[Pair]
     notations: list[Pair]
     foreign_notations: list[Pair]
 
@@ -49,7 +51,7 @@ def read(path: Path | None = None) -> Pairs:
     """Read a file of pairs. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
     notations = (list(_notations(found["base"], found[kind])) for kind in ("notations", "foreignNotations"))
-    pairs = (list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed"))
+    pairs = (list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "open", "changed", "beside"))
     return Pairs(found["base"], *pairs, *notations)
 
 

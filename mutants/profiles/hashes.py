@@ -78,7 +78,6 @@ _sorted_too("tolerations", canonical._OF_POD, "tolerations", "key")
 _sorted_too("env", canonical._OF_CONTAINER, "env", "name")
 _sorted_too("args", canonical._OF_CONTAINER, "args", "")
 _sorted_too("command", canonical._OF_CONTAINER, "command", "")
-_sorted_too("resize-policy", canonical._OF_CONTAINER, "resizePolicy", "resourceName")
 
 
 @mutant("hash-sorts-env-from", "operator", "ignores the order of envFrom", "TMPL-005")
@@ -101,19 +100,19 @@ def _templates_without(what: str) -> None:
     replace(Template, "of", classmethod(of))
 
 
-@mutant("hash-without-labels", "operator", "omits the labels of a clique's template from its hash", "TMPL-006")
+@mutant("hash-without-labels", "operator", "omits the labels of a clique's template from its hash", "TMPL-016")
 def _without_labels() -> None:
     _templates_without("labels")
 
 
 @mutant(
-    "hash-without-annotations", "operator", "omits the annotations of a clique's template from its hash", "TMPL-006"
+    "hash-without-annotations", "operator", "omits the annotations of a clique's template from its hash", "TMPL-016"
 )
 def _without_annotations() -> None:
     _templates_without("annotations")
 
 
-@mutant("hash-without-priority", "operator", "omits the priority class of the set from the hash", "TMPL-006")
+@mutant("hash-without-priority", "operator", "omits the priority class of the set from the hash", "TMPL-016")
 def _without_priority() -> None:
     _templates_without("priority")
 
@@ -235,7 +234,7 @@ def _cliques_sorted() -> None:
     "hash-order-without-names",
     "operator",
     "omits the names of cliques where their order is the startup order",
-    "TMPL-004",
+    "TMPL-015",
 )
 def _order_without_names() -> None:
     right = schemes.of_set
@@ -247,7 +246,7 @@ def _order_without_names() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004")
+@mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
 def _no_order_at_all() -> None:
     right = schemes.of_set
 

@@ -18,7 +18,7 @@ from reference_impl.plan import children, conditions, labels, termination
 from reference_impl.plan.lines import Placement
 
 
-@mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-005")
+@mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-011")
 def _foreground_forgotten() -> None:
     right = SetReconciler.reconcile
 
@@ -29,6 +29,19 @@ def _foreground_forgotten() -> None:
                 manifest = children.standalone_clique(pcs, 0, template, self._layouts.line)
                 if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
                     await self._writer.create(self._cache.cliques, manifest)
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
+def _foreground_unfinished() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
+            return 1.0
         return await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
@@ -112,7 +125,7 @@ def _clique_made_empty() -> None:
     replace(children, "_clique", clique)
 
 
-@mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
+@mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
 def _siblings_recreated() -> None:
     right, complete = GroupReconciler._members, set[tuple[str, str]]()
 

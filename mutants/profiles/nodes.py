@@ -21,16 +21,20 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.plan import labels, pods, statuses, termination
 from reference_impl.plan.pods import Difference
 
-_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 
-class _NodeSpec(msgspec.Struct):
+class NodeSpec(msgspec.Struct):
+    """What a mutant reads of the spec of a node."""
+
     unschedulable: bool = False
 
 
-class _Node(msgspec.Struct):
+class Node(msgspec.Struct):
+    """What a mutant reads of a node."""
+
     metadata: ObjectMeta
-    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
 
 
 def _stuck(pod: Pod) -> bool:
@@ -38,12 +42,12 @@ def _stuck(pod: Pod) -> bool:
     return pod.terminating and not pod.ready
 
 
-@mutant("stuck-pods-waited-for", "operator", "replaces pods of failed nodes only once they are gone", "NODE-001")
+@mutant("stuck-pods-waited-for", "operator", "replaces pods of failed nodes only once they are gone", "NODE-007")
 def _stuck_pods_waited_for() -> None:
     replace(Pod, "active", property(lambda self: not self.finished and (not self.terminating or _stuck(self))))
 
 
-@mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-001")
+@mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-007")
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
@@ -55,7 +59,33 @@ def _stuck_pods_keep_their_index() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-002")
+@mutant("evicted-pods-given-up", "operator", "gives up a clique whose pods cannot terminate", "NODE-001")
+def _evicted_pods_given_up() -> None:
+    right, given_up = CliqueReconciler.reconcile, set[Key]()
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and any(
+            pod.terminating and termination._lost(pod) for pod in self._cache.pods_of(clique)
+        ):
+            given_up.add(key)
+        return None if key in given_up else await right(self, key)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+
+
+@mutant("stuck-pods-are-replicas", "operator", "counts pods that cannot terminate as replicas", "NODE-002")
+def _stuck_pods_are_replicas() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
+        status = right(clique, found, *rest)
+        return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, found)))
+
+    replace(statuses, "clique_status", clique_status)
+
+
+@mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-008")
 def _stuck_pods_counted() -> None:
     right = statuses.clique_status
 
@@ -67,7 +97,7 @@ def _stuck_pods_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-003")
+@mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-007")
 def _terminated_when_gone() -> None:
     right = CliqueReconciler.reconcile
 
@@ -83,6 +113,11 @@ def _terminated_when_gone() -> None:
         return await right(self, key)
 
     replace(CliqueReconciler, "reconcile", reconcile)
+
+
+@mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003")
+def _lost_pods_are_healthy() -> None:
+    replace(termination, "_lost", lambda pod: False)
 
 
 @mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
@@ -114,10 +149,10 @@ def _cordon_evacuates() -> None:
     right = Operator.run
 
     async def run(self: Operator, *rest: Any, **how: Any) -> None:
-        nodes: Informer[_Node] = Informer(self._client, NODES, typed(_Node))
+        nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
         tasks = set[asyncio.Task[None]]()
 
-        def see(kind: str, old: _Node | None, node: _Node) -> None:
+        def see(kind: str, old: Node | None, node: Node) -> None:
             if node.spec.unschedulable:
                 for pod in self.cache.pods:
                     if pod.spec.node_name == node.metadata.name:
@@ -135,7 +170,7 @@ async def _delete(client: Client, pod: Pod) -> None:
     await client.delete(PODS, pod.metadata.namespace, pod.metadata.name)
 
 
-@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-006")
+@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-009")
 def _disruption_budget_zero() -> None:
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
@@ -144,12 +179,12 @@ def _disruption_budget_zero() -> None:
         if old is None:
             meta = item.metadata
             budget = {
-                "apiVersion": _BUDGETS.api_version,
-                "kind": _BUDGETS.kind,
+                "apiVersion": BUDGETS.api_version,
+                "kind": BUDGETS.kind,
                 "metadata": {"name": meta.name, "namespace": meta.namespace},
                 "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
             }
-            tasks.add(asyncio.create_task(self._client.create(_BUDGETS, budget)))
+            tasks.add(asyncio.create_task(self._client.create(BUDGETS, budget)))
         right(self, kind, old, item)
 
     replace(Operator, "_on_set", on_set)

@@ -6,9 +6,11 @@ import asyncio
 
 from kube import leases
 from kube.leases import Elector
+from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.admission import server
+from reference_impl.control.podclique import CliqueReconciler
 
 
 @mutant("lease-ignored", "operator", "works without the lease", "OPS-001")
@@ -64,6 +66,21 @@ def _expired_lease_ignored() -> None:
         return right(observation, identity, terms, observation.since)
 
     replace(leases, "free", free)
+
+
+@mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
+def _begins_anew() -> None:
+    right, seen = CliqueReconciler.reconcile, set[Key]()
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and key not in seen:
+            seen.add(key)
+            for pod in self._cache.pods_of(clique):
+                await self._writer.delete(self._cache.pods, pod)
+        return await right(self, key)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
 
 
 @mutant("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")

@@ -28,7 +28,9 @@ def test_lists_without_an_order_differ_in_the_stored_form_only(pair):
     assert not set(hashes(pair.before, LEGACY)) & set(hashes(pair.after, LEGACY))
 
 
-@pytest.mark.parametrize("pair", [*PAIRS.ordered, *PAIRS.changed], ids=lambda pair: pair.name)
+@pytest.mark.parametrize(
+    "pair", [*PAIRS.ordered, *PAIRS.open, *PAIRS.changed, *PAIRS.beside], ids=lambda pair: pair.name
+)
 def test_everything_else_is_another_template(pair):
     assert not set(hashes(pair.before, CANONICAL)) & set(hashes(pair.after, CANONICAL))
 
@@ -62,7 +64,7 @@ def _request(template):
 
 def test_no_name_ends_in_another_one():
     """Whoever finds templates by the end of a name is judged by START-009, not by every profile that has such names."""
-    names = [pair.name for pair in (*PAIRS.keyed, *PAIRS.ordered, *PAIRS.changed)]
+    names = [pair.name for pair in (*PAIRS.keyed, *PAIRS.ordered, *PAIRS.open, *PAIRS.changed, *PAIRS.beside)]
     assert not [(each, other) for each in names for other in names if each != other and each.endswith(other)]
 
 

@@ -39,7 +39,7 @@ class QuantitiesInAnotherNotation(Scene):
 
 @requirement("TMPL-013")
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
-    """A notation of the same amount that Kubernetes writes alike MUST NOT start an update or replace a Pod."""
+    """A set with every field and one without defaults are among them: an operator may treat them differently."""
     run.given("usual sets have their pods, with hashes", "usual sets have their second replica")
     for name in USUAL:
         _nothing_restarted(run, name)
@@ -47,7 +47,7 @@ def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnoth
 
 @requirement("TMPL-014")
 def test_another_foreign_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
-    """A notation of the same amount that Kubernetes keeps apart SHOULD NOT start an update or replace a Pod."""
+    """The set leaves everything else to defaults."""
     run.given("foreign has its pods, with hashes", "foreign has its second replica")
     _nothing_restarted(run, "foreign")
 

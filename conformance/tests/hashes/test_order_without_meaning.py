@@ -44,28 +44,28 @@ class SetsReordered(Scene):
 
 @requirement("TMPL-001")
 def test_reordered_lists_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """Reordering lists whose items have a key MUST NOT change a hash, replace a Pod or start an update."""
+    """One set has a clique for each list; others reorder all lists of generated pod specs at once."""
     run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTS)
 
 
 @requirement("TMPL-002")
 def test_reordered_cliques_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """Reordering cliques that start in any order MUST NOT update anything."""
+    """In one of the sets, cliques are members of a scaling group."""
     run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTED)
 
 
 @requirement("TMPL-003")
 def test_other_replicas_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """Changed replicas of a set or its cliques MUST NOT change a hash, replace a Pod or start an update."""
+    """A clique of the template changes with the set, which shows only in new replicas of the set."""
     run.given("every set has its pods, with hashes", "every set has its second replica")
     _nothing_restarted(run, SIZES)
 
 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsReordered]) -> None:
-    """The stored hashes MUST be FNV-1a over Grove's dump of the canonical template, in Grove's encoding."""
+    """The hashes of the reordered sets are compared with those that the suite computes."""
     wrong = sets.not_canonical(run.at("nothing moves"), NAMES)
     run.expect("hashes that are not those of the canonical form", [], wrong)
 

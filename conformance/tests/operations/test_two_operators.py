@@ -64,14 +64,14 @@ class LeaderEndsTwice(Scene):
 
 @requirement("OPS-001", reaches=("an operator holds the Lease", "the leader renews the Lease"))
 def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
-    """Exactly one of several operators MUST lead: the one that the Lease names, and that renews it while it lives."""
+    """Its holders are read from the record of the Lease, until the first one is killed."""
     records = run.until("leader killed").records(leases.LEASES, LEASE)
     run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
 
 
 @requirement("OPS-002")
 def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> None:
-    """An operator that does not lead MUST be ready, and its webhooks MUST answer."""
+    """The API server asks the webhooks of the second operator."""
     run.expect("a set that is right", "accepted", str(run.scene.right))
     wrong = run.scene.wrong
     run.expect("a set with two cliques of one name is refused", True, wrong.refused or str(wrong))
@@ -79,11 +79,14 @@ def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> N
 
 @requirement("OPS-003", reaches=("another operator takes the Lease", "the set is available", "all pods bound"))
 def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> None:
-    """When the leader dies while a set is starting, another operator MUST complete it, and MUST NOT create a Pod twice.
-
-    The test has deleted one pod, which is created once more.
-    """
+    """The leader is killed when the first pod exists."""
     run.given("the leader has begun with the set")
+
+
+@requirement("OPS-006")
+def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
+    """The test has deleted one pod, which is created once more."""
+    run.given("the leader has begun with the set", "the set is available", "all pods bound")
     span = run.until("nothing moves")
     seen = [len(_created(span)), _deleted(span)]
     run.expect("number of pods created, and pods deleted", [run.scene.total + 1, [run.scene.lost]], seen)
@@ -93,7 +96,7 @@ def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> N
     "OPS-004", reaches=("another operator takes the Lease of the stopped one", "the last leader replaces a lost pod")
 )
 def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
-    """A leader that is stopped MUST release the Lease, so that another one leads before it would have expired."""
+    """The time is that from its last renewal until another one has the Lease."""
     run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
@@ -103,7 +106,7 @@ def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> 
 
 @requirement("OPS-005")
 def test_an_operator_that_does_not_lead_creates_nothing(run: Recorded[LeaderEndsTwice]) -> None:
-    """An operator that does not lead MUST NOT create anything."""
+    """Whoever works without leading replaces the pod that was deleted while nobody led."""
     run.given("the lost pod is gone")
     span = run.until("the lost pod is gone")
     early = _created_before_another_led(span, run.scene.first)

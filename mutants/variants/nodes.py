@@ -1,0 +1,74 @@
+"""Variants of what an operator does when a node is cordoned or drained."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kube.client import MERGE_PATCH, Client
+from kube.informer import Informer, typed
+from kube.resource import NODES, PODS
+from mutants.profiles.nodes import BUDGETS, Node
+from mutants.registry import variant
+from mutants.replacement import replace
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.api.pods import Pod
+from reference_impl.control.operator import Operator
+from reference_impl.plan import labels
+
+NOTE = "conformance.grove.io/node-is-cordoned"
+
+
+@variant("cordon-noted", "operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
+def _cordon_noted() -> None:
+    right = Operator.run
+
+    async def run(self: Operator, *rest: Any, **how: Any) -> None:
+        nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
+        tasks = set[asyncio.Task[None]]()
+
+        def see(kind: str, old: Node | None, node: Node) -> None:
+            if node.spec.unschedulable and not (old and old.spec.unschedulable):
+                for pod in self.cache.pods:
+                    if pod.spec.node_name == node.metadata.name:
+                        tasks.add(asyncio.create_task(_note(self._client, pod)))
+
+        nodes.add_handler(see)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(nodes.run())
+            await right(self, *rest, **how)
+
+    replace(Operator, "run", run)
+
+
+async def _note(client: Client, pod: Pod) -> None:
+    note = {"metadata": {"annotations": {NOTE: "true"}}}
+    await client.patch(PODS, pod.metadata.namespace, pod.metadata.name, note, content_type=MERGE_PATCH)
+
+
+@variant(
+    "one-eviction-at-a-time",
+    "operator",
+    "creates disruption budgets that permit one eviction at a time",
+    "NODE-006",
+    "NODE-009",
+    time_scale=1.0,
+    alone="its budgets stand in the way of other tests that evict or preempt",
+)
+def _one_eviction_at_a_time() -> None:
+    right = Operator._on_set
+    tasks = set[asyncio.Task[bytes]]()
+
+    def on_set(self: Operator, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if old is None:
+            meta = item.metadata
+            budget = {
+                "apiVersion": BUDGETS.api_version,
+                "kind": BUDGETS.kind,
+                "metadata": {"name": meta.name, "namespace": meta.namespace},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
+            }
+            tasks.add(asyncio.create_task(self._client.create(BUDGETS, budget)))
+        right(self, kind, old, item)
+
+    replace(Operator, "_on_set", on_set)
