@@ -228,8 +228,10 @@ def _groups_late() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
-@mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-008")
-def _gates_wait_for_ready() -> None:
+@mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-027")
+def gates_wait_for_ready() -> None:
+    """Let pods of scaled gangs wait until those of their base gang are Ready."""
+
     def ready_pods(self: Cache, namespace: str, name: str) -> int:
         clique = self.cliques.get(namespace, name)
         return sum(pod.ready for pod in self.pods_of(clique)) if clique is not None else 0

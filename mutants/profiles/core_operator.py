@@ -154,13 +154,16 @@ def _minimum_is_replicas() -> None:
     replace(gangs, "planned", planned)
 
 
-@mutant("references-unsorted", "operator", "lists the pods of a group in reverse order", "GANG-002")
-def _references_unsorted() -> None:
+@mutant("references-of-others", "operator", "lists all pods of a gang in its first group", "GANG-002")
+def _references_of_others() -> None:
     right = gangs.filled
 
     def filled(*arguments: Any) -> list[Any]:
         groups = right(*arguments)
-        return [msgspec.structs.replace(g, pod_references=g.pod_references[::-1]) for g in groups]
+        if not all(group.pod_references for group in groups):
+            return groups
+        every = [reference for group in groups for reference in group.pod_references]
+        return [msgspec.structs.replace(groups[0], pod_references=every), *groups[1:]]
 
     replace(gangs, "filled", filled)
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from kube.objects import Key
 from kube.resource import PODS
 from mutants.profiles import scheduler_placement
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import alter, replace
+from reference_impl.api.pods import Pod
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import labels
+from reference_impl.plan import gangs, labels
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.pods import PodBuilder
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Plan
@@ -83,3 +89,51 @@ def _labels_late() -> None:
         await self._client.patch(PODS, meta["namespace"], name, {"metadata": {"labels": meta["labels"]}})
 
     replace(Writer, "create", create)
+
+
+OTHER_GATE = "grove.io/gang-is-incomplete"
+
+
+@mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
+def rename_gate() -> None:
+    """Create pods with a gate of another name. Gates of both names are removed: earlier pods may have the usual one."""
+
+    def renamed(pod: Manifest, *_: Any) -> Manifest:
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": OTHER_GATE}]}}
+
+    def gated_by(result: bool, pod: Pod, name: str) -> bool:
+        gates = pod.spec.scheduling_gates or ()
+        return result or (name == labels.GATE and any(gate.name == OTHER_GATE for gate in gates))
+
+    async def ungate(self: CliqueReconciler, pod: Pod) -> None:
+        gates = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
+        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": gates}})
+
+    def pod_has(pod: Pod, name: str) -> bool:
+        return any(gate.name == name for gate in pod.spec.scheduling_gates or ())
+
+    alter(PodBuilder, "pod", renamed)
+    alter(Pod, "gated_by", gated_by)
+    replace(CliqueReconciler, "_ungate", ungate)
+
+
+@mutant(
+    "uninitialized-while-replaced",
+    "operator",
+    "reports a gang as not initialized whenever its references change",
+    "GANG-028",
+)
+def initialize_anew() -> None:
+    """Report Initialized=False, and then True again, when the references of an initialized gang change."""
+    right = GangReconciler.reconcile
+
+    async def reconcile(self: GangReconciler, key: Key) -> float | None:
+        gang = self._cache.gangs.get(*key)
+        pcs = self._cache.set_of(gang) if gang is not None and gang.metadata.controller is not None else None
+        if gang is not None and pcs is not None and pcs.metadata.deletion_timestamp is None:
+            members = self._members(gang, pcs)
+            if gangs.initialized(gang) and gangs.filled(gang, None, members) != gang.spec.podgroups:
+                await self._write(gang, is_complete=False)
+        return await right(self, key)
+
+    replace(GangReconciler, "reconcile", reconcile)

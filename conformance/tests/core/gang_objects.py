@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.expected import Expected
-from conformance.grove.fields import at, condition_is, items, label, number, text
+from conformance.grove.fields import at, condition_is, count, items, label, text
 from conformance.history.view import View
+from conformance.suite.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.comparison import Comparison, of
 from conformance.testing.scene import Span
@@ -13,15 +14,27 @@ from conformance.testing.scene import Span
 GANGS = "podgangs"
 
 
-def minimums(wanted: Expected, view: View) -> Comparison:
-    """By gang: its PodGroups with minReplicas."""
+def minimums(wanted: Expected, span: Span) -> Comparison:
+    """By gang: its PodGroups with the minReplicas that they had first, before anything could be scheduled."""
+    right: dict[str, object] = {name: dict(gang.minimums) for name, gang in wanted.gangs.items()}
+    seen: dict[str, object] = dict.fromkeys(right, ABSENT)
+    for record in span.records(GANGS):
+        groups = items(record.object, "spec", "podgroups")
+        if groups and seen.get(record.name) is ABSENT:
+            seen[record.name] = {text(group, "name"): count(group, "minReplicas") for group in groups}
+    return right, seen
+
+
+def later_minimums(wanted: Expected, view: View) -> Comparison:
+    """By gang: its PodGroups with minReplicas; of a standalone clique it may have been released."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for gang in wanted.gangs.values():
         found = view.get(GANGS, gang.name)
-        groups = items(found, "spec", "podgroups")
-        right[gang.name] = sorted([group, minimum] for group, minimum in gang.minimums.items())
-        seen[gang.name] = of(found, sorted([text(g, "name"), number(g, "minReplicas")] for g in groups))
+        groups = {text(group, "name"): count(group, "minReplicas") for group in items(found, "spec", "podgroups")}
+        released = [group for group, least in groups.items() if not least and _standalone(wanted, group)]
+        right[gang.name] = {group: 0 if group in released else least for group, least in gang.minimums.items()}
+        seen[gang.name] = of(found, groups)
     return right, seen
 
 
@@ -36,7 +49,7 @@ def references(wanted: Expected, view: View) -> Comparison:
         for clique in gang.minimums:
             own = predicates.pods_of(view, clique)
             right[clique] = sorted(_spelled(at(pod, "metadata")) for pod in own)
-            seen[clique] = of(found, listed.get(clique))
+            seen[clique] = of(found, sorted(listed.get(clique, ())))
     return right, seen
 
 
@@ -68,6 +81,10 @@ def first_groups(span: Span) -> dict[str, object]:
     for record in span.records(GANGS):
         found.setdefault(record.name, sorted(text(g, "name") for g in items(record.object, "spec", "podgroups")))
     return found
+
+
+def _standalone(wanted: Expected, clique: str) -> bool:
+    return clique in wanted.cliques and labels.GROUP not in wanted.cliques[clique].labels
 
 
 def _spelled(reference: object) -> str:

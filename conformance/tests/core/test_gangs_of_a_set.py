@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.grove import labels, pods
 from conformance.suite.checks import ABSENT
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core import gang_objects
@@ -10,13 +11,14 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("GANG-001")
 def test_podgroups_have_the_minimums_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Each PodClique MUST be one PodGroup of its gang, with minReplicas equal to the minAvailable of the PodClique."""
-    run.same("PodGroups with their minimums", *gang_objects.minimums(run.scene.wanted, run.at(READY)))
+    """Upstream's proposal releases minimums of standalone cliques after the placement: the first ones count."""
+    run.same("PodGroups with their first minimums", *gang_objects.minimums(run.scene.wanted, run.until(READY)))
+    run.same("PodGroups with their minimums", *gang_objects.later_minimums(run.scene.wanted, run.at(READY)))
 
 
 @requirement("GANG-002")
 def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The podReferences of a PodGroup MUST list exactly the Pods of its PodClique, by namespace and name, sorted."""
+    """Compared as sets, once the set is Ready: references are written when all pods exist."""
     run.same("podReferences", *gang_objects.references(run.scene.wanted, run.at(READY)))
 
 
@@ -35,8 +37,17 @@ def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSe
 
 @requirement("GANG-005")
 def test_pods_are_created_with_the_gate(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The operator MUST create every Pod with Grove's scheduling gate."""
+    """In all histories of the run, by the first record of each pod."""
     run.invariant()
+
+
+@requirement("GANG-026")
+def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """By the first record of each pod: the gate is gone at the end."""
+    first: dict[str, object] = {}
+    for record in run.until(READY).records("pods"):
+        first.setdefault(record.name, sorted(pods.gates(record.object)))
+    run.same("gates of pods at their creation", {name: [labels.GATE] for name in first}, first)
 
 
 @requirement("GANG-023")
@@ -51,5 +62,5 @@ def test_gangs_are_created_whole_and_before_their_references(run: Recorded[Ready
 
 @requirement("GANG-024")
 def test_pods_are_created_after_their_gang(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The PodGang of a Pod MUST exist before the Pod."""
+    """In all histories of the run, by the order of the API server."""
     run.invariant()

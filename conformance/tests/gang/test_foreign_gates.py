@@ -41,7 +41,7 @@ class PodsWithAGateOfSomebodyElse(Scene):
 
 @requirement("GANG-020")
 def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyElse]) -> None:
-    """The operator MUST remove only Grove's own scheduling gate from a pod; a gate of somebody else MUST stay."""
+    """The scene comes to its end only if Grove's own gate goes, although the other one stays."""
     run.given("Grove's gate removed")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]

@@ -74,7 +74,7 @@ def test_a_gang_whose_pods_exist_is_initialized(run: Recorded[GangLargerThanTheP
 
 @requirement("GANG-006", reaches=("large gang ungated", "late set ungated"))
 def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None:
-    """The gates of a base gang's pods MUST be removed once the gang is complete, whether or not it fits."""
+    """Neither gang fits when it becomes complete."""
 
 
 @requirement("SCHED-001")

@@ -1,0 +1,103 @@
+"""Variants of PodGangs and of the gates of their pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mutants.profiles import core_objects, gang
+from mutants.registry import variant
+from mutants.replacement import alter
+from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup, wire
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.plan import gangs, labels
+from reference_impl.plan.coherent import update
+from reference_impl.plan.gangs import PlannedGang
+
+
+@variant("references-reversed", "operator", "lists the pods of a group in the reverse order", "GANG-002", "GANG-009")
+def _references_reversed() -> None:
+    def reversed_(groups: list[PodGroup], *_: Any) -> list[PodGroup]:
+        return [msgspec.structs.replace(group, pod_references=group.pod_references[::-1]) for group in groups]
+
+    alter(gangs, "filled", reversed_)
+
+
+@variant(
+    "minimums-released",
+    "operator",
+    "sets minReplicas of standalone cliques to 0 once their gang is scheduled, as GREP-393 has it",
+    "GANG-001",
+    "SCALE-005",
+)
+def _minimums_released() -> None:
+    released: set[str] = set()
+
+    def drift(
+        body: dict[str, Any],
+        self: SetReconciler,
+        pcs: PodCliqueSet,
+        _: int,
+        planned: PlannedGang,
+        found: PodGang,
+        *__: Any,
+    ) -> dict[str, Any]:
+        namespace, cliques = pcs.metadata.namespace, self._cache.cliques
+        if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
+            released.add(found.metadata.uid)
+        if update.coherent(pcs) or found.metadata.uid not in released:
+            return body
+        members = {
+            n for n in planned.minimums if (c := cliques.get(namespace, n)) and c.metadata.label(labels.SCALING_GROUP)
+        }
+        seen, spec = wire(found.spec.podgroups), dict(body.get("spec", {}))
+        groups = [
+            each if each["name"] in members else {**each, "minReplicas": 0} for each in spec.pop("podgroups", seen)
+        ]
+        if groups != seen:
+            spec["podgroups"] = groups
+        changed = {"metadata": body.get("metadata"), "spec": spec}
+        return {key: value for key, value in changed.items() if value}
+
+    alter(SetReconciler, "_gang_drift", drift)
+
+
+@variant(
+    "initialized-anew",
+    "operator",
+    "reports a gang as not initialized, and then as initialized again, when its references change",
+    "GANG-009",
+    exempt=("GANG-028",),
+)
+def _initialized_anew() -> None:
+    gang.initialize_anew()
+
+
+@variant(
+    "gate-renamed",
+    "operator",
+    "gives the scheduling gate of pods another name",
+    "GANG-005",
+    "GANG-006",
+    "GANG-007",
+    "GANG-008",
+    "GANG-010",
+    exempt=("GANG-026",),
+)
+def _gate_renamed() -> None:
+    gang.rename_gate()
+
+
+@variant(
+    "scaled-gangs-wait-for-ready",
+    "operator",
+    "ungates scaled gangs once their base gang is Ready, as the operator's README has it",
+    "GANG-008",
+    "START-010",
+    "START-012",
+    exempt=("GANG-027",),
+    alone="scaled gangs would wait for good beside base gangs that others keep from becoming Ready",
+)
+def _scaled_gangs_wait_for_ready() -> None:
+    core_objects.gates_wait_for_ready()
