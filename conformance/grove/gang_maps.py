@@ -63,12 +63,11 @@ def entries(document: Document | None) -> tuple[Entry, ...]:
         )
         for each in items(document, "spec", "entries")
     ]
-    return tuple(sorted(found, key=lambda entry: (int(entry.epoch) if entry.epoch.isdecimal() else -1, entry.epoch)))
+    return tuple(sorted(found, key=lambda entry: (_order(entry), entry.epoch)))
 
 
-def first(pcs: Document, generation: str) -> list[dict[str, object]]:
-    """Return what the entries of a new replica say, without epochs: `dependsOn` is the position of the entry that is
-    depended on (GM-34)."""
+def first(pcs: Document, generation: str) -> dict[str, object]:
+    """Return how the entries of a new replica begin, in the form of `beginning` (GM-34)."""
     wanted = template.read(pcs)
     base = {group.name: list(range(min(group.min_available, group.replicas))) for group in wanted.groups}
     further = {
@@ -76,26 +75,43 @@ def first(pcs: Document, generation: str) -> list[dict[str, object]]:
         for group in wanted.groups
         if group.replicas > group.min_available
     }
-    alone = {clique.name: clique.replicas for clique in wanted.standalone}
-    found = [_said(ANCHOR_ROLE, alone, base, generation, [])]
-    found += [_said(TAIL_ROLE, {}, further, generation, [0])] if further else []
-    return found + ([_said(SCALE_OUT_ROLE, {}, {}, generation, [0])] if wanted.groups else [])
+    return {
+        ANCHOR_ROLE: [{clique.name: clique.replicas for clique in wanted.standalone}, base],
+        TAIL_ROLE: further,
+        "others that hold something": [],
+        "Tails that do not depend on the Anchor": [],
+        "Tails that are not later than the Anchor": [],
+        "generation hashes": [generation],
+    }
 
 
-def said(every: Iterable[Entry]) -> list[dict[str, object]]:
-    """Return what entries say in the form of `first`. An epoch that no entry has is itself."""
+def beginning(every: Iterable[Entry]) -> dict[str, object]:
+    """Return what the entries of a new replica say. How many Tails there are is open, and so is what an entry says that
+    holds nothing, such as a place for replicas that scaling adds."""
     listed = list(every)
-    place = {entry.epoch: number for number, entry in enumerate(listed)}
-    return [
-        _said(
-            entry.role,
-            entry.cliques,
-            {group: list(indices) for group, indices in entry.groups.items()},
-            entry.generation,
-            [place.get(epoch, epoch) for epoch in entry.depends_on],
-        )
-        for entry in listed
-    ]
+    anchors, tails = ([entry for entry in listed if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
+    anchor = anchors[0] if anchors else None
+    further: dict[str, list[int]] = {}
+    for tail in tails:
+        for group, indices in tail.groups.items():
+            further[group] = sorted([*further.get(group, []), *indices])
+    others = [entry for entry in listed if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty]
+    return {
+        ANCHOR_ROLE: [dict(anchor.cliques), {g: list(i) for g, i in anchor.groups.items()}] if anchor else None,
+        TAIL_ROLE: further,
+        "others that hold something": [entry.said() for entry in others],
+        "Tails that do not depend on the Anchor": [
+            tail.said() for tail in tails if anchor is None or anchor.epoch not in tail.depends_on
+        ],
+        "Tails that are not later than the Anchor": [
+            tail.said() for tail in tails if anchor is None or _order(tail) <= _order(anchor)
+        ],
+        "generation hashes": sorted({entry.generation for entry in listed if not entry.empty}),
+    }
+
+
+def _order(entry: Entry) -> int:
+    return int(entry.epoch) if entry.epoch.isdecimal() else -1
 
 
 def gangs(pcs: Document, replica: int, every: Iterable[Entry]) -> list[Gang]:
@@ -198,22 +214,6 @@ def replica_of(found: Document) -> int:
     """Return the replica of the set that a map is of; -1 if it does not say."""
     index = number(found, "spec", "podCliqueSetReplicaIndex")
     return -1 if index is None else index
-
-
-def _said(
-    role: str,
-    cliques: Mapping[str, int],
-    groups: Mapping[str, list[int]],
-    generation: str,
-    depends_on: list[Any],
-) -> dict[str, object]:
-    return {
-        "role": role,
-        "podCliques": dict(cliques),
-        "pcsgReplicaIndices": dict(groups),
-        "podCliqueSetGenerationHash": generation,
-        "dependsOn": depends_on,
-    }
 
 
 def _mapping(document: Document, key: str) -> Mapping[str, Any]:

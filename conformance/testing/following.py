@@ -18,10 +18,14 @@ MAPS = "podgangmaps"
 
 
 def maps_of(view: View, set_name: str) -> dict[int, Document]:
-    """Return the maps that a set controls, by replica."""
+    """Return the maps of a set, by replica: those that it controls, and those with the name of one of its replicas."""
     own = uid(view.get(SETS, set_name))
-    found = (each for each in view.list(MAPS) if text(controller(each), "uid") == own and not terminating(each))
-    return {gang_maps.replica_of(each): each for each in found}
+    return {
+        replica: each
+        for each in view.list(MAPS)
+        if (replica := gang_maps.replica_of(each)) >= 0 and not terminating(each)
+        if text(controller(each), "uid") == own or name(each) == names.gang_map(set_name, replica)
+    }
 
 
 def entries_of(view: View, set_name: str, replica: int = 0) -> tuple[Entry, ...]:

@@ -98,7 +98,7 @@ def _anchors_by_name() -> None:
     replace(CliqueReconciler, "_awaited", awaited)
 
 
-@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010", "MAP-001")
+@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010", "MAP-044")
 def _map_without_owner() -> None:
     right = maps.manifest
 

@@ -56,14 +56,6 @@ def _tail_forgotten() -> None:
     replace(control, "first", without_tail)
 
 
-@mutant("place-for-scale-out-dropped", "operator", "removes a ScaleOut entry that holds nothing", "MAP-002")
-def _place_for_scale_out_dropped() -> None:
-    def without_place(entries: Iterable[Entry]) -> Layout:
-        return tuple(entry for entry in tidy(entries) if not entry.empty)
-
-    replace(fitting, "tidy", without_place)
-
-
 @mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
 def _epochs_backwards() -> None:
     def backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
@@ -235,7 +227,7 @@ def _first_replica_has_no_gang() -> None:
     replace(Placement, "gang_of", gang_of)
 
 
-@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-020")
+@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-020", "MAP-046")
 def _rebuilt_with_new_epochs() -> None:
     replace(control, "live_layout", lambda live, observed: ())
 
@@ -304,7 +296,7 @@ def _replacements_in_the_anchor() -> None:
     replace(CliqueReconciler, "_manifests", manifests)
 
 
-@mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-031")
+@mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-047")
 def _label_not_restored() -> None:
     async def relabel(self: CliqueReconciler, place: Place) -> None:
         return None
@@ -312,10 +304,24 @@ def _label_not_restored() -> None:
     replace(CliqueReconciler, "_relabel", relabel)
 
 
+@mutant("unlabeled-pods-kept", "operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
+def _unlabeled_pods_kept() -> None:
+    right = CliqueReconciler._balance
+
+    async def balance(self: CliqueReconciler, place: Place) -> None:
+        if all(pod.metadata.label(labels.PODGANG) for pod in self._cache.pods_of(place.clique)):
+            await right(self, place)
+
+    _label_not_restored()
+    replace(CliqueReconciler, "_balance", balance)
+
+
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-@mutant("updates-make-new-epochs", "operator", "gives all entries new epochs in an update", "MAP-040", "MAP-041")
+@mutant(
+    "updates-make-new-epochs", "operator", "gives all entries new epochs in an update", "MAP-040", "MAP-041", "MAP-048"
+)
 def _updates_make_new_epochs() -> None:
     later = 10**9
 
@@ -335,13 +341,14 @@ def _updates_make_new_epochs() -> None:
     replace(MapWriter, "_current", staticmethod(current))
 
 
-@mutant("entries-keep-their-generation", "operator", "never changes the generation of an entry", "MAP-042")
+@mutant("entries-keep-their-generation", "operator", "never changes the generation of an entry", "MAP-042", "MAP-045")
 def _entries_keep_their_generation() -> None:
     replace(MapWriter, "_current", staticmethod(lambda layout, generation: layout))
 
 
-@mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-042")
-def _gangs_keep_their_generation() -> None:
+@mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
+def keep_generations_of_gangs() -> None:
+    """Keep the generation for which a gang was made in its labels."""
     right = gangs.drift
 
     def drift(pcs: Any, gang: Any, found: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:

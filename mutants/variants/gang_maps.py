@@ -10,18 +10,21 @@ from typing import Any
 
 import msgspec
 
+from mutants.profiles.gang_maps import keep_generations_of_gangs
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import alter, replace
 from reference_impl.api.coherent import MapEntry
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler, Place
-from reference_impl.plan import gang_migration, gangs, labels, lines, maps, update_progress
+from reference_impl.plan import children, fitting, gang_migration, gangs, labels, lines, maps, update_progress
+from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Entry, Role
+from reference_impl.plan.layout import Entry, Layout, Role
+from reference_impl.plan.maps import Stored
 
 LOOKS = "example.com/looks"
 
@@ -152,3 +155,93 @@ def _migrated_one_by_one() -> None:
                 await write()
 
     replace(GangMigration, "assign", assign)
+
+
+@variant(
+    "no-place-for-scale-out",
+    "operator",
+    "removes a ScaleOut entry that holds nothing",
+    "MAP-002",
+    "MAP-011",
+    "MAP-012",
+    "MAP-013",
+)
+def _no_place_for_scale_out() -> None:
+    def without_place(entries: Layout, *_: Any) -> Layout:
+        return tuple(entry for entry in entries if not entry.empty)
+
+    alter(fitting, "tidy", without_place)
+
+
+@variant(
+    "declared-replicas-return-to-the-tail",
+    "operator",
+    "puts replicas that scaling brings back into a Tail if the template declares them",
+    "MAP-007",
+    "MAP-011",
+)
+def _declared_replicas_return_to_the_tail() -> None:
+    def whole(
+        layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str
+    ) -> Layout:
+        back = {
+            config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
+        }
+        held = [
+            (entry, g, i)
+            for entry in layout
+            if entry.role is Role.SCALE_OUT
+            for g, own in entry.groups.items()
+            for i in own
+        ]
+        running = self._layouts.observed(pcs, index).replicas
+        moved = [(g, i) for _, g, i in held if i in back.get(g, ()) and i not in running.get(g, {})]
+        anchor = next((entry for entry in layout if entry.anchor), None)
+        if update.coherent(pcs) or not moved or anchor is None:
+            return layout
+        (key,) = self._epochs(pcs, index)(1)
+        tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
+        for group, _ in moved:
+            tail = tail.with_indices(group, (i for g, i in moved if g == group))
+        rest = [_less(entry, moved) if entry.role is Role.SCALE_OUT else entry for entry in layout]
+        return (*rest, tail)
+
+    alter(MapWriter, "whole", whole)
+
+
+def _less(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
+    """The entry without these replicas of groups."""
+    for group, own in list(entry.groups.items()):
+        entry = entry.with_indices(group, (index for index in own if (group, index) not in moved))
+    return entry
+
+
+@variant(
+    "unlabeled-pods-replaced",
+    "operator",
+    "replaces pods that have lost the label with their gang",
+    "MAP-031",
+    exempt=("MAP-047",),
+)
+def _unlabeled_pods_replaced() -> None:
+    right = CliqueReconciler._relabel
+
+    async def relabel(self: CliqueReconciler, place: Place) -> None:
+        for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
+            if pod.active and not pod.metadata.label(labels.PODGANG):
+                await self._writer.delete(self._cache.pods, pod)
+        await right(self, place)
+
+    replace(CliqueReconciler, "_relabel", relabel)
+
+
+@variant(
+    "gangs-labelled-as-created",
+    "operator",
+    "keeps the generation for which a gang was made in its labels, as the label's comment has it",
+    "MAP-005",
+    "MAP-042",
+    exempt=("MAP-045",),
+)
+def _gangs_labelled_as_created() -> None:
+    keep_generations_of_gangs()

@@ -39,6 +39,7 @@ class LostPods(Scene):
         self.pod = name(by_index(env, "s-0-a")[1])
         env.patch("pods", self.pod, {"metadata": {"labels": {labels.GANG: None}}})
         env.settle(MARKED, _marked(self.pod), 30)
+        env.settled("pods are in their gangs again", following.followed("s"))
         env.quiet(1)
         env.mark("end")
 
@@ -74,13 +75,21 @@ def _gangs(view: View) -> dict[str, list[str]]:
 
 @requirement("MAP-030", reaches=REPLACED)
 def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
-    """A Pod that replaces a lost one MUST join the PodGang of that one."""
+    """By the gangs that the pods of each clique name, before and after."""
     run.same("gangs of pods by PodClique", _gangs(run.at("at rest")), _gangs(run.at("replaced")))
 
 
 @requirement("MAP-031", reaches=MARKED)
-def test_a_pod_without_its_label_gets_it_back(run: Recorded[LostPods]) -> None:
-    """A Pod that has lost the label of its PodGang MUST get it back if it can be in one only, and MUST NOT restart."""
+def test_a_pod_without_its_label_gets_it_back_or_is_replaced(run: Recorded[LostPods]) -> None:
+    """In the end there are as many pods as before, all in gangs that refer to them."""
+    run.expect("number of pods", {"s-0-a": 2}, {"s-0-a": len(predicates.pods_of(run.at("end"), "s-0-a"))})
+    run.expect("pods astray", [], following.strays(run.at("end"), "s"))
+
+
+@requirement("MAP-047")
+def test_a_pod_without_its_label_is_not_replaced(run: Recorded[LostPods]) -> None:
+    """The pod is of a standalone clique, and there is one Anchor."""
+    run.given(MARKED)
     pod = run.scene.pod
     before, after = (run.at(step).get("pods", pod) for step in ("replaced", "end"))
     run.expect(f"uid and gang of {pod}", [uid(before), label(before, labels.GANG)],

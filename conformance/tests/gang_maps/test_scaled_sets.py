@@ -79,7 +79,7 @@ def _births(span: Span) -> list[str]:
 
 @requirement("MAP-010", reaches=(CLIQUE_OUT, CLIQUE_IN))
 def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """When a standalone PodClique is scaled, its Anchor MUST hold as many Pods, and no PodGang comes or goes."""
+    """At rest after each scale; gangs are watched from before the first to the rest after the last."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
         anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
@@ -88,11 +88,11 @@ def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-011", reaches=(GROUP_OUT, GROUP_BACK))
 def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Replicas that scaling adds to a group MUST be in the ScaleOut entry, each in a PodGang of its own, and run."""
+    """A replica that the template declares, and that comes back after a scale-in, may be in a Tail or in a ScaleOut."""
+    entry = _by_role(following.entries_of(run.at(_rest(GROUP_OUT)), "s"), SCALE_OUT_ROLE)
+    run.expect("replicas that the ScaleOut holds", {"g": (3, 4)}, dict(entry.groups) if entry else None)
     for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
         view = run.at(_rest(step))
-        entry = _by_role(following.entries_of(view, "s"), SCALE_OUT_ROLE)
-        run.expect(f"{step}: replicas that the ScaleOut holds", {"g": indices}, dict(entry.groups) if entry else None)
         held = {gang_maps.held(gang) for gang in following.gangs_of(view, "s").values()}
         wanted = [tuple(sorted(group_replicas(index))) for index in indices]
         run.expect(f"{step}: added replicas without a PodGang of their own", [], [w for w in wanted if w not in held])
@@ -100,8 +100,7 @@ def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-012")
 def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """A group that is scaled in MUST lose its highest indices, and an entry that holds nothing MUST go, but for the
-    ScaleOut."""
+    """Only the first replica is left, so that the Tail holds nothing any more."""
     run.given(GROUP_IN)
     entries = following.entries_of(run.at(_rest(GROUP_IN)), "s")
     held = {group: indices for entry in entries for group, indices in entry.groups.items()}
@@ -111,13 +110,13 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
 
 @requirement("MAP-013", reaches=(SET_OUT, SET_BACK))
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """A replica that is added to a set MUST begin as a new one does, with PodGangs whose names have not been before."""
+    """The set is scaled out twice to the same size, with a scale-in between."""
     pcs = run.at("new").get(SETS, "s")
     before = {record.name for record in run.until(SET_OUT).records(GANGS)}
     for step in (SET_OUT, SET_BACK):
         entries = following.entries_of(run.at(_rest(step)), "s", 1)
         generation = entries[0].generation if entries else ""
-        run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.said(entries))
+        run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.beginning(entries))
     again = {name(gang) for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values()}
     run.expect(
         "PodGangs whose names have been before", [], sorted(each for each in again & before if each[:3] == "s-1")
@@ -126,7 +125,7 @@ def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
 def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """PodGangMaps and PodGangs of replicas that are scaled in MUST be deleted, and no others."""
+    """Those of the replica that stays are compared by their uids."""
     stay = {each: own for each, own in _uids(run, _rest(SET_OUT)).items() if each.startswith("s-0")}
     now = _uids(run, "gangs of the removed replica gone")
     run.same("maps and gangs of the replica that stays", stay, {each: now.get(each, "") for each in stay})
@@ -140,14 +139,14 @@ def _uids(run: Recorded[ScaledAtEveryLevel], step: str) -> dict[str, str]:
 
 @requirement("MAP-007")
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """At rest, the entries MUST hold each Pod of a standalone clique and each replica of a group once."""
+    """After each scale, by the replicas that PodCliques and scaling groups ask for."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """At rest, the PodGang that a Pod names MUST exist and refer to it."""
+    """After each scale, for all pods of the set."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
 

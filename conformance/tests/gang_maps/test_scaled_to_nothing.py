@@ -96,12 +96,12 @@ def _holds_nothing(set_name: str) -> predicates.Predicate:
 
 @requirement("MAP-015", reaches=("maps hold nothing", *(f"{each} runs again" for each in RESTS)))
 def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing]) -> None:
-    """A replica that is scaled to nothing MUST have a map that holds nothing, and MUST run once it is scaled back."""
+    """Sets of a clique, of a scaling group, and of both."""
 
 
 @requirement("MAP-016")
 def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
-    """A replica that is scaled back MUST have an Anchor, and no entry may depend on one that is gone."""
+    """What depends on an epoch that is gone would wait for good."""
     for each in RESTS:
         entries = following.entries_of(run.at("back"), each)
         run.expect(f"{each}: Anchors that hold something", True,
@@ -111,7 +111,7 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
 
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
-    """Replicas of a group that is scaled below its minimum and back MUST run, in the PodGangs of their entries."""
+    """The group is scaled to zero: its Anchor holds nothing of it any more."""
     run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
 
 
