@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from conformance.grove import pods, startup, template
-from conformance.grove.fields import controller, label, labels, text
+from conformance.grove.fields import Document, controller, label, labels, text
 from conformance.grove.labels import PART_OF
 from conformance.grove.template import SetTemplate
 from conformance.history.gangs import Gangs
@@ -14,8 +14,8 @@ from conformance.invariants.invariant import Invariant
 
 
 class ParentsReadyFirst(Invariant):
-    """INV-006. A wait that has ended does not start again: a pod may become Ready although a parent was lost again, if
-    at one time since its creation all its parents had their minimums Ready. A pod's clique is its controller."""
+    """INV-006. A clique that has started stays started: its pods may become Ready although a parent was lost again, if
+    at one time since the creation of the clique that parent had its minimum Ready. A pod's clique is its controller."""
 
     id = "INV-006"
     what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
@@ -25,15 +25,20 @@ class ParentsReadyFirst(Invariant):
         self._sets: dict[str, SetTemplate] = {}
         self._ready: defaultdict[str, set[str]] = defaultdict(set)
         self._waiting: dict[str, dict[str, int]] = {}
-        self._known: set[str] = set()
+        """Uid of a clique with parents → those that have not had their minimum since, with that."""
         self._dependants: defaultdict[str, set[str]] = defaultdict(set)
-        self._dependent: set[str] = set()
+        """Clique → uids of those that wait for it."""
+        self._unready: set[str] = set()
+        """Pods of cliques with parents that have not been Ready yet."""
+        self._known: set[str] = set()
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that become Ready; note how many Ready pods each clique has."""
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
+        if record.resource == "podcliques" and record.kind != DELETED:
+            self._await(record.object, record.name, record.uid)
         if record.resource == "pods":
             self._see_pod(record)
 
@@ -41,62 +46,56 @@ class ParentsReadyFirst(Invariant):
         return "" if self._judged else "no pod that starts after others became Ready"
 
     def _see_pod(self, record: Record) -> None:
-        clique = text(controller(record.object), "name")
+        owner = controller(record.object)
+        clique, own = text(owner, "name"), text(owner, "uid")
         if record.kind == DELETED:
             self._ready[clique].discard(record.uid)
-            self._done(record.uid)
-            return
-        ready = pods.ready(record.object)
-        if record.uid not in self._known:
-            self._known.add(record.uid)
-            # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
-            if not (record.listed and ready):
-                self._await(record, clique)
-        if ready and record.uid in self._dependent:
-            self._dependent.discard(record.uid)
-            self._judged += 1
-            if record.uid in self._waiting:
-                self._judge(record, clique)
-        if ready:
-            self._ready[clique].add(record.uid)
+            self._unready.discard(record.uid)
         else:
-            self._ready[clique].discard(record.uid)
-        for uid in list(self._dependants.get(clique, ())):
-            self._look(uid)
+            ready = pods.ready(record.object)
+            if record.uid not in self._known:
+                self._known.add(record.uid)
+                # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
+                if not (record.listed and ready) and self._await(record.object, clique, own):
+                    self._unready.add(record.uid)
+            if ready and record.uid in self._unready:
+                self._judge(record, clique, own)
+            (self._ready[clique].add if ready else self._ready[clique].discard)(record.uid)
+        for each in list(self._dependants.get(clique, ())):
+            self._look(each)
 
-    def _await(self, record: Record, clique: str) -> None:
-        wanted = self._sets.get(label(record.object, PART_OF))
-        place = startup.seat(wanted, clique, labels(record.object)) if wanted is not None else None
+    def _await(self, found: Document, clique: str, own: str) -> bool:
+        """Note what a clique waits for, from it or the first of its pods that is seen; return whether it has
+        parents."""
+        if own in self._waiting:
+            return True
+        wanted = self._sets.get(label(found, PART_OF))
+        place = startup.seat(wanted, clique, labels(found)) if wanted is not None else None
         try:
             parents = startup.parents(wanted, place) if wanted is not None and place is not None else None
         except KeyError:  # startsAfter names a clique that the set does not have: admission deals with that
-            return
+            return False
         if not parents:
-            return
-        self._dependent.add(record.uid)
-        self._waiting[record.uid] = parents
+            return False
+        self._waiting[own] = parents
         for parent in parents:
-            self._dependants[parent].add(record.uid)
-        self._look(record.uid)
+            self._dependants[parent].add(own)
+        self._look(own)
+        return True
 
-    def _look(self, uid: str) -> None:
-        """End a wait whose condition holds now."""
-        if not self._lacks(self._waiting[uid]):
-            self._done(uid)
+    def _look(self, own: str) -> None:
+        """End the waits for the parents that have their minimum now."""
+        for parent, minimum in list(self._waiting[own].items()):
+            if len(self._ready[parent]) >= minimum:
+                del self._waiting[own][parent]
+                self._dependants[parent].discard(own)
 
-    def _done(self, uid: str) -> None:
-        for parent in self._waiting.pop(uid, {}):
-            self._dependants[parent].discard(uid)
-
-    def _lacks(self, parents: dict[str, int]) -> list[str]:
-        return [
+    def _judge(self, record: Record, clique: str, own: str) -> None:
+        self._unready.discard(record.uid)
+        self._judged += 1
+        lack = ", ".join(
             f"{parent} had {len(self._ready[parent])} of {minimum} pods Ready"
-            for parent, minimum in parents.items()
-            if len(self._ready[parent]) < minimum
-        ]
-
-    def _judge(self, record: Record, clique: str) -> None:
-        if self._violation is None:
-            lack = ", ".join(self._lacks(self._waiting[record.uid])) or "its parents were never Ready at one moment"
+            for parent, minimum in self._waiting[own].items()
+        )
+        if lack and self._violation is None:
             self._violate(f"pod {record.name} of {clique} became Ready while {lack}", record)
-        self._done(record.uid)

@@ -13,7 +13,15 @@ from reference_impl.plan import startup
 from reference_impl.plan.layout import Gang
 
 
-@mutant("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
+@mutant(
+    "start-backwards",
+    "operator",
+    "starts cliques in the reverse order",
+    "START-002",
+    "START-003",
+    "START-015",
+    "INV-006",
+)
 def _start_backwards() -> None:
     right = startup._predecessors
 
@@ -64,8 +72,9 @@ def _arguments_backwards() -> None:
     replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
 
 
-@mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
-def _all_pods_awaited() -> None:
+@mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
+def await_all_pods() -> None:
+    """Let pods wait for all pods of their parents."""
     right = startup.waits
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
@@ -204,7 +213,7 @@ def _children_restarted() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014", "INV-006")
+@mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
     right, known = Place.waits, set[str]()
 

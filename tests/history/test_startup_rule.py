@@ -70,7 +70,18 @@ def test_a_wait_that_is_over_stays_over(ordered):
     assert ordered.verdict().holds is True
 
 
-def test_a_pod_that_is_made_later_waits_anew(ordered):
+def test_a_pod_that_is_made_later_need_not_wait_anew(ordered):
+    """Whether a replacement waits is START-014."""
+    ordered.pod("b1")
+    for name in ("a1", "a2"):
+        ordered.pod(name, ready=True)
+    ordered.pod("a1")
+    ordered.pod("b2")
+    ordered.pod("b2", ready=True)
+    assert ordered.verdict().holds is True
+
+
+def test_a_clique_that_is_made_later_waits_anew(ordered):
     for name in ("a1", "a2"):
         ordered.pod(name, ready=True)
     ordered.pod("a1")

@@ -58,39 +58,18 @@ def available(workload: Object) -> str:
     return f"{name(workload)} is available"
 
 
-@requirement("START-001")
-def test_any_order_has_no_parents(run: Recorded[SetsOfEachStartupType]) -> None:
-    """With CliqueStartupTypeAnyOrder, startsAfter MUST be empty, whatever the templates name."""
-    _same_parents(run, lambda place: place.type not in (startup.IN_ORDER, startup.EXPLICIT))
-
-
-@requirement("START-002")
-def test_a_base_gang_in_order_starts_after_the_previous_clique(run: Recorded[SetsOfEachStartupType]) -> None:
-    """With CliqueStartupTypeInOrder, a PodClique of the base PodGang MUST start after the previous clique."""
-    _same_parents(run, lambda place: place.type == startup.IN_ORDER and not place.scaled)
-
-
-@requirement("START-003")
-def test_a_scaled_gang_in_order_starts_after_itself_only(run: Recorded[SetsOfEachStartupType]) -> None:
-    """With CliqueStartupTypeInOrder, a PodClique of a scaled PodGang MUST NOT start after one of another PodGang."""
-    _same_parents(run, lambda place: place.type == startup.IN_ORDER and place.scaled)
-
-
-@requirement("START-004")
-def test_a_base_gang_starts_after_what_its_template_names(run: Recorded[SetsOfEachStartupType]) -> None:
-    """With CliqueStartupTypeExplicit, a PodClique of the base PodGang MUST start after what its startsAfter names."""
-    _same_parents(run, lambda place: place.type == startup.EXPLICIT and not place.scaled)
-
-
-@requirement("START-005")
-def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[SetsOfEachStartupType]) -> None:
-    """With CliqueStartupTypeExplicit, a PodClique of a scaled PodGang MUST NOT start after one of another PodGang."""
-    _same_parents(run, lambda place: place.type == startup.EXPLICIT and place.scaled)
+@requirement("START-015")
+def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
+    """Of all sets: the parents are computed from the templates, with full names."""
+    places, view = list(_places(run.scene.workloads)), run.at("sets created")
+    found = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
+    seen = {each: of(clique, texts(clique, "spec", "startsAfter")) for each, clique in found.items()}
+    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, seen)
 
 
 @requirement("START-006")
 def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Pods of a PodClique with parents MUST have an init container grove-initc; other Pods MUST NOT have it."""
+    """Once all pods exist, and only if the sets come up with it."""
     for workload in run.scene.workloads:
         run.given(exist(workload))
     right, seen, view = {}, {}, run.at("sets created")
@@ -104,7 +83,7 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
-    """The arguments of grove-initc MUST be --podcliques=NAME:COUNT for each parent, COUNT being its minAvailable."""
+    """But for the set whose names are alike: START-009 is about that."""
     waiting = [each for each in _waiting(run) if each.place.set.name != ALIKE]
     right = {each.name: _arguments(each.place.parents) for each in waiting}
     run.same(f"arguments of {startup.WAITER}", right, {each.name: each.seen(_args) for each in waiting})
@@ -112,7 +91,7 @@ def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfE
 
 @requirement("START-008")
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Pods with grove-initc MUST have volumes with the token and the PodGang, and it MUST mount both read-only."""
+    """Others may have put in more mounts and volumes."""
     waiting = _waiting(run)
     right, wanted = startup.MOUNTS, {each.name: startup.volumes(each.place.set.name) for each in waiting}
     mounts = {each.name: each.seen(lambda pod: _only(startup.mounts(startup.waiter(pod)), right)) for each in waiting}
@@ -124,7 +103,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Where a clique's name is a suffix of another's, grove-initc MUST wait for each parent's own minAvailable."""
+    """By the arguments: only those that hold the minAvailable of the other clique are wrong."""
     waiting = [each for each in _waiting(run) if each.place.set.name == ALIKE]
     seen = {each.name: each.seen(each.place.taken_for_others) for each in waiting}
     run.same("arguments with the minAvailable of another clique", {key: [] for key in seen}, seen)
@@ -143,11 +122,6 @@ class _Place:
     set: template.SetTemplate
     clique: Clique
     parents: Mapping[str, int]
-    scaled: bool
-
-    @property
-    def type(self) -> str:
-        return self.set.startup
 
     def taken_for_others(self, pod: Document) -> list[str]:
         """The arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
@@ -185,7 +159,7 @@ def _places(workloads: list[Object]) -> Iterator[_Place]:
             assert seat is not None, clique.name
             parents = startup.parents(wanted, seat)
             assert parents is not None, "no workload of this scene asks for what the specification leaves open"
-            yield _Place(wanted, clique, parents, seat.scaled)
+            yield _Place(wanted, clique, parents)
 
 
 def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
@@ -197,15 +171,6 @@ def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
         if place.parents and not pods:
             found.append(_Waiting(place, None))
     return found
-
-
-def _same_parents(run: Recorded[SetsOfEachStartupType], which: Callable[[_Place], bool]) -> None:
-    """The cliques at these places have the parents that they are to have."""
-    places = [place for place in _places(run.scene.workloads) if which(place)]
-    view = run.at("sets created")
-    found = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
-    seen = {each: of(clique, texts(clique, "spec", "startsAfter")) for each, clique in found.items()}
-    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, seen)
 
 
 def _arguments(parents: Mapping[str, int]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, expected
-from conformance.grove.fields import condition_is, name, uid
+from conformance.grove.fields import name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
@@ -37,11 +37,12 @@ class GangsHeldBack(Scene):
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
         env.wait_for("base gang under way", are_under_way(self.base))
-        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
+        env.settle("scaled gangs ungated", predicates.all_ungated(self.scaled), 60)
 
         for tail in ("0-fe", "sg-0-ld"):
             release(env, _first_pod(env, wanted, tail))
         env.wait_for("base gang ready", are_ready(self.base))
+        env.wait_for("scaled gangs ungated by a Ready base gang", predicates.all_ungated(self.scaled))
         env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
         env.wait_for("scaled gangs under way", are_under_way(self.scaled))
         env.quiet(1)
@@ -74,7 +75,7 @@ class ReplicasHeldBack(Scene):
 
 class ParentsReadyOneByOne(Scene):
     """Nodes with room for all pods. The workers wait for one of two leaders, the leaders for two of three fronts. A
-    leader and two fronts are released, one by one."""
+    leader and two fronts are released, one by one, and in the end all others."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -93,10 +94,13 @@ class ParentsReadyOneByOne(Scene):
         env.quiet(1)
         env.mark("leader waits")
         release(env, fronts[1])
-        env.wait_for("leader ready after two of three fronts", are_ready([leaders], 1))
-        env.wait_for("worker ready after one of two leaders", are_ready([workers]))
+        env.settle("leader ready after two of three fronts", are_ready([leaders], 1), 60)
+        env.settle("worker ready after one of two leaders", are_ready([workers]), 60)
         env.quiet(1)
         env.mark("nothing moves")
+        for pod in (fronts[2], names(env.history.view(), leaders.name)[1]):
+            release(env, pod)
+        env.settle("all pods ready", are_ready(self.cliques), 60)
 
 
 class FrontsLost(Scene):
@@ -117,7 +121,7 @@ class FrontsLost(Scene):
         env.quiet(1)
         env.mark("fronts lost")
 
-        known = _lives(env.history.view(), [self.leaders])
+        known = _uids(env.history.view(), [self.leaders])
         env.delete("pods", env.wait_for("a leader is bound", _some_pod(self.leaders)))
         env.wait_for("deleted leader replaced", _some_pod(self.leaders, known))
         env.wait_for("new leader under way", are_under_way([self.leaders]))
@@ -130,20 +134,26 @@ class FrontsLost(Scene):
 
 @requirement("START-010", reaches=("base gang bound", "scaled gangs bound"))
 def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -> None:
-    """All Pods of a gang MUST be created and bound while no parent is Ready."""
+    """The pods that others wait for are held back until all pods of their own gang are bound."""
     run.given("base gang under way")
     base = run.scene.base
     run.expect("Ready pods of the base gang", predicates.none(base), ready(run.at("base gang under way"), base))
 
 
-@requirement("GANG-008", reaches="scaled gangs ungated")
+@requirement("GANG-008", reaches="scaled gangs ungated by a Ready base gang")
+def test_a_ready_base_gang_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
+    """An operator may wait for this, or do it before (GANG-027)."""
+
+
+@requirement("GANG-027", reaches="scaled gangs ungated")
 def test_a_base_gang_that_is_not_ready_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
-    """Once the base gang is scheduled, the gates of its scaled gangs MUST be removed, whether its pods are Ready."""
+    """The front of the base gang is bound and held back, so that none of the gang's pods can be Ready."""
 
 
 @requirement("START-012", reaches="one scaled gang ready")
 def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
-    """A scaled gang MUST NOT wait for Pods of another gang, and Pods of another gang MUST NOT release it."""
+    """The leaders of both scaled gangs are held back longer than those of the base gang, whose front breaks down before
+    one of them starts."""
     run.given("base gang ready", "scaled gangs under way")
     run.always("no pod of the scaled gangs is Ready", none_ready(run.scene.scaled), until="scaled gangs wait")
     other = none_ready(run.scene.other)
@@ -152,7 +162,7 @@ def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
 
 @requirement("START-012", reaches="both replicas ready")
 def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
-    """A replica of a PodCliqueSet MUST NOT wait for Pods of another one, and these MUST NOT release it.
+    """The front of the second replica is released first.
 
     That both start in the end shows that the second one has waited for the first, if it has.
     """
@@ -162,29 +172,35 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
     run.expect("Ready pods of the second replica before the first starts", predicates.sizes(run.scene.second), started)
 
 
-@requirement("START-011", reaches=("leader ready after two of three fronts", "worker ready after one of two leaders"))
+@requirement("START-011", reaches="all pods ready")
 def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """A Pod MUST wait until minAvailable Pods of each parent are Ready, and MUST NOT wait for more."""
+    """One front less than the leaders wait for is Ready. In the end all parents are, whatever number is waited for."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
     then = ready(run.at("leader waits"), run.scene.cliques)
     run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, then)
+
+
+@requirement("START-016", reaches=("leader ready after two of three fronts", "worker ready after one of two leaders"))
+def test_pods_wait_for_no_more_than_the_minimums(run: Recorded[ParentsReadyOneByOne]) -> None:
+    """The pods above the minimums of the parents are held back until all others are Ready."""
+    front, leaders, workers = (clique.name for clique in run.scene.cliques)
     end = ready(run.at("nothing moves"), run.scene.cliques)
     run.expect("Ready pods in the end", {front: 2, leaders: 1, workers: 1}, end)
 
 
 @requirement("START-013")
 def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> None:
-    """When a parent is lost after its children have started, the children MUST NOT be restarted or deleted."""
+    """By the uids of leaders and workers, a moment after their fronts are lost."""
     run.given("all pods ready", "fronts not ready")
     children = [run.scene.leaders, run.scene.workers]
-    started, now = (_lives(run.at(step), children) for step in ("all pods ready", "fronts lost"))
-    run.expect("uids of pods that had started, and whether they are Ready", started, now)
+    started, now = (sorted(_uids(run.at(step), children)) for step in ("all pods ready", "fronts lost"))
+    run.expect("uids of pods that had started", started, now)
 
 
 @requirement("START-014")
 def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -> None:
-    """A Pod that replaces a deleted one MUST wait for its parents again."""
+    """The fronts are not Ready when a leader is deleted, and its successor is started."""
     run.given("a leader is bound", "deleted leader replaced", "new leader under way")
     leaders = run.scene.leaders
     run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
@@ -214,10 +230,9 @@ def _first_pod(env: SceneEnvironment, wanted: Expected, tail: str) -> str:
     return names(env.history.view(), _clique(wanted, tail).name)[0]
 
 
-def _lives(view: View, cliques: Iterable[Clique]) -> dict[str, str]:
-    """Uid of each pod → whether it is Ready."""
-    found = predicates.by_clique(view, cliques)
-    return {uid(pod): condition_is(pod, "Ready") for those in found.values() for pod in those}
+def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
+    """The uids of the pods of cliques."""
+    return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
 
 
 def _some_pod(clique: Clique, known: Container[str] = ()) -> Callable[[View], str | Unmet]:

@@ -1,0 +1,135 @@
+"""Which cliques start after which, in each start-up type: all that others wait for are held back, and released bit by
+bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance.grove.expected import Clique, expected
+from conformance.testing import predicates
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.startup.predicates import are_ready, are_under_way, hold, names, none_ready, release
+
+ANY, IN_ORDER, EXPLICIT, BEHIND = "any", "order", "explicit", "after-group"
+"""Sets; BEHIND has a clique that starts after a scaling group."""
+ORDERED = (IN_ORDER, EXPLICIT)
+HELD, FRONTS_HELD, ONE_HELD = "all held back", "fronts held back", "a base replica held back"
+OTHERS_HELD, END, WORKERS = "scaled gangs held back", "the end", "workers without order are Ready"
+
+
+def scaled(set_name: str) -> str:
+    """The step at which one scaled gang of a set is Ready."""
+    return f"a scaled gang of {set_name} is Ready"
+
+
+def based(set_name: str) -> str:
+    """The step at which the base gang of a set is Ready."""
+    return f"the base gang of {set_name} is Ready"
+
+
+class HeldBackInEachOrder(Scene):
+    """Nodes with room for all pods. Sets of each start-up type, with two replicas of a scaling group in the base gang
+    and two in scaled gangs; fronts and leaders are held back. First the leader of one replica in the base gang is
+    released, then the front, then the other leader, and then the leader of one scaled gang; that of the other stays
+    held back. In a further set a clique starts after a scaling group, whose replicas are released one by one."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        types = {ANY: "AnyOrder", IN_ORDER: "InOrder", EXPLICIT: "Explicit"}
+        chains = [
+            env.workload(
+                "chain", setName=name, startup=f"CliqueStartupType{of_type}", fronts=1, groups=4, groupsMinAvailable=2
+            )
+            for name, of_type in types.items()
+        ]
+        workloads = [*(hold(chain, "fe", "ld") for chain in chains), hold(env.workload("after-group"), "wk")]
+        self.cliques = {name: clique for each in workloads for name, clique in expected(each).cliques.items()}
+        for workload in workloads:
+            env.create(workload)
+        # Pods of scaled gangs may wait for a base gang that is Ready.
+        base = [clique for clique in self.cliques.values() if not clique.base_gang]
+        env.wait_for("base gangs bound", predicates.all_bound(base))
+        env.wait_for("base gangs under way", are_under_way(base))
+        env.settle(WORKERS, are_ready(self.of(ANY, "wk", (0, 1))), 60)
+        env.quiet(1)
+        env.mark(HELD)
+        self._release(env, [*(f"{each}-0-sg-0-ld" for each in ORDERED), f"{BEHIND}-0-sg-0-wk"])
+        env.quiet(1)
+        env.mark(FRONTS_HELD)
+        self._release(env, [f"{each}-0-fe" for each in ORDERED])
+        env.settle("fronts Ready", are_ready([self.cliques[f"{each}-0-fe"] for each in ORDERED]), 60)
+        env.quiet(1)
+        env.mark(ONE_HELD)
+        self._release(env, [*(f"{each}-0-sg-1-ld" for each in ORDERED), f"{BEHIND}-0-sg-1-wk"])
+        for each in (*ORDERED, BEHIND):
+            env.settle(based(each), are_ready(self.base(each)), 60)
+        every = [clique for each in ORDERED for clique in self.of(each, "", (2, 3))]
+        env.settle("scaled gangs under way", all_of(predicates.all_bound(every), are_under_way(every)), 60)
+        env.quiet(1)
+        env.mark(OTHERS_HELD)
+        for each in ORDERED:
+            self._release(env, [f"{each}-0-sg-2-ld"])
+            env.settle(scaled(each), are_ready(self.of(each, "", (2,))), 60)
+        env.quiet(1)
+        env.mark(END)
+
+    def of(self, set_name: str, clique: str, replicas: Iterable[int]) -> list[Clique]:
+        """The cliques of replicas of a scaling group, all or those of a template."""
+        heads = tuple(f"{set_name}-0-sg-{replica}-{clique}" for replica in replicas)
+        return [found for name, found in self.cliques.items() if name.startswith(heads)]
+
+    def base(self, set_name: str) -> list[Clique]:
+        """The cliques of the base gang of a set."""
+        return [c for name, c in self.cliques.items() if name.startswith(f"{set_name}-0-") and not c.base_gang]
+
+    def _release(self, env: SceneEnvironment, cliques: Iterable[str]) -> None:
+        for clique in cliques:
+            for pod in names(env.history.view(), clique):
+                release(env, pod)
+
+
+@requirement("START-001", reaches=WORKERS)
+def test_any_order_waits_for_nothing(run: Recorded[HeldBackInEachOrder]) -> None:
+    """The template of the workers names the fronts and leaders in startsAfter, and all of these are held back."""
+
+
+@requirement("START-002", reaches=based(IN_ORDER))
+def test_a_base_gang_starts_in_the_order_of_the_template(run: Recorded[HeldBackInEachOrder]) -> None:
+    """Leaders wait for the front, workers for the leaders of both replicas, and nobody for the scaled gangs."""
+    scene = run.scene
+    leaders, workers = (scene.of(IN_ORDER, clique, (0, 1)) for clique in ("ld", "wk"))
+    run.always("no leader of the base gang is Ready", none_ready(leaders), until=FRONTS_HELD)
+    run.always("no worker of the base gang is Ready", none_ready(workers), until=ONE_HELD)
+
+
+@requirement("START-003", reaches=scaled(IN_ORDER))
+def test_a_scaled_gang_starts_in_its_own_order(run: Recorded[HeldBackInEachOrder]) -> None:
+    """The leader is the first clique of the gang, and the worker waits for it, although all of the base gang runs."""
+    _scaled_workers_wait(run, IN_ORDER)
+
+
+@requirement("START-004", reaches=(based(EXPLICIT), based(BEHIND)))
+def test_a_base_gang_starts_after_what_its_templates_name(run: Recorded[HeldBackInEachOrder]) -> None:
+    """Workers wait for the front and for the leaders of both replicas; a clique for both replicas of a group."""
+    workers = [*run.scene.of(EXPLICIT, "wk", (0, 1)), run.scene.cliques[f"{BEHIND}-0-z"]]
+    run.always("nothing that others are to start before is Ready", none_ready(workers), until=ONE_HELD)
+
+
+@requirement("START-005", reaches=scaled(EXPLICIT))
+def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[HeldBackInEachOrder]) -> None:
+    """Of the front and the leader that the template of the worker names, only the leader is in the gang."""
+    _scaled_workers_wait(run, EXPLICIT)
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-006")
+def test_invariants(run: Recorded[HeldBackInEachOrder], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _scaled_workers_wait(run: Recorded[HeldBackInEachOrder], set_name: str) -> None:
+    """No worker of a scaled gang is Ready before its own leader is released."""
+    for replica, step in ((2, OTHERS_HELD), (3, END)):
+        workers = run.scene.of(set_name, "wk", (replica,))
+        run.always(f"the worker of replica {replica} is not Ready", none_ready(workers), until=step)

@@ -1,0 +1,58 @@
+"""Variants of the start-up order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mutants.profiles import startup
+from mutants.registry import variant
+from mutants.replacement import alter
+from reference_impl.control.podclique import Place
+from reference_impl.plan import children
+from reference_impl.plan.children import Manifest
+
+
+@variant(
+    "parents-not-listed",
+    "operator",
+    "leaves startsAfter of PodCliques empty, and lets their pods wait all the same",
+    "START-001",
+    "START-002",
+    "START-003",
+    "START-004",
+    "START-005",
+    exempt=("START-015",),
+)
+def _parents_not_listed() -> None:
+    def without(clique: Manifest, *_: Any) -> Manifest:
+        return {**clique, "spec": {key: value for key, value in clique["spec"].items() if key != "startsAfter"}}
+
+    alter(children, "_clique", without)
+
+
+@variant(
+    "replacements-start-at-once",
+    "operator",
+    "lets pods start without waiting that join a clique which has Ready pods",
+    "START-013",
+    "INV-006",
+    exempt=("START-014",),
+)
+def _replacements_start_at_once() -> None:
+    def waits(result: dict[str, int], place: Place, gang: str) -> dict[str, int]:
+        status = place.clique.status
+        return {} if status is not None and status.ready_replicas else result
+
+    alter(Place, "waits", waits)
+
+
+@variant(
+    "whole-parents-awaited",
+    "operator",
+    "waits for all pods of a parent",
+    "START-011",
+    exempt=("START-007", "START-016"),
+    alone="where pods above a minimum do not fit, nothing that waits for them would start",
+)
+def _whole_parents_awaited() -> None:
+    startup.await_all_pods()
