@@ -5,7 +5,7 @@ A run whose objects are wrong says nothing about speed, however short its times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.grove.expected import Expected
@@ -33,9 +33,26 @@ def objects(now: Tracker, wanted: Expected, target: Target, *, coherent: bool = 
 
 
 def statuses(now: Tracker, target: Target) -> Iterator[str]:
+    """Yield which statuses are not current, or have errors, the PodCliqueSet's first."""
+    yield from current(now, target)
+    yield from errors(now)
+
+
+def current(now: Tracker, target: Target) -> Iterator[str]:
     """Yield which statuses are not current, the PodCliqueSet's first."""
     yield from _set(now, target)
-    yield from _cliques(now)
+    stale = _cliques(now, lambda clique: not _current(clique))
+    if stale:
+        yield f"the status of {len(stale)} podcliques is not current, the first is {min(stale)}"
+
+
+def errors(now: Tracker) -> Iterator[str]:
+    """Yield which statuses have lastErrors."""
+    if now.status.last_errors:
+        yield f"the set has {len(now.status.last_errors)} lastErrors"
+    failing = _cliques(now, lambda clique: bool((clique.get("status") or {}).get("lastErrors")))
+    if failing:
+        yield f"{len(failing)} podcliques have lastErrors, the first is {min(failing)}"
 
 
 def _count(now: Tracker, resource: str) -> int:
@@ -54,19 +71,15 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
             yield f"{name} of the set is {count} instead of {target.replicas}"
     if status.observed_generation < target.generation:
         yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
-    if status.last_errors:
-        yield f"the set has {len(status.last_errors)} lastErrors"
 
 
-def _cliques(now: Tracker) -> Iterator[str]:
-    """Yield the first clique whose status is not current, and how many there are."""
-    stale = [
+def _cliques(now: Tracker, which: Callable[[Any], bool]) -> list[str]:
+    """Return the names of these PodCliques."""
+    return [
         name
         for (resource, name), each in now.objects.items()
-        if resource == PODCLIQUES.plural and not _current(each.record.object)
+        if resource == PODCLIQUES.plural and which(each.record.object)
     ]
-    if stale:
-        yield f"the status of {len(stale)} podcliques is not current, the first is {min(stale)}"
 
 
 def _current(clique: Any) -> bool:
@@ -76,5 +89,4 @@ def _current(clique: Any) -> bool:
         status.get("observedGeneration", 0) >= clique["metadata"].get("generation", 0)
         and status.get("readyReplicas") == wanted
         and status.get("updatedReplicas") == wanted
-        and not status.get("lastErrors")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,9 +12,10 @@ from kube.informer import Informer
 from kube.objects import Object
 from mutants.registry import mutant
 from mutants.replacement import note_calls, replace
-from reference_impl.api.models import PodCliqueSet, PodCliqueSetStatus
+from reference_impl.api.models import LastError, PodCliqueSet, PodCliqueSetStatus
+from reference_impl.control import last_errors as written_errors
 from reference_impl.control.writer import Writer
-from reference_impl.plan import desired, statuses
+from reference_impl.plan import desired, reconcile_error, statuses
 from reference_impl.plan.hashing import canonical
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
@@ -97,3 +99,14 @@ def _large_sets_kept() -> None:
             await right(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
+
+
+@mutant("errors-after-a-while", "operator", "reports an error with each object that it reconciles later", "LOAD-008")
+def _errors_after_a_while() -> None:
+    right, calls = reconcile_error.last_errors, itertools.count()
+    known = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
+
+    def last_errors(old: Any, problem: Any, now: str) -> Any:
+        return [known] if problem is None and next(calls) > MANY else right(old, problem, now)
+
+    replace(written_errors, "last_errors", last_errors)

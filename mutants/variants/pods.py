@@ -6,7 +6,8 @@ import copy
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import alter, replace
+from reference_impl.api.pods import Pod
 from reference_impl.plan import pods
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
@@ -37,6 +38,11 @@ def _literal_variables() -> None:
     replace(PodBuilder, "pod", pod)
 
 
-@variant("unknown-goes-first", "operator", "deletes excess pods of phase Unknown before pending ones", "SCALE-010")
-def _unknown_goes_first() -> None:
-    replace_data(pods, "_PHASES", {"Unknown": -1, "Running": 2}, read_by=(pods, "worth"))
+@variant(
+    "unknown-is-running", "operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-010"
+)
+def _unknown_is_running() -> None:
+    def worth(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
+        return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
+
+    alter(pods, "worth", worth)
