@@ -71,9 +71,20 @@ def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
     return seen
 
 
-def flagged(groups: Iterable[str], status: str = "True") -> predicates.Predicate:
-    """The condition GangTerminationInProgress of all these groups has this status."""
-    return _say(GROUPS, groups, IN_PROGRESS, status)
+def flagged(groups: Iterable[str]) -> predicates.Predicate:
+    """All these groups have the condition GangTerminationInProgress."""
+    return _say(GROUPS, groups, IN_PROGRESS, "True")
+
+
+def cleared(groups: Iterable[str]) -> predicates.Predicate:
+    """The condition GangTerminationInProgress of all these groups is absent, or not True."""
+    known = list(groups)
+
+    def seen(view: View) -> bool | Unmet:
+        left = [each for each in known if condition_is(view.get(GROUPS, each), IN_PROGRESS) == "True"]
+        return not left or Unmet(f"{IN_PROGRESS} of {', '.join(left)} is True")
+
+    return seen
 
 
 def _say(resource: str, names: Iterable[str], kind: str, status: str) -> predicates.Predicate:

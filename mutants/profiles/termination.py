@@ -11,8 +11,9 @@ import msgspec
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.control.cache import OWNER
 from reference_impl.control.termination import Termination
-from reference_impl.plan import children, conditions, statuses, termination, timestamps
+from reference_impl.plan import children, conditions, labels, statuses, termination, timestamps
 from reference_impl.plan.children import CliqueOf
 
 
@@ -59,6 +60,20 @@ def _groups_terminated() -> None:
     replace(Termination, "_flag", flag)
 
 
+@mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
+def terminate_gangs() -> None:
+    """Delete the gangs of a terminated replica as well. They are created again like any that are missing."""
+    right = Termination._replica
+
+    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
+        await right(self, pcs, index, causes)
+        for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
+            if gang.metadata.label(labels.REPLICA_INDEX) == str(index):
+                await self._writer.delete(self._cache.gangs, gang)
+
+    replace(Termination, "_replica", replica)
+
+
 @mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
 def _unreported_is_recovered() -> None:
     right = termination.complete_replicas
@@ -86,25 +101,6 @@ def _never_flagged() -> None:
 @mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005", "TERM-006")
 def _flagged_for_good() -> None:
     replace_data(statuses, "TERMINATING", "Nothing", read_by=(statuses, "group_status"))
-
-
-@mutant(
-    "flags-cleared-late",
-    "operator",
-    "sets the condition to False, instead of removing it, when a group has recovered",
-    "TERM-005",
-)
-def _flags_cleared_late() -> None:
-    right = statuses.group_status
-
-    def group_status(group: PodCliqueScalingGroup, *rest: Any) -> Any:
-        status = right(group, *rest)
-        old = conditions.find(group.status.conditions if group.status else None, termination.TERMINATING)
-        if old is not None and conditions.find(status.conditions, termination.TERMINATING) is None:
-            status.conditions = conditions.put(status.conditions, msgspec.structs.replace(old, status="False"))
-        return status
-
-    replace(statuses, "group_status", group_status)
 
 
 @mutant("terminated-stays-gone", "operator", "does not recreate the members of a terminated group", "TERM-007")
@@ -155,8 +151,10 @@ def _never_run_terminated() -> None:
     replace(termination, "_changed", lambda *_: True)
 
 
-@mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-011")
-def _both_levels() -> None:
+@mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-023")
+def act_on_both_levels() -> None:
+    """Terminate single replicas of a scaling group also when it is breached itself."""
+
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         found = termination.members(group, clique)
         lost = {index for index, member in found if termination.cause_of_clique(member) is not None}
@@ -175,7 +173,7 @@ def _silent_nodes_trusted() -> None:
     replace(termination, "_lost", lambda pod: False)
 
 
-@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-015")
+@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-015", "TERM-024")
 def _starting_pods_lost() -> None:
     replace(termination, "_lost", lambda pod: not pod.ready)
 

@@ -92,7 +92,7 @@ class LostGangs(Scene):
         disruption.cordon(env, nodes, off=True)
         env.wait_for("sets available again", available([*shapes, "never"]))
         groups = _groups(env, [*shapes, "never"])
-        env.settle("terminations no longer in progress", disruption.flagged(groups, ""), 60)
+        env.settle("terminations no longer in progress", disruption.cleared(groups), 60)
         env.settle("recreated cliques have their pods", pods_are(RECREATED), 60)
         env.quiet(1)
         env.mark("recovered")
@@ -133,12 +133,13 @@ class LostGangs(Scene):
         env.mark("nothing moves")
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
-        """Two more losses, and two changes that are none."""
+        """Two more losses, and three changes that are none."""
         had = disruption.counts(env.history, self.known)
         disruption.become(env, "pair-1-g-0-c", disruption.CRASHED, 1)
         disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
         disruption.become(env, "loose-0-a", disruption.STARTING, 2)
         disruption.become(env, "torn-0-a", disruption.RECOVERED, 2)
+        disruption.become(env, "torn-0-g-0-c", disruption.STARTING, 2)
         again = {name: had[name] + 1 for name in PAIR_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         env.settle("replica with a crashed pod recreated", _have_had(env, again), 120)
@@ -149,7 +150,7 @@ class LostGangs(Scene):
         env.quiet(3, real=True)
         env.wait_for("sets available once more", available(recreated))
         groups = _groups(env, recreated)
-        env.settle("later terminations no longer in progress", disruption.flagged(groups, ""), 60)
+        env.settle("later terminations no longer in progress", disruption.cleared(groups), 60)
 
 
 def available(sets: Iterable[str]) -> predicates.Predicate:

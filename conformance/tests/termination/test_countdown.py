@@ -75,9 +75,9 @@ class CountdownsOverARestart(Scene):
         env.wait_for("sets available again", available)
 
 
-@requirement("TERM-015")
+@requirement("TERM-024")
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
-    """Pods that have not started yet MUST NOT count as lost."""
+    """The pods are bound, and never start."""
     run.given("pods that do not start are bound")
     found = disruption.counts(run.until("sets available again"), [WAITS])
     run.same("cliques that the name has had", {WAITS: 1}, found)
@@ -85,29 +85,28 @@ def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARe
 
 @requirement("TERM-016", reaches=("recovered in time", "breached again"))
 def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A recovery before the terminationDelay has passed MUST end the countdown; a later breach MUST start a new one."""
+    """The pod recovers, and crashes again before the first countdown would have been over."""
     again = breach_of(run.until("breached again"), "wavers")
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "wavers", again, run.scene.relapsed))
 
 
 @requirement("TERM-017")
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A further loss during a breach MUST NOT change the lastTransitionTime of the condition or the countdown."""
+    """A second pod crashes. That the countdown is not longer than the first one's, TERM-019 shows."""
     first = breach_of(run.until("cliques breached"), "worsens")
     reported = _transition_times(run.until("delays over after the restart"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "worsens", first, run.scene.lost))
-    run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "worsens"))
 
 
 @requirement("TERM-018", reaches="shortened delay over")
 def test_a_changed_delay_applies_to_running_countdowns(run: Recorded[CountdownsOverARestart]) -> None:
-    """A changed terminationDelay MUST also apply to countdowns that are already running."""
+    """The delay is shortened from an hour to a second after the breach."""
 
 
 @requirement("TERM-019", reaches="delays over after the restart")
 def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A restarted operator MUST continue the countdown from the time of the breach."""
+    """The operator is restarted when two thirds of the delay have passed."""
     first = breach_of(run.until("cliques breached"), "lasts")
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "lasts", first, run.scene.lost))
     run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "lasts"))
@@ -115,10 +114,8 @@ def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOv
 
 @requirement("TERM-020", reaches="young clique recreated")
 def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> None:
-    """PodCliques that lose their Pods soon after their creation MUST be terminated like any others that have run."""
-    run.given("sets available", "cliques breached", "sets available again")
-    twice = dict.fromkeys(LOST.values(), 2)
-    run.same("cliques that each name has had", twice, disruption.counts(run.until("sets available again"), twice))
+    """The pod is deleted as soon as the set is available, and no node takes its successor."""
+    run.given("sets available", "cliques breached")
 
 
 @invariants("INV-001", "INV-004", "INV-005")

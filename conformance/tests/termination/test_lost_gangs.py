@@ -22,20 +22,19 @@ from conformance.tests.termination.scenes import (
 )
 
 CLIQUES_HAD = "cliques that each name has had"
+OTHER = "pair-0"
+"""What names of the replica begin with that is beside a terminated one."""
 
 
 @requirement("TERM-001", reaches="set replicas that lost a pod recreated")
 def test_all_of_a_breached_set_replica_is_recreated(run: Recorded[LostGangs]) -> None:
-    """All PodCliques of a set replica breached for the terminationDelay MUST be recreated, healthy ones too."""
+    """A standalone clique is breached in one set, and a scaling group in the other; the rest is healthy."""
     run.given("cliques breached", "group that lost two of three replicas breached")
 
 
 @requirement("TERM-002")
 def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]) -> None:
-    """The operator MUST NOT terminate a replica before the terminationDelay has passed since the breach.
-
-    First the delay is an hour. Then it is short, and part of it has passed already.
-    """
+    """First the delay is an hour. Then it is short, and part of it has passed already."""
     within = run.until("delay shortened")
     early = [name for name in incarnations.ends(within, CLIQUES) if name in run.scene.cliques]
     run.expect("cliques deleted within the hour", [], early)
@@ -50,18 +49,31 @@ def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]
 
 @requirement("TERM-003")
 def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
-    """A termination MUST NOT affect other set replicas, nor the groups, gangs and Services of the replica itself."""
-    other = [name for name in run.scene.cliques if name.startswith("pair-0-")]
+    """Of the two replicas of a set, one is terminated. That one may have its gangs and its Service recreated."""
+    other = [name for name in run.scene.cliques if name.startswith(OTHER)]
     _have_had(run, "cliques of the other replica", dict.fromkeys(other, 1))
-    before, after = run.at("no room for pods"), run.at("nothing moves")
-    for resource in (GROUPS, GANGS, "services"):
-        right, now = incarnations.uids(before, resource), incarnations.uids(after, resource)
-        run.same(f"uids of {resource}", right, {name: now.get(name, "") for name in right})
+    _same_objects(run, GROUPS)
+    for resource in (GANGS, "services"):
+        _same_objects(run, resource, OTHER)
+
+
+@requirement("TERM-022")
+def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> None:
+    """Of all sets, also of the replicas that are terminated."""
+    for resource in (GANGS, "services"):
+        _same_objects(run, resource)
+
+
+def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
+    """Objects whose names begin so are the same before and after the terminations."""
+    before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
+    right = {name: own for name, own in before.items() if name.startswith(head)}
+    run.same(f"uids of {resource}", right, {name: after.get(name, "") for name in right})
 
 
 @requirement("TERM-004")
 def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> None:
-    """The operator MUST NOT terminate a replica again that it has terminated and that cannot be placed again."""
+    """No node takes pods, and the delay has become a second."""
     _have_had(run, CLIQUES_HAD, dict.fromkeys((*PAIR_LOST, *STRICT_LOST), 2))
 
 
@@ -74,7 +86,7 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     ),
 )
 def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]) -> None:
-    """Groups of a terminated replica MUST have GangTerminationInProgress until they recover, and MUST NOT after it."""
+    """Removed or False afterwards: both are cleared."""
     span = run.until("nothing moves")
     view = span.view()
     seen = {each: disruption.flagged([each])(view) is True for each in TERMINATED_GROUPS}
@@ -91,18 +103,18 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
 
 @requirement("TERM-006", reaches="replica with a crashed pod recreated")
 def test_a_recovered_replica_is_terminated_again(run: Recorded[LostGangs]) -> None:
-    """A replica that recovered from a termination MUST be terminated again when it is breached for the delay again."""
+    """The second breach is a crashed pod."""
 
 
 @requirement("TERM-007", reaches=("sets available again", "sets available once more"))
 def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) -> None:
-    """A terminated replica MUST become available again once there is capacity for it."""
+    """After the first terminations, which had to wait for a node, and after those that did not."""
     run.given("sets available", "pods Ready")
 
 
 @requirement("TERM-008", reaches="replica of a group recreated")
 def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs]) -> None:
-    """While minAvailable replicas of a group are not breached, only the breached ones MUST be recreated, as a whole."""
+    """One of two replicas has lost all pods of one clique. Nothing else of the set is recreated."""
     run.given("groups with enough other replicas not breached")
     loose = [name for name in run.scene.cliques if name.startswith("loose-")]
     _have_had(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in loose})
@@ -110,14 +122,14 @@ def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs
 
 @requirement("TERM-009")
 def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> None:
-    """A clique MUST NOT be terminated that lost Pods but is at its minimum, or that gets the Pods back in time."""
+    """The clique has lost one of two pods for good; another one had its pod replaced before."""
     run.given("deleted pod replaced")
     _have_had(run, CLIQUES_HAD, {"loose-0-a": 1})
 
 
 @requirement("TERM-010")
 def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
-    """PodCliques that have never run MUST NOT be terminated, and MUST NOT cause the termination of anything else."""
+    """A set that was created when no node took pods, and replicas that a scale-out has added then."""
     once = dict.fromkeys(run.scene.never_ran, 1)
     _have_had(run, "cliques that never ran, without room for them", once)
     _have_had(run, "cliques that never ran, with room for them", once, until="recovered")
@@ -125,14 +137,21 @@ def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-011", reaches="set replica of a breached group recreated")
 def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs]) -> None:
-    """If too few replicas of a group are not breached, the set replica MUST be terminated, once, and no single ones."""
+    """Only a termination of the set replica takes its standalone clique."""
     run.given("group without replicas breached")
+    _have_had(run, CLIQUES_HAD, {"torn-0-a": 2})
+
+
+@requirement("TERM-023")
+def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]) -> None:
+    """One of its replicas was breached before the others were, and never ran again."""
+    run.given("group without replicas breached", "set replica of a breached group recreated")
     _have_had(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
 
 
 @requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
-    """Recreated cliques MUST have the Pods of their template, and their groups MUST keep their replicas."""
+    """A scaling group and one of its cliques were scaled by hand before."""
     run.unbroken()
     run.given("scaled group and clique have their pods")
     view = run.at("recovered")
@@ -144,19 +163,29 @@ def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGan
 
 @requirement("TERM-013", reaches="replica with a crashed pod recreated")
 def test_crashed_pods_are_lost(run: Recorded[LostGangs]) -> None:
-    """Pods that crash MUST count as lost."""
+    """The delay is a second, and the pod does not come back."""
 
 
 @requirement("TERM-014", reaches="replica with a silent pod recreated")
 def test_pods_of_silent_nodes_are_lost(run: Recorded[LostGangs]) -> None:
-    """Pods that were Ready and are no longer, because their node does not report any more, MUST count as lost."""
+    """Their containers keep the last status that the kubelet has reported: started and ready."""
 
 
 @requirement("TERM-015")
 def test_starting_and_recovered_pods_are_not_lost(run: Recorded[LostGangs]) -> None:
-    """Pods that have crashed and are Ready again, and Pods that have not started yet, MUST NOT count as lost."""
-    spared = [name for name in run.scene.known if name.startswith(("loose-", "torn-"))]
-    before = disruption.counts(run.until("recovered"), spared)
+    """A clique with pods that have crashed before, and one of a scaling group whose pods start again."""
+    _spared(run, "torn-")
+
+
+@requirement("TERM-024")
+def test_starting_pods_of_a_standalone_clique_are_not_lost(run: Recorded[LostGangs]) -> None:
+    """Both pods of the clique start again."""
+    _spared(run, "loose-")
+
+
+def _spared(run: Recorded[LostGangs], head: str) -> None:
+    """No clique of a set has been recreated since everything had recovered."""
+    before = disruption.counts(run.until("recovered"), [name for name in run.scene.known if name.startswith(head)])
     _have_had(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
 
 
