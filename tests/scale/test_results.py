@@ -182,8 +182,8 @@ def test_the_final_check_wants_current_statuses() -> None:
         "availableReplicas of the set is 9 instead of 10",
         "updatedReplicas of the set is 0 instead of 10",
         "observedGeneration of the set is 0 instead of 1",
-        "the set has 1 lastErrors",
         "the status of 1 podcliques is not current, the first is scale-3-expert-worker",
+        "the set has 1 lastErrors",
     ]
 
 
