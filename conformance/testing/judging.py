@@ -8,9 +8,8 @@ from itertools import islice
 from types import MappingProxyType
 
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
-from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Outcome, admitted
-from conformance.grove.scheduling.rules import Breach
+from conformance.grove.scheduling.rules import Breach, certain
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
 from conformance.testing.part import counted
@@ -21,7 +20,6 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("GS-20", "MUST"): "SCHED-020",
         ("GS-21", "MUST"): "SCHED-021",
-        ("GS-23", "MUST"): "SCHED-023",
         ("GS-24", "MUST"): "SCHED-024",
         ("GS-26", "MUST"): "SCHED-026",
         ("GS-28", "MUST"): "SCHED-028",
@@ -32,7 +30,6 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("GS-42", "MUST"): "SCHED-042",
         ("OR-1", "MUST"): "SCHED-050",
         ("OR-6", "SHOULD"): "SCHED-051",
-        ("GS-31", "SHOULD"): "SCHED-055",
         ("GS-34", "MUST"): "TOPO-034",
         ("GS-35", "MUST"): "TOPO-035",
         ("OR-9", "SHOULD"): "TOPO-038",
@@ -44,7 +41,6 @@ OF_SCHEDULERS = (
     "SCHED-020",
     "SCHED-021",
     "SCHED-022",
-    "SCHED-023",
     "SCHED-024",
     "SCHED-025",
     "SCHED-026",
@@ -61,21 +57,54 @@ OF_SCHEDULERS = (
     "SCHED-050",
     "SCHED-051",
     "SCHED-052",
-    "SCHED-053",
     "SCHED-054",
-    "SCHED-055",
-    "SCHED-060",
     "SCHED-066",
+    "SCHED-074",
+    "SCHED-075",
+    "SCHED-076",
+    "SCHED-077",
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 WITNESS = "GS-S01"
 """A scenario in which every gang can be placed."""
-UNGATED = "SCHED-053"
-"""Requirements that are judged in scenes without gates on scaled gangs."""
+PLACES = frozenset(
+    {
+        "SCHED-022",
+        "SCHED-024",
+        "SCHED-025",
+        "SCHED-026",
+        "SCHED-027",
+        "SCHED-028",
+        "SCHED-041",
+        "SCHED-048",
+        "SCHED-052",
+        "SCHED-075",
+        "SCHED-077",
+    }
+)
+"""The requirements that say of a gang that fits that it is placed, in the scenarios that name them. Others of their
+profile are not broken by a gang that waits."""
+WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
+"""The requirements that a gang which waits without need breaks, where room may be kept for another one that waits, or
+where finding the room takes a search."""
+OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "SCHED-043": frozenset({"GS-26"}),
+        "SCHED-048": frozenset({"GS-26"}),
+        "SCHED-074": frozenset({"GS-30", "GS-31", "OR-8"}),
+        "SCHED-076": frozenset({"GS-26", "OR-1"}),
+    }
+)
+"""Requirement → rules that, where they are broken in a scenario that names it, break nothing else."""
 EVICTS = "SCHED-054"
 """The requirement that the scheduler preempts where that helps."""
+GATED = "SCHED-040"
+"""The requirement about pods with gates: a scaled gang is placed before its base gang (GS-03) only if gates are
+overlooked."""
 ZERO = "SCHED-066"
 """The requirement about minimums of zero, which is open upstream (GS-45): scenarios with one are judged by no other."""
+GENERATED = 10
+"""How many instances are generated for a scene."""
 FEW = 2_000
 """Maximum number of distributions of pods for which all permitted outcomes are listed."""
 SHOWN = 4
@@ -98,9 +127,9 @@ class Scenarios(Scene):
     ranked: bool = True
     """Whether the scheduler knows priorities."""
 
-    def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
-        """Play the scenarios at the same time, and those `ungated` once more with pods that have no gates."""
-        play = Play(env, cast, ungated)
+    def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
+        """Play the scenarios at the same time."""
+        play = Play(env, cast)
         played = play.run()
         self.at_once, self.ranked, self.played = play.at_once, play.ranked, played
 
@@ -131,34 +160,52 @@ def judge(run: Recorded[Scenarios], id: str) -> None:
 def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
     """Return the requirements that a scenario breaks, each with its breaches."""
     found: dict[str, list[Breach]] = {}
+    needless = {breach.gang for breach in breaches if breach.rule == "GS-26"}
     for breach in breaches:
-        must, home = breach.level == "MUST", RULES.get((breach.rule, breach.level))
-        named = [id for id in played.scenario.checks if must and _takes(id, breach, home)]
-        named += [home] if home else []
-        if not played.gates:
-            named = [UNGATED] if must else []
-        if played.instance.zero_minimums:
-            named = [ZERO] if must else []
-        for id in dict.fromkeys(named):
+        for id in dict.fromkeys(_broken_by(breach, played, needless)):
             found.setdefault(id, []).append(breach)
     if any(played.scenario.expected.victims) and not played.changed and not played.outcome.victims:
         found[EVICTS] = [Breach("GS-30", "", "nothing is evicted, although that would make room", "SHOULD")]
     return found
 
 
-def _takes(id: str, breach: Breach, home: str | None) -> bool:
-    """Return whether a breach breaks a requirement that the scenario names. One with a rule of its own is not broken by
-    rules of other requirements of its profile, unless a gang was simply not placed."""
+def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]) -> list[str]:
+    """Return the requirements that a breach breaks. `needless` are the gangs that wait although they fit."""
+    checks, must, home = played.scenario.checks, breach.level == "MUST", RULES.get((breach.rule, breach.level))
+    if played.instance.zero_minimums:
+        return [ZERO] if must else []
+    if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
+        return own
+    if not must:
+        return [home] if home else []
+    if breach.rule == "GS-03":
+        return [GATED]
+    if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
+        return [SEARCH, *(id for id in checks if id.startswith("TOPO"))]
+    if breach.rule == "GS-26":
+        named = [id for id in checks if id in PLACES or id.startswith("TOPO")]
+        waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
+        if any(gang.name not in needless for gang in waits):
+            return [WITHHELD, *(id for id in named if id != home)]
+        return [*named, home] if home else named
+    return [*(id for id in checks if _takes(id, home)), *([home] if home else [])]
+
+
+def _takes(id: str, home: str | None) -> bool:
+    """Return whether a breach breaks a requirement that the scenario names. One with a rule of its own is broken by no
+    rule of another requirement of its profile."""
+    if id == SEARCH or id in OF_THEIR_OWN:
+        return False
     elsewhere = home is not None and home != id and home.partition("-")[0] == id.partition("-")[0]
-    return id not in RULES.values() or not elsewhere or breach.rule == "GS-26"
+    return id not in RULES.values() or not elsewhere
 
 
 def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
     """Return the breaches of the rules during a scenario and at its end."""
     steps = [move.step for move in played.moves]
     found = history.judged(played.instance, steps, recreated=played.outcome.recreated)
-    found += [*_torn_for_long(played), *_nominated(played), *_unloved(played)]
-    return counted(found, played.instance, gates=played.gates, at_once=at_once, ranked=ranked)
+    found += [*_nominated(played), *_unloved(played)]
+    return counted(found, played.instance, at_once=at_once, ranked=ranked)
 
 
 def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
@@ -190,31 +237,6 @@ def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
     return moved + len(one.evicted ^ other.evicted)
 
 
-def _torn_for_long(played: PlayedScenario) -> Iterable[Breach]:
-    """Yield gangs that were bound in part for longer than binding takes (GS-23), except gangs that have lost pods."""
-    since: dict[str, float] = {}
-    alive: dict[str, Bound] = {}
-    gone: set[str] = set()
-    old = {pod.gang for pod in played.instance.running}
-    moments = [*((move.at, move.step) for move in played.moves), (played.end, None)]
-    for at, step in moments:
-        for name, begin in list(since.items()):
-            if at - begin > played.within:
-                yield Breach("GS-23", name, f"was bound in part for {at - begin:.0f} s")
-                del since[name]
-        if isinstance(step, Bound):
-            alive[step.pod] = step
-        elif isinstance(step, Gone) and alive.pop(step.pod, None) is None:
-            gone.add(step.pod)
-        now = history.outcome(alive.values(), gone)
-        for gang in played.instance.gangs:
-            torn = any(now.placed.get(gang.name, {}).values()) and not admitted(played.instance, now, gang)
-            if torn and gang.name not in old:
-                since.setdefault(gang.name, at)
-            else:
-                since.pop(gang.name, None)
-
-
 def _nominated(played: PlayedScenario) -> Iterable[Breach]:
     """Yield waiting pods that stay nominated for a node although nothing is evicted for them (GS-24)."""
     if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
@@ -235,8 +257,4 @@ def _unloved(played: PlayedScenario) -> Iterable[Breach]:
 
 
 def _name(played: PlayedScenario) -> str:
-    return (
-        played.scenario.id
-        + ("" if played.gates else " without gates")
-        + (", after its change" if played.changed else "")
-    )
+    return played.scenario.id + (", after its change" if played.changed else "")

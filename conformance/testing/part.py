@@ -60,7 +60,7 @@ class Part:
             return
         self.found = found
         ranked = NO_PRIORITY not in features
-        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates, ranked=ranked)
+        breaches = counted(verdict(self.instance, found), self.instance, ranked=ranked)
         must = [breach for breach in breaches if breach.level == "MUST"]
         self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
         if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not found.victims:
@@ -68,9 +68,7 @@ class Part:
         lost = [pod for pod in self.instance.running if pod.name in found.evicted - self.again]
         self.lost = lost if CONSOLIDATION in features else []
         self.free = [
-            gang
-            for gang in self.instance.gangs
-            if self.testbed.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
+            gang for gang in self.instance.gangs if gang.base and gang.name not in self.open and self._stands(gang.base)
         ]
 
     def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
@@ -95,12 +93,12 @@ class Part:
 
 
 def counted(
-    breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True, ranked: bool = True
+    breaches: Iterable[Breach], instance: Instance, *, at_once: bool = True, ranked: bool = True
 ) -> list[Breach]:
     """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
     unless everything was there `at_once`, nothing that depends on the order of nodes. A scheduler for which gangs are
     not `ranked` need not know who is first."""
-    scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
+    scaled = {gang.name for gang in instance.gangs if gang.base}
     several = sum(node.schedulable for node in instance.nodes) > 1
     return [
         breach

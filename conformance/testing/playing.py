@@ -30,7 +30,7 @@ from conformance.testing.part import NO_PRIORITY, Part
 
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
-"""Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
+"""Seconds within which everything must come to rest (GS-43), and for how long nothing may change then."""
 AT_WORK, AT_REST = "scheduler binds a gang that is alone", "scenarios at rest"
 """Steps of the scene: a gang of one pod is bound before all scenarios, and nothing moves any more; then some scenarios
 change."""
@@ -58,34 +58,29 @@ class PlayedScenario:
 
     scenario: Scenario
     instance: Instance
-    gates: bool
     changed: bool
     moves: list[Move]
     outcome: Outcome
     end: float
     nominated: dict[str, str]
     """Waiting pods, and the nodes that they are nominated for."""
-    within: float = WITHIN
-    """Seconds for which a gang may be bound in part."""
 
 
 class Play:
     """One play of many scenarios. `run` returns all of them as they were played; `at_once` says whether the scheduler
     saw everything at once."""
 
-    def __init__(self, env: SceneEnvironment, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
+    def __init__(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
         self.env = env
         self.parts = [self._part(scenario) for scenario in cast]
-        self.parts += [self._part(scenario, "-ungated", gates=False) for scenario in ungated]
         self.features = env.implementation.features
         self.at_once, self.ranked = True, NO_PRIORITY not in self.features
         self._made: list[tuple[str, str]] = []
         """Resource and name of cluster-scoped objects."""
         self._dirty: set[str] = set()
 
-    def _part(self, scenario: Scenario, suffix: str = "", *, gates: bool = True) -> Part:
-        where = self.env.testbed(manifests.object_name(scenario.id + suffix))
-        return Part(scenario, Testbed(**{**vars(where), "gates": gates}), scenario.instance)
+    def _part(self, scenario: Scenario) -> Part:
+        return Part(scenario, self.env.testbed(manifests.object_name(scenario.id)), scenario.instance)
 
     def run(self) -> list[PlayedScenario]:
         """Play all scenarios, then the changes of those that have one."""
@@ -296,13 +291,11 @@ class Play:
         return PlayedScenario(
             part.scenario,
             part.instance,
-            part.testbed.gates,
             bool(part.since),
             [*(Move(0.0, step) for step in part.begin), *self._moves(part)],
             manifests.outcome(part.instance, pods, part.testbed),
             now,
             {pod: node for pod, node in nominated.items() if node},
-            WITHIN * self.env.time_scale,
         )
 
     def _pods(self, part: Part, view: View | None = None) -> list[Object]:

@@ -27,7 +27,6 @@ from reference_impl.scheduler.shortfall import Shortfall
     "SCHED-001",
     "INV-003",
     "SCHED-020",
-    "SCHED-023",
     "SCHED-027",
     "SCHED-061",
     "SCHED-062",

@@ -63,11 +63,6 @@ def _priority_ignored() -> None:
     replace(cycle, "plan", plan)
 
 
-@breaks("scaled-before-base", "places scaled gangs without regard to their base gang", "GS-03", caught_by="SCHED-053")
-def _scaled_before_base() -> None:
-    replace(cycle, "base_scheduled", lambda gang, scheduled: True)
-
-
 @breaks(
     "zero-minimum-counts",
     "requires a pod of each group, even of those with a minimum of zero",
@@ -164,7 +159,7 @@ def _capacity_counted_twice() -> None:
     replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
 
-@breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050 SCHED-060")
+@breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
 def _capacity_overbooked() -> None:
     right = Shape._count
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
@@ -184,7 +179,7 @@ def _only_gpus_count() -> None:
     "quick-only",
     "gives up if placing big pods first on the fullest nodes fails",
     "GS-26",
-    caught_by="SCHED-026",
+    caught_by="SCHED-075",
 )
 def _quick_only() -> None:
     replace(Search, "_exactly", lambda self, at, allowed: False)
@@ -314,16 +309,6 @@ def _preferred_ignored() -> None:
 
 
 # Preemption.
-
-
-@breaks("scaled-outlive-base", "keeps scaled gangs when it evicts their base gang", "GS-31", caught_by="SCHED-055")
-def _scaled_outlive_base() -> None:
-    right = preemption._wholes
-
-    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
-        return list(right(lower, [changed(gang, base="") for gang in gangs], preemptor))
-
-    replace(preemption, "_wholes", wholes)
 
 
 @breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")

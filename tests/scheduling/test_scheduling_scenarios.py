@@ -12,7 +12,7 @@ from conformance.testing.playing import Move, PlayedScenario
 ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
 
-def scene(name, *moves, gates=True, outcome=None, **more):
+def scene(name, *moves, outcome=None, **more):
     """The scenario with these moves, one a second."""
     scenario = ALL[name]
     steps = [Move(float(number), step) for number, step in enumerate(moves)]
@@ -22,9 +22,7 @@ def scene(name, *moves, gates=True, outcome=None, **more):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
     seen = outcome or Outcome(placed)
-    return PlayedScenario(
-        scenario, scenario.instance, gates, False, steps, seen, more.pop("end", 5.0), more.pop("nominated", {})
-    )
+    return PlayedScenario(scenario, scenario.instance, False, steps, seen, 5.0, more.pop("nominated", {}))
 
 
 def broken(given, **how):
@@ -39,14 +37,13 @@ def test_every_scenario_names_requirements_that_are_judged():
     judged = {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS}
     assert {id for scenario in ALL.values() for id in scenario.checks} <= judged
     assert all(scenario.checks for scenario in ALL.values())
-    assert (
-        {*judging.RULES.values(), judging.UNGATED, judging.EVICTS} <= judged <= requirement.load().requirements.keys()
-    )
+    assert {*judging.RULES.values(), judging.EVICTS} <= judged <= requirement.load().requirements.keys()
+    assert {*judging.PLACES, *judging.OF_THEIR_OWN} <= judged
 
 
 def test_every_requirement_can_be_broken():
     by_scenarios = {id for scenario in ALL.values() for id in scenario.checks}
-    known = {*by_scenarios, *judging.RULES.values(), judging.UNGATED, judging.EVICTS, "SCHED-060"}
+    known = {*by_scenarios, *judging.RULES.values(), judging.EVICTS}
     assert {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS} <= known
 
 
@@ -65,12 +62,27 @@ def test_a_scene_says_which_scenarios_break_a_requirement():
     }
 
 
-def test_a_gang_may_be_bound_in_part_for_a_while():
-    whole = bound("A", "w", "n1", "n1", "n2", "n2")
-    assert broken(scene("GS-S01", *whole)) == set()
-    late = scene("GS-S01", *whole)
-    late.moves[-1].at = 60.0
-    assert broken(late) == {"SCHED-023"}
+def test_a_gang_that_waits_breaks_what_says_that_it_is_placed():
+    assert broken(scene("GS-S01")) == {"SCHED-026"}
+    assert broken(scene("GS-S05")) == {"SCHED-022", "SCHED-026"}
+    assert broken(scene("GS-S40-finished")) == {"SCHED-076"}
+
+
+def test_a_placement_that_takes_a_search_is_a_matter_of_its_own():
+    for name in ("GS-S07", "GS-S24", "packing"):
+        assert broken(scene(name)) == {judging.SEARCH}
+
+
+def test_room_may_be_kept_for_another_gang_that_waits():
+    assert broken(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD}
+    assert broken(scene("GS-S11")) == {judging.WITHHELD, "SCHED-025"}
+    assert broken(scene("gated")) == {judging.WITHHELD}
+    assert broken(scene("GS-S08")) == {"SCHED-026", "SCHED-027"}
+
+
+def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
+    ended = Outcome({}, frozenset({"w0", "w1"}))
+    assert broken(scene("repair-full", Gone("w0"), Gone("w1"), outcome=ended)) == {"SCHED-074"}
 
 
 def test_a_waiting_pod_may_not_be_nominated():
@@ -88,10 +100,8 @@ def test_that_nobody_is_evicted_is_for_those_who_claim_it():
     assert broken(scene("GS-S31", *steps, outcome=Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"})))) == set()
 
 
-def test_scaled_gangs_without_gates_are_a_matter_of_their_own():
-    early = bound("scaled", "w", "n1")
-    assert broken(scene("GS-S21", *early, gates=False)) == {judging.UNGATED}
-    assert broken(scene("GS-S21", *early)) == {"SCHED-052", judging.UNGATED}
+def test_a_scaled_gang_is_placed_first_only_if_gates_are_overlooked():
+    assert broken(scene("GS-S21", *bound("scaled", "w", "n1"))) == {judging.GATED}
 
 
 def test_what_depends_on_the_order_of_nodes_is_left_out_where_it_was_chance():
@@ -115,7 +125,7 @@ def test_an_explanation_has_all_and_reads_back(tmp_path):
 
 
 def test_drawn_instances_are_those_of_the_seed():
-    first, again = (sampling.scenarios(7, 6, ("SCHED-060",)) for _ in range(2))
+    first, again = (sampling.scenarios(7, 6, ()) for _ in range(2))
     assert len(first) == 6 and first == again
     assert [scenario.instance for scenario in sampling.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
     assert all("seed 7" in scenario.about for scenario in first)
@@ -124,7 +134,7 @@ def test_drawn_instances_are_those_of_the_seed():
 def test_minimums_of_zero_are_a_matter_of_their_own():
     assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO}
     assert broken(scene("zero-minimum")) == {judging.ZERO}
-    drawn = sampling.scenarios(3, 20, ("SCHED-060",))
+    drawn = sampling.scenarios(3, 20, ())
     assert not any(scenario.instance.zero_minimums for scenario in drawn)
 
 
@@ -167,7 +177,7 @@ def test_what_a_scheduler_cannot_express_is_not_judged():
         known = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
         kept = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
         assert left_out in known - kept and {"GS-S13", judging.WITNESS} <= kept
-        drawn = sampling.scenarios(3, 5, ("SCHED-060",), {feature})
+        drawn = sampling.scenarios(3, 5, (), {feature})
         assert len(drawn) == 5 and all(sampling.expressible(one.instance, {feature}) for one in drawn)
 
 

@@ -23,7 +23,7 @@ from conformance.grove.scheduling.instance import (
     members,
     survivors,
 )
-from conformance.grove.scheduling.search import FreeCapacity, fits, required_scopes
+from conformance.grove.scheduling.search import FreeCapacity, fits, required_scopes, surely_fits
 
 Level = Literal["MUST", "SHOULD"]
 NO_DOMAIN = ""
@@ -244,6 +244,18 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
         and _pending(instance, outcome, gang)
         and _base_stands(instance, outcome, gang)
     ]
+
+
+def certain(instance: Instance, outcome: Outcome, breach: Breach) -> bool:
+    """Return whether a gang that is said to wait without need (GS-26, GS-28) fits however its pods are placed, so that
+    no search is needed."""
+    gang = instance.gang(breach.gang)
+    if breach.rule == "GS-28":
+        lower = {other.name for other in instance.gangs if other.priority < gang.priority}
+        outcome = replace(outcome, placed={name: of for name, of in outcome.placed.items() if name not in lower})
+    counts = {group.name: _lacking(instance, outcome, gang, group) for group in gang.groups}
+    capacity, domains = free_capacity(instance, outcome), settled_domains(instance, outcome, gang)
+    return surely_fits(instance, gang, counts, capacity, domains)
 
 
 def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:

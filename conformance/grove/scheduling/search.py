@@ -6,6 +6,7 @@ Deliberately simple, because it judges schedulers that are not. The only optimiz
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import NamedTuple
 
 from conformance.grove.scheduling.admits import admits
@@ -16,6 +17,10 @@ FreeCapacity = Mapping[str, Mapping[str, int]]
 
 Domains = Mapping[int, str]
 """Index in `required_scopes(gang)` → the label value that all pods of the scope share."""
+
+
+TRIES = 5_000
+"""Maximum number of states that `surely_fits` looks at."""
 
 
 class RequiredScope(NamedTuple):
@@ -33,6 +38,61 @@ def required_scopes(gang: Gang) -> list[RequiredScope]:
 def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains) -> bool:
     """Return whether there is any distribution."""
     return next(distributions(instance, gang, counts, capacity, domains), None) is not None
+
+
+def surely_fits(
+    instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
+) -> bool:
+    """Return whether there are domains in which pods that are placed one after the other all find room, whichever is
+    first and wherever each goes. What is too much to try counts as not sure."""
+    scopes = required_scopes(gang)
+    labels = [
+        sorted({node.labels[scope.key] for node in instance.nodes if scope.key in node.labels}) for scope in scopes
+    ]
+    tries = iter(range(TRIES))
+    return any(
+        _sure(instance, gang, counts, capacity, dict(enumerate(chosen)), tries)
+        for chosen in product(*([domains[i]] if i in domains else values for i, values in enumerate(labels)))
+    )
+
+
+def _sure(
+    instance: Instance,
+    gang: Gang,
+    counts: Mapping[str, int],
+    capacity: FreeCapacity,
+    domains: Domains,
+    tries: Iterator[int],
+) -> bool:
+    scopes, known = required_scopes(gang), set[object]()
+    keys = {
+        group.name: [(scope.key, domains[i]) for i, scope in enumerate(scopes) if group.name in scope.groups]
+        for group in gang.groups
+    }
+    usable = {
+        group.name: [
+            node
+            for node in instance.nodes
+            if admits(node, group) and all(node.labels.get(key) == value for key, value in keys[group.name])
+        ]
+        for group in gang.groups
+    }
+
+    def sure(left: Mapping[str, int], capacity: FreeCapacity) -> bool:
+        state = (tuple(left.values()), tuple(tuple(free.values()) for free in capacity.values()))
+        if state in known or not any(left.values()):
+            return True
+        if next(tries, None) is None:
+            return False
+        for group in (group for group in gang.groups if left.get(group.name)):
+            nodes = [node for node in usable[group.name] if _holds(capacity[node.name], group.asks, 1)]
+            fewer = {**left, group.name: left[group.name] - 1}
+            if not nodes or not all(sure(fewer, without(capacity, group.asks, {node.name: 1})) for node in nodes):
+                return False
+        known.add(state)
+        return True
+
+    return sure(counts, capacity)
 
 
 def distributions(

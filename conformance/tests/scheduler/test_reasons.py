@@ -37,13 +37,13 @@ class GangWithoutRoom(Scene):
 
 @requirement("SCHED-064", reaches="waiting pods have their condition")
 def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """A Pod that waits for its gang SHOULD have PodScheduled=False, Unschedulable and a message."""
+    """Also the pod that would fit by itself has it."""
     run.given("waiting pods ungated")
 
 
 @requirement("SCHED-068")
 def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """The condition PodScheduled of a waiting Pod SHOULD be written once per reason."""
+    """A later gang makes the scheduler look again; a condition that differs in its times alone was written again."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
     said, rewritten = _conditions(span.begin(), run.scene.cliques), []
@@ -58,7 +58,7 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
 
 @requirement("SCHED-065", reaches="a Warning event about each waiting pod")
 def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """A Warning event about a Pod that waits for its gang SHOULD say why it waits."""
+    """Whatever the event says and however it is called, it is about the pod."""
 
 
 def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str, Any]]:

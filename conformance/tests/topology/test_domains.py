@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.grove.scheduling import scenarios
+from conformance.grove.scheduling import sampling, scenarios
 from conformance.suite.requirement import requirements
 from conformance.testing import judging
 from conformance.testing.scene import Recorded, SceneEnvironment
 
 
 class ScenariosWithDomains(judging.Scenarios):
-    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged. The
-    scheduler finds them when it starts."""
+    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged, and
+    generated instances, which any of them may need. The scheduler finds them when it starts."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked, env.implementation.features))
+        features = env.implementation.features
+        generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED, (), features)
+        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.asked, features), *generated])
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])

@@ -1,0 +1,192 @@
+"""What a gang scheduler leaves alone: the spec of PodGangs, most of their status, pods beyond their binding, gates, and
+gangs whose minimum is released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.cluster import users
+from conformance.grove.fields import at, items, mapping, name, terminating, text
+from conformance.grove.scheduling import manifests
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node
+from conformance.history.query import Unmet
+from conformance.history.record import DELETED, Record
+from conformance.history.view import View
+from conformance.implementation.descriptor import Role
+from conformance.suite.api import Object
+from conformance.testing.predicates import Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+
+NOW = "2026-01-01T00:00:00Z"
+PRIORITY = 77
+"""Its class belongs to this scene alone."""
+WATCHED = 5.0
+"""Seconds of real time for which nothing may happen after a change."""
+GANGS = Instance(
+    (Node("n1", {"gpus": 3}, {HOST: "n1"}),),
+    (
+        Gang("placed", (Group("w", 3, 3, {"gpus": 1}),), PRIORITY),
+        Gang("waits", (Group("w", 4, 4, {"gpus": 1}),), PRIORITY),
+        Gang("behind", (Group("w", 1, 1, {"gpus": 1}),), PRIORITY, base="waits"),
+        Gang("held", (Group("w", 1, 0, {"gpus": 0}, gated=1),), PRIORITY),
+    ),
+    name="restraint",
+)
+"""One gang that fits and one that does not, a scaled gang behind that, with Grove's gate, and a pod with another gate."""
+OF_SCHEDULERS = ("Scheduled", "Ready", "DisruptionTarget")
+"""The conditions of a PodGang that a scheduler may know of."""
+
+
+class GangsByHand(Scene):
+    """Gangs and pods that no operator owns. Once the gang that fits is placed, its minimum is released, as operators do
+    after a placement, and then it loses a pod, which nobody replaces."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        place, begin = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
+        self.ours: set[str] = set()
+        self.status: Object = manifests.gang_status(NOW)["status"]
+        self.writers: set[tuple[str, str, str]] | None = None
+        [entry] = manifests.priority_classes(GANGS)
+        if env.dry_run.ask(env.dry_run.create(entry)).accepted:
+            env.create(entry)
+        env.fleet(manifests.nodes(GANGS, place))
+        made = manifests.gangs(GANGS, place)
+        env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in made])
+        env.create_all(manifests.pods(GANGS, place))
+        self.pods = [place.name("placed", "w", str(number)) for number in range(3)]
+        env.wait_for("gang placed", _bound(self.pods), real=True)
+        env.quiet(2, real=True)
+
+        [gang] = [each for each in made if name(each) == place.name("placed")]
+        groups = [{**group, "minReplicas": 0} for group in gang["spec"]["podgroups"]]
+        written = env.patch("podgangs", name(gang), {"spec": {"podgroups": groups}})
+        self.ours.add(text(written, "metadata", "resourceVersion"))
+        env.quiet(WATCHED, real=True)
+        env.mark("minimum released")
+
+        self.lost, *self.rest = self.pods
+        env.delete("pods", self.lost)
+        env.wait_for("pod lost", lambda view: view.get("pods", self.lost) is None or Unmet(f"{self.lost} exists"))
+        env.quiet(WATCHED, real=True)
+        self.writers = _writers(env, begin)
+        env.mark("nothing moves")
+
+    def by_others(self, resource: str, record: Record) -> bool:
+        """Return whether the API server's audit log says that it was the operator alone who wrote an object: then its
+        changes are not the scheduler's."""
+        if self.writers is None:
+            return False
+        wrote = {user for user, kind, target in self.writers if (kind, target) == (resource, record.name)}
+        return wrote == {Role.OPERATOR.value}
+
+
+@requirement("SCHED-069")
+def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
+    """Only the suite writes these PodGangs, where an operator would: every other change of a spec is the scheduler's."""
+    run.given("gang placed", "nothing moves")
+    changed = [str(new) for old, new in _changes(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")]
+    run.expect("changes of the spec of a PodGang by others than the suite", [], changed)
+
+
+@requirement("SCHED-070")
+def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
+    """The suite has written the condition Initialized, as an operator does, and nothing else."""
+    run.given("gang placed", "nothing moves")
+    allowed: tuple[Mapping[str, Any], ...] = ({}, _rest(run.scene.status))
+    records = [record for record in run.until("nothing moves").records("podgangs") if record.kind != DELETED]
+    strange = {
+        record.name: rest
+        for record in records
+        if (rest := _rest(record.object.get("status"))) not in allowed
+        and not run.scene.by_others("podgangs/status", record)
+    }
+    run.expect("parts of a PodGang's status that are not the scheduler's", {}, strange)
+
+
+@requirement("SCHED-071")
+def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
+    """What a pod was created with is compared; what a binding adds is not."""
+    run.given("gang placed", "nothing moves")
+    lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost(old.object, new.object)]
+    run.expect("what pods have lost", [], lost)
+
+
+@requirement("SCHED-072")
+def test_gates_stay(run: Recorded[GangsByHand]) -> None:
+    """One pod has Grove's gate, since its base gang waits, and one has the gate of somebody else."""
+    run.given("gang placed", "nothing moves")
+    opened = [
+        f"{gate} ({new})" for old, new in _changes(run, "pods") for gate in _gates(old.object) - _gates(new.object)
+    ]
+    run.expect("gates that were removed", [], opened)
+
+
+@requirement("SCHED-073")
+def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
+    """Nobody of higher priority waits, so there is no other reason to evict."""
+    run.given("nothing moves")
+    run.always("all pods of the gang stay", _stay(run.scene.pods), after="gang placed", until="minimum released")
+    run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
+
+
+def _bound(pods: list[str]) -> Predicate:
+    def seen(view: View) -> bool | Unmet:
+        waiting = [pod for pod in pods if not text(view.get("pods", pod), "spec", "nodeName")]
+        return not waiting or Unmet(f"{', '.join(waiting)} have no node")
+
+    return seen
+
+
+def _stay(pods: list[str]) -> Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = {pod: view.get("pods", pod) for pod in pods}
+        gone = [pod for pod, there in found.items() if there is None or terminating(there)]
+        return not gone or Unmet(f"{', '.join(gone)} were deleted")
+
+    return seen
+
+
+def _writers(env: SceneEnvironment, begin: int) -> set[tuple[str, str, str]] | None:
+    """Return who has written what in the namespace, by user, resource and name, except the suite and the components of
+    the cluster; None if nobody knows."""
+    if env.audit is None:
+        return None
+    return {
+        (request.user, request.resource, request.name)
+        for request in env.audit.accepted(begin)
+        if request.namespace == env.namespace and request.user != users.SUITE and not users.is_component(request.user)
+    }
+
+
+def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
+    """Yield the states of each object that followed each other, without the suite's own writes."""
+    before: dict[str, Record] = {}
+    for record in run.until("nothing moves").records(resource):
+        old = before.get(record.uid)
+        before[record.uid] = record
+        ours = record.kind == DELETED or record.version in run.scene.ours
+        if old is not None and not ours and not run.scene.by_others(resource, record):
+            yield old, record
+
+
+def _rest(status: object) -> Mapping[str, Any]:
+    """Return the parts of a PodGang's status that are not a scheduler's."""
+    found = {text(each, "type"): each for each in items(status, "conditions")}
+    conditions = {kind: each for kind, each in found.items() if kind not in OF_SCHEDULERS}
+    whole = status if isinstance(status, Mapping) else {}
+    others = {key: value for key, value in whole.items() if key not in ("conditions", "phase", "placementScore")}
+    return {**others, **({"conditions": conditions} if conditions else {})}
+
+
+def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each label, annotation and toleration that a pod had and that is another one now, or gone."""
+    for part in ("labels", "annotations"):
+        had, now = mapping(old, "metadata", part), mapping(new, "metadata", part)
+        yield from (f"{key} of its {part}" for key, value in had.items() if now.get(key) != value)
+    there = items(new, "spec", "tolerations")
+    yield from (f"the toleration {each}" for each in items(old, "spec", "tolerations") if each not in there)
+
+
+def _gates(pod: Mapping[str, Any]) -> set[str]:
+    return {text(gate, "name") for gate in items(pod, "spec", "schedulingGates")}

@@ -1,0 +1,230 @@
+"""Variants of the gang scheduler: other words, order, scores and choices among equals, and less that it knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from kube.resource import PODS
+from mutants.registry import variant
+from mutants.replacement import alter, replace, replace_data
+from reference_impl.api.models import Condition, PodGang, PodGangStatus
+from reference_impl.scheduler import cycle, gang_status, preemption, scheduler, unschedulable
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.cycle import Plan
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.placing import place
+from reference_impl.scheduler.preemption import Unit
+from reference_impl.scheduler.scheduler import GangScheduler
+from reference_impl.scheduler.search import Search
+from reference_impl.scheduler.unschedulable import Unschedulable
+
+
+@variant(
+    "gangs-wait-in-other-words",
+    "gang-scheduler",
+    "tells waiting pods another text",
+    "SCHED-064",
+    "SCHED-065",
+    "SCHED-068",
+)
+def _gangs_wait_in_other_words() -> None:
+    def reworded(found: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
+        return [(pod, f"not yet: {reason}") for pod, reason in found]
+
+    alter(scheduler, "reasons", reworded)
+
+
+@variant(
+    "events-of-another-reason", "gang-scheduler", "gives events about waiting pods a reason of its own", "SCHED-065"
+)
+def _events_of_another_reason() -> None:
+    replace_data(unschedulable, "EVENT", "GangWaits", read_by=(Unschedulable, "_write"))
+
+
+@variant(
+    "gangs-without-events",
+    "gang-scheduler",
+    "posts events about pods, and none about PodGangs",
+    "SCHED-065",
+    "SCHED-054",
+)
+def _gangs_without_events() -> None:
+    async def post_event(self: GangScheduler, item: PodGang, note: str, reason: str = "") -> None:
+        """Post nothing."""
+
+    replace(GangScheduler, "_post_event", post_event)
+
+
+@variant(
+    "gang-conditions-in-other-words",
+    "gang-scheduler",
+    "gives the conditions of PodGangs other reasons and messages",
+    "SCHED-054",
+    "SCHED-070",
+)
+def _gang_conditions_in_other_words() -> None:
+    def reworded(found: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+        told = [
+            condition
+            if condition.type == "Initialized"
+            else msgspec.structs.replace(condition, reason="AsPlanned", message=f"{condition.type} as planned")
+            for condition in found.conditions or ()
+        ]
+        return msgspec.structs.replace(found, conditions=told)
+
+    alter(gang_status, "status", reworded)
+
+
+@variant("gangs-without-phase", "gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
+def _gangs_without_phase() -> None:
+    def kept(found: PodGangStatus, item: PodGang, *arguments: Any, **more: Any) -> PodGangStatus:
+        return msgspec.structs.replace(found, phase=item.status.phase if item.status else "Pending")
+
+    alter(gang_status, "status", kept)
+
+
+@variant("placements-unscored", "gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")
+def _placements_unscored() -> None:
+    alter(scheduler, "score", lambda found, *arguments: None)
+
+
+@variant(
+    "preempted-gangs-unmarked",
+    "gang-scheduler",
+    "evicts gangs without a condition on them",
+    "SCHED-030",
+    "SCHED-031",
+    "SCHED-054",
+)
+def _preempted_gangs_unmarked() -> None:
+    def unmarked(found: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+        rest: list[Condition] = [each for each in found.conditions or () if each.type != gang_status.DISRUPTION]
+        return msgspec.structs.replace(found, conditions=rest)
+
+    alter(gang_status, "status", unmarked)
+
+
+@variant(
+    "pods-bound-in-another-order",
+    "gang-scheduler",
+    "binds the pods of a cycle in the reverse order",
+    "SCHED-001",
+    "SCHED-020",
+    "SCHED-027",
+    "SCHED-063",
+    "INV-003",
+)
+def _pods_bound_in_another_order() -> None:
+    def reversed_order(found: Plan, *arguments: Any) -> Plan:
+        return dataclasses.replace(found, bindings=found.bindings[::-1])
+
+    alter(cycle, "plan", reversed_order)
+
+
+@variant(
+    "last-node-first",
+    "gang-scheduler",
+    "prefers the last of several nodes that are equally good",
+    "SCHED-006",
+    "SCHED-020",
+    "SCHED-022",
+    "SCHED-026",
+    "SCHED-052",
+    "TOPO-034",
+)
+def _last_node_first() -> None:
+    def of_reversed(nodes: Iterable[Node], used: Any) -> Capacity:
+        return Capacity(list(nodes)[::-1], used)
+
+    replace(scheduler, "Capacity", of_reversed)
+
+
+@variant(
+    "scaled-gangs-in-any-order",
+    "gang-scheduler",
+    "knows no base gangs: it places each gang whose pods have no gates",
+    "SCHED-020",
+    "SCHED-040",
+    "SCHED-052",
+    "SCHED-077",
+)
+def _scaled_gangs_in_any_order() -> None:
+    replace(cycle, "base_scheduled", lambda gang, scheduled: True)
+
+
+@variant(
+    "scaled-gangs-outlive-base",
+    "gang-scheduler",
+    "keeps scaled gangs when it evicts their base gang",
+    "SCHED-030",
+    "SCHED-031",
+    "SCHED-054",
+)
+def _scaled_gangs_outlive_base() -> None:
+    right = preemption._wholes
+
+    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
+        return list(right(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
+
+    replace(preemption, "_wholes", wholes)
+
+
+@variant(
+    "bound-pods-annotated", "gang-scheduler", "notes the zone of its choice on pods when it binds them", "SCHED-071"
+)
+def _bound_pods_annotated() -> None:
+    right = GangScheduler._bind
+
+    async def bind(self: GangScheduler, pod: Pod, node: str) -> bool:
+        bound = await right(self, pod, node)
+        body = {"metadata": {"annotations": {"example.com/placed-on": node}}}
+        await self._client.patch(PODS, *pod.metadata.key, body)
+        return bound
+
+    replace(GangScheduler, "_bind", bind)
+
+
+@variant(
+    "searches-no-further",
+    "gang-scheduler",
+    "gives up if placing big pods first on the fullest nodes fails",
+    "SCHED-020",
+    "SCHED-021",
+    "SCHED-022",
+    "SCHED-026",
+    "SCHED-027",
+    exempt=("SCHED-075",),
+    alone="others would find less, too",
+)
+def _searches_no_further() -> None:
+    replace(Search, "_exactly", lambda self, at, allowed: False)
+
+
+@variant(
+    "room-kept-for-large-gangs",
+    "gang-scheduler",
+    "reserves what a gang that waits could use of the free room",
+    "SCHED-020",
+    "SCHED-026",
+    "SCHED-040",
+    "SCHED-061",
+    "SCHED-062",
+    exempt=("SCHED-004", "SCHED-024", "SCHED-025"),
+    alone="others would wait, too",
+)
+def _room_kept_for_large_gangs() -> None:
+    right = cycle.place_minimum
+
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
+        placed = right(gang, capacity, result, budget)
+        for index, pods in () if placed else gang.lacking:
+            for pod in pods:
+                place(gang, [(index, [pod])], capacity, budget)
+        return placed
+
+    replace(cycle, "place_minimum", place_minimum)
