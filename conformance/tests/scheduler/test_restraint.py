@@ -33,7 +33,7 @@ GANGS = Instance(
     ),
     name="restraint",
 )
-"""One gang that fits and one that does not, a scaled gang behind that, with Grove's gate, and a pod with another gate."""
+"""A gang that fits, one that does not, a scaled gang behind that, with Grove's gate, and a pod with another gate."""
 OF_SCHEDULERS = ("Scheduled", "Ready", "DisruptionTarget")
 """The conditions of a PodGang that a scheduler may know of."""
 
@@ -83,7 +83,7 @@ class GangsByHand(Scene):
 
 @requirement("SCHED-069")
 def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
-    """Only the suite writes these PodGangs, where an operator would: every other change of a spec is the scheduler's."""
+    """Only the suite writes these PodGangs, in place of an operator: other changes of a spec are the scheduler's."""
     run.given("gang placed", "nothing moves")
     changed = [str(new) for old, new in _changes(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")]
     run.expect("changes of the spec of a PodGang by others than the suite", [], changed)
