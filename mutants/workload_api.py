@@ -46,6 +46,7 @@ CAUGHT_BY: dict[str, tuple[str, ...]] = {
     "wl-shape-never-rebuilt": ("WAPI-088",),
     "wl-deleted-not-repaired": ("WAPI-083",),
     "wl-pods-deleted-with-groups": ("WAPI-084",),
+    "wl-foreign-objects-taken": ("WAPI-094",),
 }
 """Name of a mutant → requirements that must fail because of it."""
 _MAPPING = ("WAPI-070", "WAPI-071", "WAPI-072", "WAPI-073", "WAPI-074", "WAPI-075")

@@ -63,22 +63,6 @@ class ExtrasThatPreempt(Scene):
         env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT)
 
 
-class DyingPodGroup(Scene):
-    """A running PodGroup that is deleted while its owner still needs it; its Pods are lost and made again."""
-
-    def play(self, env: SceneEnvironment) -> None:
-        self.bench, self.gang = Bench(env, "dying"), Leaf("g", 2, 2)
-        self.bench.nodes(1, 1)
-        self.bench.submit(self.gang)
-        env.wait_for("gang bound", self.bench.all_bound(self.gang))
-        env.delete("podgroups", self.bench.place.name("g"))
-        for index in range(2):
-            self.bench.lose(self.gang, index)
-        env.wait_for("PodGroup gone", lambda view: view.get("podgroups", self.bench.place.name("g")) is None)
-        self.bench.pods(self.gang, first=2)
-        env.settle("Pods bound again", self.bench.running("g-2", "g-3"), SHORT)
-
-
 @requirement("WAPI-065", reaches="bound beside a gated Pod")
 def test_a_gated_pod_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
     """The scheduler MAY bind the replacement of a lost Pod while another Pod of the tree has a gate."""
@@ -101,9 +85,3 @@ def test_a_deleted_sibling_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
 def test_minimums_preempt_without_extras(run: Recorded[ExtrasThatPreempt]) -> None:
     """The scheduler MAY evict Pods for the minimums of a tree where there is no room for its further Pods."""
     run.given("nodes full")
-
-
-@requirement("WAPI-069", reaches="Pods bound again")
-def test_pods_of_a_group_that_is_gone_are_bound(run: Recorded[DyingPodGroup]) -> None:
-    """The scheduler MAY bind Pods whose PodGroup was deleted while they were replaced."""
-    run.given("PodGroup gone")

@@ -54,16 +54,9 @@ class WorkloadOfSomebodyElse(Scene):
         return self.gang.name in named or predicates.all_bound(self.cliques)(view)
 
 
-@requirement("WAPI-079", reaches="bound or told")
-def test_a_taken_name_is_told(run: Recorded[WorkloadOfSomebodyElse]) -> None:
-    """A PodGang that cannot be mapped MUST be told by a Warning event about it, and MUST NOT have Scheduled=True."""
-    run.given("set gone")
-
-
-@requirement("WAPI-078", reaches="bound once the name is free")
+@requirement("WAPI-094", reaches=("bound or told", "bound once the name is free"))
 def test_a_gang_with_a_taken_name_waits_whole(run: Recorded[WorkloadOfSomebodyElse]) -> None:
-    """A PodGang with more PodGroups than a list of templates can have MUST NOT be scheduled in part or as plain Pods;
-    others MUST be scheduled."""
+    """An operator that chooses another name is bound at once; one that waits says so."""
     scene = run.scene
     view = run.at("at rest")
     bound = {clique.name: predicates.all_bound([clique])(view) is True for clique in scene.cliques}

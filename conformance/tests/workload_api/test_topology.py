@@ -136,10 +136,15 @@ def test_extra_pods_stay_in_the_domain(run: Recorded[MorePodsInARack]) -> None:
     run.always("all bound Pods are in one rack", inside, after="gang bound", until="all bound")
 
 
-@requirement("WAPI-042", reaches="third Pod says so")
+@requirement("WAPI-092", reaches="third Pod says so")
+def test_a_pod_of_a_gang_in_two_domains_says_why(run: Recorded[GangInTwoRacks]) -> None:
+    """Somebody else has bound the first two Pods."""
+    run.given("Pods in two racks")
+
+
+@requirement("WAPI-042")
 def test_a_gang_in_two_domains_is_an_error(run: Recorded[GangInTwoRacks]) -> None:
-    """If bound Pods of a PodGroup with a topology key are in two domains, the scheduler MUST NOT bind any more, and
-    these MUST have the reason SchedulerError."""
+    """There is room for the third Pod in the rack of each of the others."""
     run.given("Pods in two racks")
     run.expect("the third Pod is bound", False, run.scene.bench.runs(run.at("tried"), "g-2"))
 
