@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
+from mutants.registry import mutant
 from mutants.replacement import replace
 from mutants.workload_api import WRONG, extras_at_once, lost_pods_together
-from reference_impl.api.models import PodGang
+from reference_impl.api.models import PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.api.workload_api import WorkloadObject
 from reference_impl.control import features, workload_api
@@ -17,6 +20,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.coherent.conditions import SCHEDULED
 from reference_impl.plan.workload_api import difference, planned, standing
 from reference_impl.plan.workload_api.difference import Change, Difference, Verb
 from reference_impl.plan.workload_api.standing import Standing
@@ -266,3 +270,36 @@ def _plain_pods_instead() -> None:
 
     replace(features, "with_form", with_form)
     replace(features, "_missing", missing)
+
+
+@mutant("wl-refused-gang-placed", "operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
+def _refused_gang_placed() -> None:
+    def placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
+        told = [
+            msgspec.structs.replace(each, status="True") if each.type == SCHEDULED else each
+            for each in status.conditions or ()
+        ]
+        return msgspec.structs.replace(status, conditions=told)
+
+    replace(planned, "with_refusal", placed)
+
+
+@mutant(
+    "wl-returning-gangs-never-start",
+    "operator",
+    "keeps the gates of pods whose gang was deleted before and is there again",
+    "WAPI-096",
+    blocks=("WAPI-087",),
+)
+def _returning_gangs_never_start() -> None:
+    right, first = GangPlans.startable, dict[tuple[str, str], str]()
+
+    def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
+        found = []
+        for pod in right(self, pods):
+            gang = self._cache.gangs.get(pod.metadata.namespace, pod.metadata.label(labels.PODGANG))
+            if gang is not None and first.setdefault(gang.metadata.key, gang.metadata.uid) == gang.metadata.uid:
+                found.append(pod)
+        return found
+
+    replace(GangPlans, "startable", startable)

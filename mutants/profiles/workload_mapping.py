@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mutants.registry import mutant
 from mutants.replacement import replace
 from mutants.workload_api import WRONG, change_objects
 from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang
@@ -226,3 +227,19 @@ def _scaled_gangs_plain() -> None:
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)
 def _workload_left_out() -> None:
     change_objects(lambda gang, objects: [each for each in objects if each["kind"] != "Workload"])
+
+
+@mutant(
+    "wl-controller-is-the-set",
+    "operator",
+    "names the PodCliqueSet as the controller of a Workload",
+    "WAPI-093",
+)
+def _controller_is_the_set() -> None:
+    def controlled_by_set(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
+            if each["kind"] == "Workload":
+                each["spec"]["controllerRef"]["name"] = gang.metadata.label(labels.PART_OF)
+        return objects
+
+    change_objects(controlled_by_set)

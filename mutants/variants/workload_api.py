@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from mutants.replacement import replace
+from mutants.registry import variant
+from mutants.replacement import alter, replace
 from mutants.workload_api import PERMITTED, change_objects, extras_at_once, lost_pods_together
+from reference_impl.admission import podcliqueset
+from reference_impl.admission.errors import ErrorType, FieldError
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.api import models
 from reference_impl.api.models import PodGang
 from reference_impl.control.workload_api import WorkloadBackend
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, manifests, names, standing
 from reference_impl.plan.workload_api.difference import Change, Difference
-from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+from reference_impl.plan.workload_api.planned import Planned
+from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Node, Tree, prefers
 
 permitted = PERMITTED.add
 WAITS = "test_operator:test_the_minimum_waits_alone_and_the_other_pods_follow"
@@ -123,3 +129,54 @@ def _objects_late() -> None:
         await right(self, change, gang)
 
     replace(WorkloadBackend, "_apply", apply)
+
+
+@variant("wl-warned-at-the-set", "operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
+def _warned_at_the_set() -> None:
+    async def warn(self: WorkloadBackend, gang: PodGang, found: Planned) -> None:
+        told, now = self._warned.get(gang.metadata.key, ("", False)), (found.refusal, prefers(gang))
+        self._warned[gang.metadata.key] = now
+        pcs = self._cache.set_of(gang)
+        if now != told and any(now) and pcs is not None:
+            note = found.refusal or "a preference is ignored"
+            await self._writer.warn(models.PODCLIQUESETS, pcs, "NotAsAsked", note)
+
+    replace(WorkloadBackend, "_warn", warn)
+
+
+@variant(
+    "wl-workloads-without-controller",
+    "operator",
+    "leaves the controllerRef of Workloads out",
+    "WAPI-073",
+    "WAPI-083",
+    exempt=("WAPI-093",),
+)
+def _workloads_without_controller() -> None:
+    def uncontrolled(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
+        for each in objects:
+            if each["kind"] == "Workload":
+                each["spec"].pop("controllerRef", None)
+        return objects
+
+    change_objects(uncontrolled)
+
+
+@variant(
+    "wl-long-lists-rejected",
+    "operator",
+    "rejects sets with more standalone cliques than a list of templates can have",
+    "WAPI-078",
+    "WAPI-079",
+    "WAPI-095",
+    alone="other profiles have such sets",
+)
+def _long_lists_rejected() -> None:
+    def rejected(found: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
+        count = len(new["spec"]["template"]["cliques"])
+        if count <= MAX_ENTRIES:
+            return found
+        error = FieldError("spec.template.cliques", ErrorType.INVALID, count, f"must have at most {MAX_ENTRIES} items")
+        return AdmissionResult([*found.errors, error], found.warnings)
+
+    alter(podcliqueset, "judge", rejected)
