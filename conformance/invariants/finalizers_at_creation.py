@@ -1,4 +1,4 @@
-"""CORE-005: cliques and scaling groups have their finalizer from their creation on (CHG-DEL-01)."""
+"""CORE-036: cliques and scaling groups have their finalizer from their creation on (CHG-DEL-01)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FINALIZERS = {"podcliques": CLIQUE_FINALIZER, "podcliquescalinggroups": GROUP_FI
 
 
 class FinalizersAtCreation(Invariant):
-    """CORE-005. A deletion that comes before the finalizer takes the object away at once."""
+    """CORE-036. A deletion that comes before the finalizer takes the object away at once."""
 
-    id = "CORE-005"
+    id = "CORE-036"
     what = "an operator creates every clique and scaling group with its finalizer"
 
     def __init__(self) -> None:

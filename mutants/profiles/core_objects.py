@@ -12,8 +12,8 @@ from kube.objects import Key
 from mutants.owners import owner_of
 from mutants.profiles.core_statuses import errors_forever
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
-from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus
+from mutants.replacement import alter, replace, replace_data
+from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus, ScalingGroupStatus
 from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
 from reference_impl.control.cache import Cache
@@ -45,8 +45,9 @@ def _restated(**wrong: Any) -> None:
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
 
 
-@mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-005")
-def _finalizer_late() -> None:
+@mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
+def finalizer_late() -> None:
+    """Create cliques without their finalizer and add it later."""
     _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
     right = CliqueReconciler.reconcile
 
@@ -60,9 +61,10 @@ def _finalizer_late() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("service-with-port", "operator", "gives headless services a port", "CORE-006")
-def _service_with_port() -> None:
-    _changed(children, "service", lambda manifest: manifest["spec"].update(ports=[{"port": 80}]))
+@mutant("service-of-another-replica", "operator", "lets a service select the pods of another replica", "CORE-006")
+def _service_of_another_replica() -> None:
+    _changed(children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"}))
+    replace(children, "right_service", lambda pcs, index, found: True)
 
 
 @mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
@@ -99,12 +101,63 @@ def _variables_twice() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("member-selects", "operator", "reports a selector for cliques of scaling groups, too", "CORE-013")
-def _member_selects() -> None:
-    _restated(hpa_pod_selector="app.kubernetes.io/managed-by=grove-operator")
+@mutant("selector-of-the-set", "operator", "reports the selector of the set for its cliques and groups", "CORE-013")
+def _selector_of_the_set() -> None:
+    replace(statuses, "_selector", lambda pcs, key, value: f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs}")
 
 
-@mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-018")
+@mutant("names-unlabelled", "operator", "omits the label app.kubernetes.io/name", "CORE-034")
+def names_unlabelled() -> None:
+    """Omit the label app.kubernetes.io/name."""
+
+    def common(tags: dict[str, str], *_: Any) -> dict[str, str]:
+        return {key: value for key, value in tags.items() if key != labels.NAME}
+
+    alter(labels, "common", common)
+
+
+@mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
+def deletion_unblocked() -> None:
+    """Let no owner wait for what it controls."""
+
+    def owner_reference(reference: Manifest, *_: Any) -> Manifest:
+        return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
+
+    alter(children, "owner_reference", owner_reference)
+
+
+@mutant("reasons-of-its-own", "operator", "gives conditions about numbers of pods other reasons", "CORE-037")
+def reasons_of_its_own() -> None:
+    """Give conditions about numbers of pods other reasons than those of the API."""
+
+    def other(condition: Condition, *_: Any) -> Condition:
+        return msgspec.structs.replace(condition, reason=f"PodsCounted{condition.status}")
+
+    def group_status(status: ScalingGroupStatus, *_: Any) -> ScalingGroupStatus:
+        found = [
+            other(each) if each.type == termination.BREACHED and each.status != "Unknown" else each
+            for each in status.conditions or ()
+        ]
+        return msgspec.structs.replace(status, conditions=found)
+
+    alter(statuses, "_scheduled_condition", other)
+    alter(termination, "breached_condition", other)
+    alter(statuses, "group_status", group_status)
+
+
+@mutant("gated-for-ever", "operator", "never lowers the number of pods with a gate in a status", "CORE-018")
+def _gated_for_ever() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, *rest: Any) -> PodCliqueStatus:
+        status, old = right(clique, *rest), clique.status or PodCliqueStatus()
+        gated = max(status.schedule_gated_replicas, old.schedule_gated_replicas)
+        return msgspec.structs.replace(status, schedule_gated_replicas=gated)
+
+    replace(statuses, "clique_status", clique_status)
+
+
+@mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-039")
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
@@ -215,7 +268,7 @@ def _conditions_overwritten() -> None:
     "conditions-overwritten-with-errors",
     "operator",
     "never clears lastErrors, and drops foreign conditions",
-    "CORE-025",
+    "CORE-040",
     "GANG-022",
 )
 def _conditions_overwritten_with_errors() -> None:

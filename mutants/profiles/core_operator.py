@@ -11,7 +11,8 @@ from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, gangs, gates, labels, names, pods, statuses
+from reference_impl.plan import children, gangs, gates, labels, lines, names, pods, statuses
+from reference_impl.plan.layout import Gang, Layout
 
 
 @mutant(
@@ -64,7 +65,17 @@ def _pods_without_gate() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-032")
+@mutant("base-gang-misnamed", "operator", "names base gangs after what they are", "CORE-032")
+def _base_gang_misnamed() -> None:
+    right = lines._name_by_index
+
+    def name_by_index(replica: str, gangs: Layout, gang: Gang) -> str:
+        return f"{replica}-base" if gang.entry.anchor else right(replica, gangs, gang)
+
+    replace(lines, "_name_by_index", name_by_index)
+
+
+@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-033")
 def _scaled_gang_misnamed() -> None:
     replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
 

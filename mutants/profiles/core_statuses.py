@@ -32,7 +32,7 @@ def _binding_ignored() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-017")
+@mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-038")
 def _crash_ignored() -> None:
     replace(termination, "_failing", lambda pod: False)
 
@@ -46,7 +46,7 @@ def _crash_never_forgiven() -> None:
     replace(termination, "_failing", failing)
 
 
-@mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-017")
+@mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-038")
 def _init_crash_ignored() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
@@ -54,7 +54,7 @@ def _init_crash_ignored() -> None:
     replace(termination, "_failing", failing)
 
 
-@mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-017")
+@mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-038")
 def _any_end_is_a_crash() -> None:
     def failed(self: ContainerStatus) -> bool:
         return self.last_state is not None and self.last_state.terminated is not None
@@ -72,7 +72,7 @@ def _only_ready_counts() -> None:
     replace(termination, "_stalled", lambda pod: not pod.ready)
 
 
-@mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-018")
+@mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-039")
 def _terminating_counted() -> None:
     right = statuses.clique_status
 
@@ -84,7 +84,7 @@ def _terminating_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("replaced-late", "operator", "replaces a pod only once it is gone", "CORE-018")
+@mutant("replaced-late", "operator", "replaces a pod only once it is gone", "CORE-039")
 def _replaced_late() -> None:
     replace(Pod, "active", property(lambda self: not self.finished))
 
@@ -176,7 +176,7 @@ def _errors_unreported() -> None:
     replace(LastErrors, "refused", refused)
 
 
-@mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-025")
+@mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-040")
 def errors_forever() -> None:
     """Never clear lastErrors."""
     right = reconcile_error.last_errors

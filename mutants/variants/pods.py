@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import secrets
 from typing import Any
 
 from mutants.registry import variant
@@ -46,3 +47,26 @@ def _unknown_is_running() -> None:
         return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
 
     alter(pods, "worth", worth)
+
+
+@variant("variables-reversed", "operator", "writes its own variables in the reverse order", "CORE-008", "CORE-009")
+def _variables_reversed() -> None:
+    def with_environment(spec: Manifest, _: Manifest, environment: list[Manifest]) -> Manifest:
+        def container(old: Manifest) -> Manifest:
+            env = old["env"]
+            return {**old, "env": [*reversed(env[: len(environment)]), *env[len(environment) :]]}
+
+        both = [field for field in ("initContainers", "containers") if spec.get(field)]
+        return {**spec, **{field: [container(each) for each in spec[field]] for field in both}}
+
+    alter(pods, "with_environment", with_environment)
+
+
+@variant("longer-suffixes", "operator", "gives pods names with a random suffix of eight characters", "CORE-007")
+def _longer_suffixes() -> None:
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        metadata = dict(manifest["metadata"])
+        metadata["name"] = f"{metadata.pop('generateName')}{secrets.token_hex(4)}"
+        return {**manifest, "metadata": metadata}
+
+    alter(PodBuilder, "pod", pod)

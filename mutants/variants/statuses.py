@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
+from mutants.profiles.core_objects import reasons_of_its_own
 from mutants.registry import variant
-from mutants.replacement import replace
-from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodSelection
-from reference_impl.plan import statuses, topology, update_clique_pods
+from mutants.replacement import alter, replace
+from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodCliqueStatus, PodSelection
+from reference_impl.api.pods import Pod
+from reference_impl.control.writer import Writer
+from reference_impl.plan import labels, statuses, topology, update_clique_pods
 from reference_impl.plan.update_clique_pods import Step
 
 
@@ -22,6 +25,57 @@ def _selectors_reordered() -> None:
         return ",".join(reversed(right(pcs, key, value).split(",")))
 
     replace(statuses, "_selector", selector)
+
+
+@variant("shorter-selectors", "operator", "selects pods by what they belong to, not by who manages them", "CORE-013")
+def _shorter_selectors() -> None:
+    alter(statuses, "_selector", lambda selector, pcs, key, value: f"{labels.PART_OF}={pcs},{key}={value}")
+
+
+@variant("members-select", "operator", "publishes selectors for cliques of scaling groups, too", "CORE-013")
+def _members_select() -> None:
+    def clique_status(status: PodCliqueStatus, clique: PodClique, *_: Any) -> PodCliqueStatus:
+        own = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
+        return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or own)
+
+    alter(statuses, "clique_status", clique_status)
+
+
+@variant("terminating-scheduled", "operator", "counts terminating pods as scheduled", "CORE-018", "CORE-039")
+def _terminating_scheduled() -> None:
+    def clique_status(status: PodCliqueStatus, clique: PodClique, found: list[Pod], *_: Any) -> PodCliqueStatus:
+        leaving = sum(pod.terminating and pod.scheduled for pod in found)
+        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + leaving)
+
+    alter(statuses, "clique_status", clique_status)
+
+
+@variant(
+    "other-reasons",
+    "operator",
+    "gives conditions about numbers of pods other reasons",
+    "CORE-011",
+    "CORE-012",
+    "CORE-017",
+    "CORE-021",
+    "CORE-027",
+    exempt=("CORE-037",),
+)
+def _other_reasons() -> None:
+    reasons_of_its_own()
+
+
+@variant(
+    "scaled-to-zero-in-silence", "operator", "posts no event about a scaling group that has no replicas", "CORE-029"
+)
+def _scaled_to_zero_in_silence() -> None:
+    right = Writer.warn
+
+    async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
+        if reason != statuses.ALL_LOST or item.spec.replicas:
+            await right(self, resource, item, reason, note)
+
+    replace(Writer, "warn", warn)
 
 
 @variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")

@@ -1,4 +1,4 @@
-"""What holds when objects are created (CORE-005, CORE-007, GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen
+"""What holds when objects are created (CORE-007, CORE-036, GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen
 true, false and unknown."""
 
 from __future__ import annotations
@@ -153,18 +153,18 @@ def test_a_recreated_clique_has_indices_of_its_own(clique):
     assert verdict(clique, "INV-025").holds is True
 
 
-# -- CORE-005 and CORE-007 ------------------------------------------------------------------------------------------
+# -- CORE-036 and CORE-007 ------------------------------------------------------------------------------------------
 
 
 def test_cliques_and_groups_are_created_with_their_finalizer(story):
     tags = {labels.MANAGED_BY: labels.OPERATOR}
     story.tell("podcliques", "of-a-stranger", {})
-    assert verdict(story, "CORE-005").holds is None
+    assert verdict(story, "CORE-036").holds is None
     story.tell(*CLIQUE, {"metadata": {"labels": tags, "finalizers": [labels.CLIQUE_FINALIZER]}})
     story.tell(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, for its deletion
-    assert verdict(story, "CORE-005").holds is True
+    assert verdict(story, "CORE-036").holds is True
     story.tell("podcliquescalinggroups", "s-0-g", {"metadata": {"labels": tags}})
-    assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-005").reason
+    assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-036").reason
 
 
 @pytest.mark.parametrize(

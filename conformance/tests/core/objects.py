@@ -22,12 +22,12 @@ PLURALS = {
     "PodClique": "podcliques",
 }
 COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
-"""The labels of app.kubernetes.io, which all managed objects have."""
+"""The labels of app.kubernetes.io."""
 
 
-def is_common(key: str) -> bool:
-    """Whether all managed objects have a label of this key."""
-    return key in COMMON
+def is_of_set(key: str) -> bool:
+    """Whether a label of this key says by whom and for which set an object is managed."""
+    return key in (labels.MANAGED_BY, labels.PART_OF)
 
 
 def is_of_gangs(key: str) -> bool:
@@ -70,21 +70,21 @@ def owners(wanted: Expected, view: View) -> dict[str, dict[str, Owner]]:
 
 
 def controllers(wanted: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """By object: its controller, which is the present object of that name and blocks its own deletion."""
+    """By object: its controller, which is the present object of that name."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for found, (kind, owner_name) in wanted.items():
         owner, one = view.get(PLURALS[kind], owner_name), view.get(resource, found)
-        right[found] = {
-            "kind": kind,
-            "name": owner_name,
-            "uid": text(owner, "metadata", "uid"),
-            "blockOwnerDeletion": True,
-        }
+        right[found] = {"kind": kind, "name": owner_name, "uid": text(owner, "metadata", "uid")}
         reference = controller(one)
-        shown = {key: reference.get(key) for key in ("kind", "name", "uid", "blockOwnerDeletion")}
-        seen[found] = of(owner, of(one, shown))
+        seen[found] = of(owner, of(one, {key: reference.get(key) for key in ("kind", "name", "uid")}))
     return right, seen
+
+
+def blocking(wanted: Mapping[str, Owner], resource: str, view: View) -> Comparison:
+    """By object: whether the reference to its controller blocks the controller's deletion in the foreground."""
+    seen = {found: of(one := view.get(resource, found), controller(one).get("blockOwnerDeletion")) for found in wanted}
+    return dict.fromkeys(wanted, True), dict(seen)
 
 
 def finalizers_of(wanted: Expected, set_name: str) -> Iterator[tuple[str, str, list[str]]]:

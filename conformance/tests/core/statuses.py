@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from conformance.grove import labels
 from conformance.grove.expected import Expected
-from conformance.grove.fields import condition, label, number, text
-from conformance.grove.selectors import normal
+from conformance.grove.fields import condition, condition_is, label, name, number, text
+from conformance.grove.selectors import selects
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.comparison import Comparison, of
@@ -23,7 +23,7 @@ HEALTHY_CLIQUE: Conditions = {
 HEALTHY_GROUP: Conditions = {
     "MinAvailableBreached": ("False", "SufficientAvailablePodCliqueScalingGroupReplicas"),
 }
-"""Conditions with their status and reason. Their messages are free."""
+"""Conditions with their status, and the reason that the API defines for it."""
 
 
 def every(wanted: Expected, view: View, set_name: str) -> Iterator[Comparison]:
@@ -62,17 +62,37 @@ def of_groups(wanted: Expected, view: View) -> Comparison:
 
 
 def selectors(wanted: Expected, view: View, set_name: str) -> Comparison:
-    """The pod selectors for autoscalers; a clique of a scaling group has none."""
-    parts = [(SETS, set_name, "hpaPodSelector", wanted.selector)]
-    parts += [(CLIQUES, clique.name, "hpaPodSelector", clique.selector) for clique in wanted.cliques.values()]
-    parts += [(GROUPS, group.name, "selector", group.selector) for group in wanted.groups.values()]
+    """The pod selectors for autoscalers, by the pods that they select. Those of cliques of scaling groups, which nobody
+    scales, are not looked at."""
+    cliques = wanted.cliques.values()
+    parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
+    parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
+    parts += [
+        (GROUPS, group, "selector", {clique.name for clique in cliques if clique.group == group})
+        for group in wanted.groups
+    ]
+    pods = predicates.by_clique(view, cliques)
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
-    for resource, name, field, selector in parts:
-        found = view.get(resource, name)
-        published: dict[str, object] = {field: normal(text(found, "status", field))}
-        right[name] = {field: normal(selector)}
-        seen[name] = published if resource == SETS else of(found, published)
+    for resource, owner, field, members in parts:
+        found = view.get(resource, owner)
+        selector = text(found, "status", field)
+        own = [(name(pod), clique in members, selects(selector, pod)) for clique in pods for pod in pods[clique]]
+        right[owner] = {"published": True, "pods": sorted(pod for pod, member, _ in own if member)}
+        published = {"published": selector != "", "pods": sorted(pod for pod, _, selected in own if selected)}
+        seen[owner] = published if resource == SETS else of(found, published)
+    return right, seen
+
+
+def reasons(wanted: Expected, view: View) -> Comparison:
+    """The reasons of the conditions of cliques and scaling groups."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for resource, names, healthy in ((CLIQUES, wanted.cliques, HEALTHY_CLIQUE), (GROUPS, wanted.groups, HEALTHY_GROUP)):
+        for each in names:
+            found = view.get(resource, each)
+            right[each] = {kind: reason for kind, (_, reason) in healthy.items()}
+            seen[each] = of(found, {kind: text(condition(found, kind), "reason") for kind in healthy})
     return right, seen
 
 
@@ -120,11 +140,10 @@ def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]],
     """Numbers of the statuses of these objects, and their conditions."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
-    for name, numbers in counts.items():
-        found = view.get(resource, name)
-        expected, reported = _counts(view, resource, name, numbers)
-        for kind, (status, reason) in healthy.items():
-            one = condition(found, kind)
-            expected[kind], reported[kind] = [status, reason], [text(one, "status"), text(one, "reason")]
-        right[name], seen[name] = expected, of(found, reported)
+    for owner, numbers in counts.items():
+        found = view.get(resource, owner)
+        expected, reported = _counts(view, resource, owner, numbers)
+        for kind, (status, _) in healthy.items():
+            expected[kind], reported[kind] = status, condition_is(found, kind)
+        right[owner], seen[owner] = expected, of(found, reported)
     return right, seen

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.grove import labels
-from conformance.grove.fields import finalizers, name
+from conformance.grove.fields import finalizers, name, text
 from conformance.grove.fields import labels as labels_of
+from conformance.testing import predicates
 from conformance.testing.comparison import of
+from conformance.testing.composition import cliques_of
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.testing.services import headless_services
 from conformance.tests.core import objects
@@ -17,65 +19,106 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-001")
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The operator MUST create exactly the PodCliques, scaling groups and Services that the set requires."""
+    """A Service that is not headless is for something else."""
     view = run.at(READY)
     for resource, wanted in objects.managed(run.scene.named).items():
-        if resource != "podgangs":
+        if resource == "services":
+            headless = [name(one) for one in view.list(resource) if text(one, "spec", "clusterIP") == "None"]
+            run.expect("headless Services by name", sorted(wanted), sorted(headless))
+        elif resource != "podgangs":
             run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
 
 
 @requirement("CORE-032")
-def test_gangs_have_the_names_of_the_naming_scheme(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The operator MUST create exactly the base PodGang of a replica, and a PodGang for each further group replica."""
-    run.expect("podgangs by name", sorted(run.scene.named.gangs), run.at(READY).names("podgangs"))
+def test_each_replica_has_its_gangs_and_pods_name_them(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Gangs are counted by the cliques that they hold; only those of the first replicas are known by their names."""
+    view, named = run.at(READY), run.scene.named
+    gangs = sorted(map(cliques_of, view.list("podgangs")))
+    run.expect("PodCliques of each gang", sorted(sorted(gang.minimums) for gang in named.gangs.values()), gangs)
+    base = {gang.name: sorted(gang.minimums) for gang in named.base_gangs}
+    have = {gang: of(found := view.get("podgangs", gang), cliques_of(found)) for gang in base}
+    run.same("PodCliques of the base gangs by name", base, have)
+    _compare_labels_of_pods(run, lambda key: key == labels.GANG)
 
 
 @requirement("CORE-002")
 def test_objects_carry_the_common_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The app.kubernetes.io labels of every managed object MUST name its manager, its set and its component."""
-    _compare_labels(run, objects.is_common)
+    """No document says which component a Pod has."""
+    _compare_labels(run, lambda key: objects.is_of_set(key) or key == labels.COMPONENT)
+    _compare_labels_of_pods(run, objects.is_of_set)
+
+
+@requirement("CORE-034")
+def test_objects_carry_their_name_as_a_label(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """PodGangs have no such label, and Pods have random names."""
+    _compare_labels(run, lambda key: key == labels.NAME)
+    _compare_labels_of_pods(run, lambda key: key in (labels.NAME, labels.COMPONENT))
 
 
 @requirement("CORE-003")
 def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Managed objects MUST carry the grove.io labels that locate them, and a PodClique those of its template."""
-    _compare_labels(run, lambda key: not objects.is_common(key) and not objects.is_of_gangs(key))
+    """Labels that name gangs are left to other requirements."""
+
+    def chosen(key: str) -> bool:
+        return key not in objects.COMMON and not objects.is_of_gangs(key)
+
+    _compare_labels(run, chosen)
+    _compare_labels_of_pods(run, chosen)
 
 
 @requirement("CORE-033")
-def test_objects_name_their_gangs(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """PodCliques and Pods MUST name their PodGang, and those of scaled PodGangs, and no others, their base PodGang."""
+def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Only upstream's code has these names and labels."""
+    view, wanted = run.at(READY), run.scene.wanted
+    scaled = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
+    have = {gang: of(found := view.get("podgangs", gang), cliques_of(found)) for gang in scaled}
+    run.same("PodCliques of the scaled gangs by name", scaled, have)
     _compare_labels(run, objects.is_of_gangs)
-    view = run.at(READY)
-    of_base = [clique.name for clique in run.scene.wanted.cliques.values() if not clique.base_gang]
-    marked = [found for found in of_base if labels.BASE_GANG in labels_of(view.get("podcliques", found))]
-    run.expect("cliques of the base gang that name a base gang", [], marked)
+    _compare_labels_of_pods(run, lambda key: key == labels.BASE_GANG)
+    of_base = [clique for clique in wanted.cliques.values() if not clique.base_gang]
+    found = [view.get("podcliques", clique.name) for clique in of_base]
+    found += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
+    marked = [name(one) for one in found if labels.BASE_GANG in labels_of(one)]
+    run.expect("cliques and pods of the base gang that name a base gang", [], marked)
 
 
 def _compare_labels(run: Recorded[ReadyDisaggregatedSet], chosen: Callable[[str], bool]) -> None:
     view = run.at(READY)
     for resource, wanted in objects.managed(run.scene.wanted).items():
         run.same(f"labels of {resource}", *objects.labels_carried(wanted, resource, view, chosen))
+
+
+def _compare_labels_of_pods(run: Recorded[ReadyDisaggregatedSet], chosen: Callable[[str], bool]) -> None:
     for pod in each_pod(run):
         wanted = {name(pod.seen): pod.right.labels}
-        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", view, chosen))
+        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", run.at(READY), chosen))
 
 
 @requirement("CORE-004")
 def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Every managed object MUST have exactly one controller, the one of its kind, with blockOwnerDeletion set."""
+    """The UID counts, too: an owner of the same name that is gone is none."""
     view = run.at(READY)
     for resource, wanted in objects.owners(run.scene.wanted, view).items():
         run.same(f"controllers of {resource}", *objects.controllers(wanted, resource, view))
 
 
+@requirement("CORE-035")
+def test_references_to_controllers_block_their_deletion(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """What has no controller at all fails another requirement."""
+    view = run.at(READY)
+    for resource, wanted in objects.owners(run.scene.wanted, view).items():
+        run.same(f"blockOwnerDeletion of {resource}", *objects.blocking(wanted, resource, view))
+
+
+@requirement("CORE-036")
+def test_objects_are_created_with_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Without it, a deletion that comes early takes the object away at once."""
+    run.invariant()
+
+
 @requirement("CORE-005")
 def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Sets, PodCliques and scaling groups MUST carry the Grove finalizer of their kind.
-
-    What the operator creates has it from its creation on: else a deletion that comes early takes it away at once.
-    """
-    run.unbroken()
+    """Since when they have it is left to another requirement."""
     view = run.at(READY)
     for finalizer, resource, found in objects.finalizers_of(run.scene.wanted, run.scene.set_name):
         held = {one: of(it := view.get(resource, one), finalizer in finalizers(it)) for one in found}
@@ -84,7 +127,7 @@ def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> 
 
 @requirement("CORE-006")
 def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Each replica of a set MUST have a headless Service that selects its Pods, also those that are not ready."""
+    """What a Service selects is judged by the pods, not by its terms."""
     run.same("headless Services", *headless_services(run.scene.wanted, run.at(READY)))
 
 

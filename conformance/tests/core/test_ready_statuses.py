@@ -9,29 +9,35 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-010", reaches="set available")
 def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A set whose Pods can all run MUST report all its replicas as available and updated, for its generation."""
+    """The scene has room for all pods."""
     run.same("status of the set", *statuses.of_set(run.scene.wanted, run.at(READY), run.scene.set_name))
 
 
 @requirement("CORE-011")
 def test_cliques_count_their_pods(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The status of a PodClique MUST count its Pods, and say that enough are scheduled and that none is lacking."""
+    """Reasons and messages of the conditions are not looked at."""
     run.same("statuses of cliques", *statuses.of_cliques(run.scene.wanted, run.at(READY)))
 
 
 @requirement("CORE-012")
 def test_scaling_groups_count_their_replicas(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The status of a PodCliqueScalingGroup MUST count its replicas, and MinAvailableBreached MUST be False."""
+    """Reasons and messages of the conditions are not looked at."""
     run.same("statuses of scaling groups", *statuses.of_groups(run.scene.wanted, run.at(READY)))
+
+
+@requirement("CORE-037")
+def test_conditions_have_the_reasons_of_the_api(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Clients that read reasons find those that the API defines."""
+    run.same("reasons of conditions", *statuses.reasons(run.scene.wanted, run.at(READY)))
 
 
 @requirement("CORE-013")
 def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Sets, standalone PodCliques and scaling groups MUST publish the pod selector that autoscalers read."""
+    """A selector may have any terms."""
     run.same("selectors in statuses", *statuses.selectors(run.scene.wanted, run.at(READY), run.scene.set_name))
 
 
 @requirement("CORE-030")
 def test_template_hashes_agree(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A PodClique and its Pods MUST carry one template hash, and statuses MUST repeat it and the generation hash."""
+    """How the hashes are computed is not looked at."""
     run.same("hashes in labels and statuses", *statuses.hashes(run.scene.wanted, run.at(READY), run.scene.set_name))

@@ -1,0 +1,84 @@
+"""Variants of the objects of a set: Services, labels, owner references, finalizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mutants.profiles.core_objects import deletion_unblocked, finalizer_late, names_unlabelled
+from mutants.registry import variant
+from mutants.replacement import alter, replace
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.api.pods import Service
+from reference_impl.plan import children, labels
+from reference_impl.plan.children import Manifest
+
+
+@variant("service-with-port", "operator", "gives headless Services a port", "CORE-001", "CORE-006")
+def _service_with_port() -> None:
+    def service(manifest: Manifest, *_: Any) -> Manifest:
+        return {**manifest, "spec": {**manifest["spec"], "ports": [{"port": 80}]}}
+
+    alter(children, "service", service)
+
+
+@variant(
+    "service-by-set-and-replica",
+    "operator",
+    "selects the pods of a Service by set and replica only",
+    "CORE-006",
+    "RES-008",
+)
+def _service_by_set_and_replica() -> None:
+    right = children.right_service
+
+    def service(manifest: Manifest, *_: Any) -> Manifest:
+        spec = manifest["spec"]
+        selector = {key: value for key, value in spec["selector"].items() if key != labels.MANAGED_BY}
+        return {**manifest, "spec": {**spec, "selector": selector}}
+
+    def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
+        selector = {labels.MANAGED_BY: labels.MANAGER, **(found.spec.selector or {})}
+        spec = msgspec.structs.replace(found.spec, selector=selector)
+        return right(pcs, index, msgspec.structs.replace(found, spec=spec))
+
+    alter(children, "service", service)
+    replace(children, "right_service", right_service)
+
+
+@variant(
+    "without-name-labels",
+    "operator",
+    "writes no label app.kubernetes.io/name",
+    "CORE-002",
+    "RES-002",
+    "RES-031",
+    "RES-041",
+    "RES-070",
+    exempt=("CORE-034",),
+)
+def _without_name_labels() -> None:
+    names_unlabelled()
+
+
+@variant(
+    "nothing-blocks-deletion",
+    "operator",
+    "does not set blockOwnerDeletion in owner references",
+    "CORE-004",
+    exempt=("CORE-035",),
+)
+def _nothing_blocks_deletion() -> None:
+    deletion_unblocked()
+
+
+@variant(
+    "finalizer-after-creation",
+    "operator",
+    "gives cliques their finalizer when it reconciles them for the first time",
+    "CORE-005",
+    exempt=("CORE-036",),
+)
+def _finalizer_after_creation() -> None:
+    finalizer_late()
