@@ -23,7 +23,7 @@ from reference_impl.api.models import (
     wire,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import kai, labels, names
+from reference_impl.plan import labels, names
 from reference_impl.plan.children import (
     Manifest,
     group_configs,
@@ -127,9 +127,9 @@ def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: di
 def gang_annotations(
     pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
 ) -> dict[str, str]:
-    """Annotations of a gang (OBJ-230, OBJ-452). That of the back-end for KAI stays (OBJ-526)."""
-    kept = {key: value for key, value in (existing or {}).items() if key == kai.SKIP_PODGROUPER}
-    wanted = labels.mirrored(kept, existing, pcs.metadata.annotations)
+    """Annotations of a gang (OBJ-230, OBJ-452). Unlike upstream's, it keeps those that others have put there, among
+    them that of the back-end for KAI (OBJ-526)."""
+    wanted = {**(existing or {}), **labels.mirrored({}, None, pcs.metadata.annotations)}
     wanted.pop(labels.TOPOLOGY_NAME, None)
     return {**wanted, labels.TOPOLOGY_NAME: binding} if gang.constrained else wanted
 
