@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.grove import labels, template
 from conformance.grove.expected import Expected, Gang
@@ -26,6 +26,8 @@ class Placement:
     bundles: list[tuple[list[str], Constraint]]
     """PodGroups that are packed together, with their constraint. Implementations choose the names of these groups
     (OBJ-115)."""
+    inherited: bool = field(default=False, compare=False)
+    """Whether the gang's own constraint is that of the set because its scaling group has none (OBJ-453)."""
 
     @property
     def any(self) -> bool:
@@ -53,20 +55,21 @@ def _placement(workload: Document, wanted: Expected, gang: Gang, levels: Levels)
     of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}
     of_set = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
     bundles: list[tuple[list[str], Constraint]] = []
-    own = of_set
+    own, inherited = of_set, not gang.base
     for group in asked.groups:
         constraint = at(group.entry, "topologyConstraint")
         members = [c for c in cliques if c.group and c.template.name in group.cliques]
         if constraint is None or not members:
             continue
         if not gang.base:
-            own = translated(constraint, levels)  # OBJ-453
+            own, inherited = translated(constraint, levels), False  # OBJ-453
             continue
         for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
             names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
             if found := translated(constraint, levels):
                 bundles.append((names, found))
-    return Placement(own, {name: found for name, found in of_clique.items() if found}, sorted(bundles))
+    of_groups = {name: found for name, found in of_clique.items() if found}
+    return Placement(own, of_groups, sorted(bundles), inherited)
 
 
 def seen(gang: object) -> Placement:

@@ -10,7 +10,8 @@ import msgspec
 
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import alter, replace, replace_data
+from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import podcliqueset
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.operator import Operator
@@ -47,7 +48,31 @@ def changed(module: Any, name: str, change: Any) -> None:
     replace(module, name, spoilt)
 
 
-@mutant("secret-misnamed", "operator", "names the token Secret as before alpha.12", "RES-001", "RES-012")
+@mutant("no-role-binding", "operator", "creates no RoleBinding", "RES-001")
+def _no_role_binding() -> None:
+    right = Writer.ensure
+
+    async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
+        if manifest["kind"] != "RoleBinding":
+            await right(self, informer, manifest)
+
+    replace(Writer, "ensure", ensure)
+
+
+@mutant("service-without-replicas", "operator", "creates a service for a set without replicas", "RES-012")
+def _service_without_replicas() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and not pcs.spec.replicas and pcs.metadata.deletion_timestamp is None:
+            await self._writer.create(self._cache.services, children.service(pcs, 0))
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant("secret-misnamed", "operator", "names the token Secret as before alpha.12", "RES-094")
 def _secret_misnamed() -> None:
     replace(names, "token_secret", lambda pcs: f"{pcs}-initc-sa-token-secret")
 
@@ -59,11 +84,9 @@ def _role_unlabelled() -> None:
     )
 
 
-@mutant("account-orphaned", "operator", "creates a ServiceAccount without a controller", "RES-003")
+@mutant("account-orphaned", "operator", "creates a ServiceAccount without an owner", "RES-003")
 def _account_orphaned() -> None:
-    changed(
-        secondary_resources, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False)
-    )
+    changed(secondary_resources, "service_account", lambda m: m["metadata"].pop("ownerReferences"))
 
 
 @mutant("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
@@ -120,7 +143,17 @@ def _secret_taken_over() -> None:
     replace(Writer, "_look_at", look_at)
 
 
-@mutant("errors-stay", "operator", "never clears lastErrors", "RES-011")
+@mutant("gives-up-after-errors", "operator", "never reconciles a set again after an error", "RES-011")
+def _gives_up_after_errors() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        return None if key in self.last_errors.keys else await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant("errors-stay", "operator", "never clears lastErrors", "CORE-040")
 def _errors_stay() -> None:
     right = LastErrors.tell
 
@@ -133,6 +166,17 @@ def _errors_stay() -> None:
 @mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
 def _mirror_takes_all() -> None:
     replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **own, **(of_set or {})})
+
+
+@mutant("foreign-annotations-removed", "operator", "removes annotations of others from gangs", "RES-095")
+def _foreign_annotations_removed() -> None:
+    def gang_annotations(
+        notes: dict[str, str], pcs: PodCliqueSet, gang: gangs.PlannedGang, binding: str, existing: dict[str, str] | None
+    ) -> dict[str, str]:
+        own = (pcs.metadata.annotations or {}).keys()
+        return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in own}
+
+    alter(gangs, "gang_annotations", gang_annotations)
 
 
 @mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
@@ -173,12 +217,38 @@ def _autoscaler_unbounded() -> None:
     changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
 
 
-@mutant("autoscaler-orphaned", "operator", "creates autoscalers without a controller", "RES-031")
+@mutant("autoscaler-orphaned", "operator", "creates autoscalers without an owner", "RES-031")
 def _autoscaler_orphaned() -> None:
-    changed(autoscalers, "_manifest", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
+    changed(autoscalers, "_manifest", lambda m: m["metadata"].pop("ownerReferences"))
 
 
-@mutant("replicas-overwritten", "operator", "writes the template's replicas in each reconcile of the set", "RES-032")
+@mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")
+def autoscaler_misnamed() -> None:
+    """Name autoscalers after what they are."""
+
+    def manifest(right: Manifest, *_: Any) -> Manifest:
+        metadata = right["metadata"]
+        return {**right, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
+
+    alter(autoscalers, "_manifest", manifest)
+
+
+@mutant("group-replicas-overwritten", "operator", "writes a group's replicas in each reconcile of the set", "RES-032")
+def _group_replicas_overwritten() -> None:
+    right = SetReconciler._children
+
+    async def overwrite(self: SetReconciler, pcs: Any) -> None:
+        await right(self, pcs)
+        for config in children.group_configs(pcs):
+            name = names.scaling_group(pcs.metadata.name, 0, config.name)
+            group = self._cache.groups.get(pcs.metadata.namespace, name)
+            if group is not None and group.spec.replicas != config.replicas:
+                await self._writer.patch(self._cache.groups, group, {"spec": {"replicas": config.replicas}})
+
+    replace(SetReconciler, "_children", overwrite)
+
+
+@mutant("replicas-overwritten", "operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
 def _replicas_overwritten() -> None:
     right = SetReconciler._children
 
@@ -214,7 +284,7 @@ def _claim_per_wrong_level() -> None:
     replace(names, "replica_claim", lambda owner, index, template: f"{owner}-all-{template}")
 
 
-@mutant("claim-without-place", "operator", "omits the index label of claims", "RES-041")
+@mutant("claim-without-place", "operator", "omits the index label of claims", "RES-098")
 def _claim_without_place() -> None:
     def forget(manifest: Manifest) -> None:
         for key in (labels.REPLICA_INDEX, labels.SCALING_GROUP_REPLICA_INDEX, labels.POD_INDEX):
@@ -234,8 +304,9 @@ def _outside_template_first() -> None:
     replace(claims, "claim_spec", claim_spec)
 
 
-@mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-043")
-def _init_containers_without_claims() -> None:
+@mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-098")
+def init_containers_without_claims() -> None:
+    """Pass claims to main containers only."""
     right = claims.with_claims
 
     def with_claims(spec: Manifest, given: Any) -> Manifest:
@@ -291,9 +362,14 @@ def _domains_untranslated() -> None:
     replace(topology.Topology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
 
 
-@mutant("topology-name-kept", "operator", "names the binding even on gangs without constraints", "RES-061")
+@mutant("topology-name-kept", "operator", "names the binding even on gangs without constraints", "RES-100")
 def _topology_name_kept() -> None:
     replace(gangs.PlannedGang, "constrained", property(lambda self: True))
+
+
+@mutant("topology-unnamed", "operator", "never names the binding on gangs", "RES-061")
+def _topology_unnamed() -> None:
+    replace(gangs.PlannedGang, "constrained", property(lambda self: False))
 
 
 @mutant("binding-unwatched", "operator", "does not reconcile sets when their binding changes", "RES-063", "RES-064")

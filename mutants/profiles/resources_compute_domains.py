@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.profiles.resources import Manifest, changed
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import alter, replace
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import (
     labels,
@@ -23,7 +23,7 @@ def _none_overruled() -> None:
     replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
 
 
-@mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-072")
+@mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-099")
 def _channels_for_all() -> None:
     right = mnnvl.with_channel
 
@@ -33,6 +33,22 @@ def _channels_for_all() -> None:
         return {**result, "containers": [{**use, **container} for container in result["containers"]]}
 
     replace(mnnvl, "with_channel", with_channel)
+
+
+@mutant("channels-for-none", "operator", "claims channels that no container uses", "RES-072")
+def _channels_for_none() -> None:
+    right = mnnvl.with_channel
+
+    def with_channel(spec: Manifest, template_name: str) -> Manifest:
+        return {**spec, "resourceClaims": right(spec, template_name)["resourceClaims"]}
+
+    replace(mnnvl, "with_channel", with_channel)
+
+
+@mutant("domain-sized", "operator", "asks for a number of nodes in ComputeDomains", "RES-099")
+def domain_sized() -> None:
+    """Ask for a number of nodes in ComputeDomains."""
+    alter(mnnvl, "compute_domain", lambda manifest, *_: {**manifest, "spec": {**manifest["spec"], "numNodes": 2}})
 
 
 @mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074")

@@ -1,13 +1,16 @@
-"""How the tests of this profile compare many objects with what is wanted of them."""
+"""How the tests of this profile find objects, and compare many of them with what is wanted of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import Owner
-from conformance.grove.fields import controller, labels, text
+from conformance.grove.fields import Document, at, controller, items, label, labels, text
+from conformance.grove.labels import COMPONENT, MANAGED_BY, PART_OF
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing.comparison import carried, of
+from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene
 
 PLURALS = {
@@ -15,20 +18,91 @@ PLURALS = {
     "PodCliqueScalingGroup": "podcliquescalinggroups",
     "PodClique": "podcliques",
 }
+SCALERS = "horizontalpodautoscalers"
+COMMON = (MANAGED_BY, PART_OF, COMPONENT)
+"""The labels of app.kubernetes.io that every object has."""
+Found = Mapping[str, Document | None]
+"""Objects by the name that they are wanted under; None for one that does not exist."""
 
 
-def same_owners(run: Recorded[Scene], resource: str, owners: Mapping[str, Owner], view: View) -> None:
-    """Each object (by name) has this controller, and no other of that name."""
+def by_name(view: View, resource: str, names: Iterable[str]) -> Found:
+    """Return the objects of these names."""
+    return {name: view.get(resource, name) for name in names}
+
+
+def part_of(view: View, resource: str, set_name: str) -> Found:
+    """Return the objects that are part of a set, by their label or their controller, whatever their names; if there is
+    none, an entry that says so."""
+    found = [
+        one
+        for one in view.list(resource)
+        if label(one, PART_OF) == set_name
+        or (text(controller(one), "kind"), text(controller(one), "name")) == ("PodCliqueSet", set_name)
+    ]
+    return {text(one, "metadata", "name"): one for one in found} or {f"{resource} of {set_name}": None}
+
+
+def by_target(view: View) -> dict[str, Document]:
+    """Return the autoscalers, by kind and name of their targets."""
+    return {target: one for one in view.list(SCALERS) for target in targets([one])}
+
+
+def targets(scalers: Iterable[Document]) -> list[str]:
+    """Return the targets of autoscalers as KIND/NAME, sorted."""
+    found = [at(one, "spec", "scaleTargetRef") for one in scalers]
+    return sorted(f"{text(one, 'kind')}/{text(one, 'name')}" for one in found)
+
+
+def scaled(wanted: Iterable[str]) -> Predicate:
+    """Each of these targets has an autoscaler."""
+
+    def seen(view: View) -> bool | Unmet:
+        lacking = sorted(set(wanted) - set(by_target(view)))
+        return not lacking or Unmet(f"no autoscaler targets {', '.join(lacking)}")
+
+    return seen
+
+
+def unscaled(unwanted: Iterable[str]) -> Predicate:
+    """None of these targets has an autoscaler."""
+
+    def seen(view: View) -> bool | Unmet:
+        left = sorted(set(unwanted) & set(by_target(view)))
+        return not left or Unmet(f"autoscalers still target {', '.join(left)}")
+
+    return seen
+
+
+def same_controllers(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:
+    """Each object has this controller, and no other of that name."""
     right, seen = {}, {}
     for name, (kind, owner) in owners.items():
-        above, found = view.get(PLURALS[kind], owner), view.get(resource, name)
+        above = view.get(PLURALS[kind], owner)
         right[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
-        reference = controller(found)
-        seen[name] = of(above, of(found, {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    run.same(f"controllers of {resource}", right, seen)
+        reference = controller(found[name])
+        seen[name] = of(above, of(found[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
+    run.same(f"controllers of {what}", right, seen)
 
 
-def same_labels(run: Recorded[Scene], resource: str, wanted: Mapping[str, Mapping[str, str]], view: View) -> None:
+def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:
+    """Each object has this owner, be it the controller or not."""
+    right, seen = {}, {}
+    for name, (kind, owner) in owners.items():
+        above = view.get(PLURALS[kind], owner)
+        right[name] = f"{kind}/{owner}"
+        references = items(found[name], "metadata", "ownerReferences")
+        own = [r for r in references if text(r, "uid") == text(above, "metadata", "uid")]
+        shown = [f"{text(r, 'kind')}/{text(r, 'name')}" for r in own or references]
+        seen[name] = of(above, of(found[name], ", ".join(shown)))
+    run.same(f"owners of {what}", right, seen)
+
+
+def same_labels(run: Recorded[Scene], what: str, wanted: Mapping[str, Mapping[str, str]], found: Found) -> None:
     """Each object carries its labels; others are allowed beside them."""
-    have = {name: of(found := view.get(resource, name), labels(found)) for name in wanted}
-    run.same(f"labels of {resource}", wanted, carried(wanted, have))
+    have = {name: of(found[name], labels(found[name])) for name in wanted}
+    run.same(f"labels of {what}", wanted, carried(wanted, have))
+
+
+def common(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that every object has."""
+    return {key: value for key, value in tags.items() if key in COMMON}

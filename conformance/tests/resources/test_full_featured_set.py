@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove import expected_claims, expected_pods, expected_secondary, labels, names
+from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
 from conformance.grove.role_rules import allowed
@@ -16,7 +16,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
 
-SCALERS, CLAIMS = "horizontalpodautoscalers", "resourceclaims"
+SCALERS, CLAIMS = judging.SCALERS, "resourceclaims"
 KIND = "example.com/kind"
 """An annotation of a scaling group of the workload."""
 PRESENT = "gangs carry the labels of the set"
@@ -33,12 +33,12 @@ class FullFeaturedSet(Scene):
         self.owner = ("PodCliqueSet", name(workload))
         self.wanted = expected(workload)
         self.claims = expected_claims.claims(workload, self.wanted)
-        self.scalers = expected_secondary.autoscalers(workload)
+        self.scalers = {"/".join(one.target): one for one in expected_secondary.autoscalers(workload).values()}
         self.secondary = expected_secondary.secondary_resources(workload)
         env.create(claim_template("cache", OTHER_SPEC))
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
-        env.settle("autoscalers exist", observed.there(SCALERS, self.scalers), 60)
+        env.settle("autoscalers exist", judging.scaled(self.scalers), 60)
         env.settle("claims exist", observed.there(CLAIMS, self.claims), 60)
         env.settle("control plane has put a token into the Secret", _token(name(workload)), 60)
         view = env.settle(PRESENT, _mirrored(workload, self.wanted))
@@ -55,7 +55,15 @@ class FullFeaturedSet(Scene):
 
 @requirement("RES-001")
 def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
-    """A set MUST have one ServiceAccount, one Role, one RoleBinding and one token Secret, named as Grove names them."""
+    """Their names are left to another requirement."""
+    for one in run.scene.secondary:
+        found = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
+        run.expect(f"the set has one of its {one.resource}", True, any(each is not None for each in found.values()))
+
+
+@requirement("RES-094")
+def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]) -> None:
+    """Only upstream's code names them."""
     view = run.at(PRESENT)
     for one in run.scene.secondary:
         run.expect(f"{one.resource}/{one.name} exists", True, view.get(one.resource, one.name) is not None)
@@ -63,21 +71,24 @@ def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-002")
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
-    """ServiceAccount, Role, RoleBinding and token Secret MUST carry the app.kubernetes.io labels of their set."""
+    """Further labels are allowed beside them."""
     for one in run.scene.secondary:
-        judging.same_labels(run, one.resource, {one.name: one.labels}, run.at(PRESENT))
+        found = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
+        judging.same_labels(run, one.resource, dict.fromkeys(found, judging.common(one.labels)), found)
 
 
 @requirement("RES-003")
-def test_the_set_controls_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
-    """The set MUST be the controller of its ServiceAccount, Role, RoleBinding and token Secret."""
+def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
+    """What nobody owns is known by its label."""
+    view = run.at(PRESENT)
     for one in run.scene.secondary:
-        judging.same_owners(run, one.resource, {one.name: run.scene.owner}, run.at(PRESENT))
+        found = judging.part_of(view, one.resource, run.scene.owner[1])
+        judging.owned(run, one.resource, dict.fromkeys(found, run.scene.owner), found, view)
 
 
 @requirement("RES-004")
 def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """The Role MUST allow to see Pods and nothing else, and MUST be bound to the ServiceAccount of the set only."""
+    """Rules that allow the same may be written otherwise."""
     account, role = (one.name for one in run.scene.secondary[:2])
     view = run.at(PRESENT)
     found, binding = view.get("roles", role), view.get("rolebindings", role)
@@ -92,7 +103,7 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-005")
 def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -> None:
-    """ServiceAccount, Role, RoleBinding and token Secret MUST exist before the first PodClique of the set."""
+    """By the order of the server's writes."""
     span = run.until(PRESENT)
     cliques = [record.revision for record in span.records("podcliques")]
     for one in run.scene.secondary:
@@ -103,12 +114,12 @@ def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -
 
 @requirement("RES-006", reaches="control plane has put a token into the Secret")
 def test_the_control_plane_fills_the_token_secret(run: Recorded[FullFeaturedSet]) -> None:
-    """The token Secret MUST be one that the control plane fills with a token of the set's ServiceAccount."""
+    """The control plane does so if type and annotation say whose token it is."""
 
 
 @requirement("RES-090", reaches="all that was part of the set is deleted")
 def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """When a set is deleted, its account, role, binding, token Secret, autoscalers and claims MUST be deleted."""
+    """Whatever has the set's label is gone."""
 
 
 # -- order, labels and annotations ---------------------------------------------------------------------------------
@@ -116,29 +127,38 @@ def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeatured
 
 @requirement("RES-014")
 def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
-    """The standalone PodCliques of a replica MUST exist before its PodCliqueScalingGroups and PodGangs."""
+    """By the order of the server's writes."""
     run.expect("groups and gangs made before a standalone clique", [], _too_early(run))
 
 
-@requirement("RES-020")
+@requirement("RES-022")
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """A gang MUST carry the labels and annotations of its set that are not Grove's own, and MUST NOT take Grove's."""
+    """Others are allowed beside them."""
     workload, view = run.scene.workload, run.at(PRESENT)
     wanted = by_composition(run.scene.wanted, view)
     for kind in ("labels", "annotations"):
         right = dict.fromkeys(wanted.gangs, mirrored(workload, kind))
         run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
+
+
+@requirement("RES-020")
+def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]) -> None:
+    """The set has a label and an annotation with Grove's prefix, and somebody as its manager."""
+    workload, view = run.scene.workload, run.at(PRESENT)
+    wanted = by_composition(run.scene.wanted, view)
+    for kind in ("labels", "annotations"):
+        own = [key for key in mapping(workload, "metadata", kind) if key.startswith(labels.OWN_PREFIX)]
+        have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in wanted.gangs}
+        taken = [gang for gang, tags in have.items() if any(key in tags for key in own)]
+        run.expect(f"gangs with {kind} of Grove that the set has", [], taken)
     tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
-    foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
-    run.expect("gangs with a grove.io label of the set", [], foo)
     managers = {gang: of(view.get("podgangs", gang), tags.get(labels.MANAGED_BY)) for gang, tags in tagged.items()}
     run.same("who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
 
 
 @requirement("RES-023")
 def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """Labels and annotations of a clique template MUST be on its cliques and pods, except grove.io/topology-name, and
-    Grove's own labels MUST take precedence; annotations of a group template MUST be on its scaling groups."""
+    """The template of the standalone clique has a label of Grove's and an annotation of Grove's."""
     view = run.at(PRESENT)
     wanted = by_composition(run.scene.wanted, view)
     for clique in wanted.cliques.values():
@@ -149,7 +169,8 @@ def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFea
                 own.pop(labels.GANG, None)  # its pods may be in several gangs (GM-19)
             have = mapping(found, "metadata", "labels")
             run.same("labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
-            kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
+            annotations = clique.template.annotations.items()
+            kept = {key: value for key, value in annotations if not key.startswith(labels.OWN_PREFIX)}
             notes = mapping(found, "metadata", "annotations")
             run.same("annotations", {what: kept}, {what: of(found, {key: notes.get(key) for key in kept})})
     kinds = {
@@ -167,28 +188,39 @@ def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFea
 
 @requirement("RES-030", reaches="autoscalers exist")
 def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
-    """Each clique and group with a config MUST have, in each replica, one autoscaler with its bounds and metrics."""
+    """Autoscalers are known by their targets."""
     wanted, view = run.scene.scalers, run.at(PRESENT)
-    run.expect("autoscalers by name", sorted(wanted), view.names(SCALERS))
+    run.expect("targets of autoscalers", sorted(wanted), judging.targets(view.list(SCALERS)))
+    scalers = judging.by_target(view)
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
-    for one in wanted.values():
-        found = view.get(one.resource, one.name)
+    for target, one in wanted.items():
+        found = scalers.get(target)
         spec = at(found, "spec")
-        right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
-        target = [text(spec, "scaleTargetRef", "kind"), text(spec, "scaleTargetRef", "name")]
+        right[target] = {"min": one.least, "max": one.most, "metrics": one.metrics}
         metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
         least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
-        seen[one.name] = of(found, {"target": target, "min": least, "max": most, "metrics": metrics})
+        seen[target] = of(found, {"min": least, "max": most, "metrics": metrics})
     run.same("specs of autoscalers", right, seen)
 
 
+@requirement("RES-096")
+def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet]) -> None:
+    """Only upstream's code names them."""
+    run.given("autoscalers exist")
+    wanted = sorted(one.name for one in run.scene.scalers.values())
+    run.expect("autoscalers by name", wanted, run.at(PRESENT).names(SCALERS))
+
+
 @requirement("RES-031")
-def test_autoscalers_carry_labels_and_have_a_controller(run: Recorded[FullFeaturedSet]) -> None:
-    """Autoscalers MUST carry the app.kubernetes.io labels of their set, which MUST be their controller."""
+def test_autoscalers_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
+    """Further labels are allowed beside them."""
     wanted, view = run.scene.scalers, run.at(PRESENT)
-    judging.same_labels(run, SCALERS, {one.name: one.labels for one in wanted.values()}, view)
-    judging.same_owners(run, SCALERS, dict.fromkeys(wanted, run.scene.owner), view)
+    scalers = judging.by_target(view)
+    found = {target: scalers.get(target) for target in wanted}
+    tags = {target: judging.common(one.labels) for target, one in wanted.items()}
+    judging.same_labels(run, SCALERS, tags, found)
+    judging.owned(run, SCALERS, dict.fromkeys(wanted, run.scene.owner), found, view)
 
 
 # -- claims --------------------------------------------------------------------------------------------------------
@@ -196,21 +228,37 @@ def test_autoscalers_carry_labels_and_have_a_controller(run: Recorded[FullFeatur
 
 @requirement("RES-040", reaches="claims exist")
 def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> None:
-    """Each resourceSharing entry MUST have one claim for all replicas or one for each replica, and no others."""
+    """The naming scheme says which claim belongs to which entry."""
     run.expect("claims by name", sorted(run.scene.claims), run.at(PRESENT).names(CLAIMS))
 
 
 @requirement("RES-041")
-def test_claims_carry_labels_and_have_a_controller(run: Recorded[FullFeaturedSet]) -> None:
-    """A claim MUST carry the labels of its level, and whatever shares it MUST be its controller."""
-    wanted, view = run.scene.claims.values(), run.at(PRESENT)
-    judging.same_labels(run, CLAIMS, {claim.name: claim.labels for claim in wanted}, view)
-    judging.same_owners(run, CLAIMS, {claim.name: claim.owner for claim in wanted}, view)
+def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
+    """Further labels are allowed beside them."""
+    wanted, view = run.scene.claims, run.at(PRESENT)
+    found = judging.by_name(view, CLAIMS, wanted)
+    tags = {name: judging.common(claim.labels) for name, claim in wanted.items()}
+    judging.same_labels(run, CLAIMS, tags, found)
+    judging.owned(run, CLAIMS, {name: claim.owner for name, claim in wanted.items()}, found, view)
+
+
+@requirement("RES-098")
+def test_claims_say_where_they_belong_and_init_containers_have_them(run: Recorded[FullFeaturedSet]) -> None:
+    """Only upstream's code has these labels, and says this of init containers."""
+    run.given("all pods exist")
+    wanted = run.scene.claims
+    tags = {
+        claim: {key: value for key, value in one.labels.items() if key not in judging.COMMON and key != labels.NAME}
+        for claim, one in wanted.items()
+    }
+    judging.same_labels(run, CLAIMS, tags, judging.by_name(run.at(PRESENT), CLAIMS, wanted))
+    for pod, right in _pods_with_claims(run):
+        _uses(run, pod, items(pod, "spec", "initContainers"), right)
 
 
 @requirement("RES-042")
 def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) -> None:
-    """A claim MUST have the spec of the set's template of that name, even if the namespace has one of that name."""
+    """The namespace has another template of the same name as one of the set's."""
     view = run.at(PRESENT)
     right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
     seen = {
@@ -222,23 +270,25 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
 
 @requirement("RES-043")
 def test_pods_and_containers_have_the_claims_that_are_shared_with_them(run: Recorded[FullFeaturedSet]) -> None:
-    """A pod, and each of its containers and init containers, MUST have the claims that are shared with it.
-
-    A filter that excludes too much shows as a claim that is missing.
-    """
+    """A filter that excludes too much shows as a claim that is missing."""
     run.given("all pods exist")
     for pod, right in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
         run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])
-        for container in expected_pods.containers(pod.get("spec")):
-            used = observed.claims_of_container(pod, container)
-            what = f"claims that {name(pod)}/{text(container, 'name')} does not use"
-            run.expect(what, [], [claim for claim in right if claim not in used])
+        _uses(run, pod, items(pod, "spec", "containers"), right)
+
+
+def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Document], claims: list[str]) -> None:
+    """Each of these containers of a pod uses all claims."""
+    for container in containers:
+        used = observed.claims_of_container(pod, container)
+        what = f"claims that {name(pod)}/{text(container, 'name')} does not use"
+        run.expect(what, [], [claim for claim in claims if claim not in used])
 
 
 @requirement("RES-044")
 def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
-    """A pod MUST NOT have a claim that a filter excludes or that belongs to another replica."""
+    """A filter that excludes too little shows as a claim too many."""
     for pod, right in _pods_with_claims(run):
         extra = [claim for claim in observed.claims_of_pod(pod) if claim not in right]
         run.expect(f"claims that {name(pod)} must not have", [], extra)
@@ -270,11 +320,9 @@ def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
 
 
 def _token(set_name: str) -> predicates.Predicate:
-    secret = names.token_secret(set_name)
-
     def seen(view: View) -> bool | Unmet:
-        found = view.get("secrets", secret)
-        return text(found, "data", "token") != "" or Unmet(f"secrets/{secret} has no token")
+        found = judging.part_of(view, "secrets", set_name).values()
+        return any(text(one, "data", "token") for one in found) or Unmet(f"no Secret of {set_name} has a token")
 
     return seen
 

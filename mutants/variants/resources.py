@@ -1,0 +1,65 @@
+"""Variants of secondary resources, and of what cliques and scaling groups keep of others' changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims
+from mutants.profiles.resources_compute_domains import domain_sized
+from mutants.registry import variant
+from mutants.replacement import alter
+from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
+from reference_impl.plan import secondary_resources, template_drift
+from reference_impl.plan.children import Manifest
+
+
+@variant("account-owned", "operator", "owns the ServiceAccount of a set without being its controller", "RES-003")
+def _account_owned() -> None:
+    def service_account(manifest: Manifest, *_: Any) -> Manifest:
+        metadata = manifest["metadata"]
+        owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
+        return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
+
+    alter(secondary_resources, "service_account", service_account)
+
+
+@variant(
+    "autoscalers-renamed",
+    "operator",
+    "gives autoscalers other names than their targets",
+    "RES-030",
+    "RES-031",
+    "RES-033",
+    "RES-054",
+    exempt=("RES-096",),
+)
+def _autoscalers_renamed() -> None:
+    autoscaler_misnamed()
+
+
+@variant("members-in-any-order", "operator", "keeps the order that a scaling group has of its cliques", "RES-027")
+def _members_in_any_order() -> None:
+    def group(patch: Manifest, config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> Manifest:
+        spec = patch.get("spec", {})
+        if set(found.spec.clique_names) != set(config.clique_names):
+            return patch
+        kept = {key: value for key, value in spec.items() if key != "cliqueNames"}
+        return {"spec": kept} if kept else {}
+
+    alter(template_drift, "group", group)
+
+
+@variant(
+    "claims-for-main-containers",
+    "operator",
+    "passes claims to main containers only",
+    "RES-043",
+    exempt=("RES-098",),
+)
+def _claims_for_main_containers() -> None:
+    init_containers_without_claims()
+
+
+@variant("nodes-counted", "operator", "asks for a number of nodes in ComputeDomains", "RES-070", exempt=("RES-099",))
+def _nodes_counted() -> None:
+    domain_sized()

@@ -1,0 +1,44 @@
+"""Variants of how topology constraints reach gangs, and of what a set says about them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+
+from mutants.registry import variant
+from mutants.replacement import alter
+from reference_impl.api.models import Condition, PodCliqueSet
+from reference_impl.plan import gangs, topology
+from reference_impl.plan.children import group_configs
+from reference_impl.plan.gangs import PlannedGang
+from reference_impl.plan.layout import Gang
+
+
+@variant(
+    "nothing-inherited",
+    "operator",
+    "gives a scaled gang no constraint if its scaling group has none",
+    "RES-060",
+    "RES-061",
+    "RES-063",
+    "RES-064",
+    exempt=("RES-062",),
+)
+def _nothing_inherited() -> None:
+    def planned(right: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+        of_groups = [config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)]
+        inherits = not gang.entry.anchor and not any(of_groups)
+        return dataclasses.replace(right, topology=None) if inherits else right
+
+    alter(gangs, "_planned", planned)
+
+
+@variant("missing-binding-is-true", "operator", "reports a missing binding with the status True", "RES-065")
+def _missing_binding_is_true() -> None:
+    def condition(found: Condition | None, *_: Any) -> Condition | None:
+        missing = found is not None and found.reason == "ClusterTopologyNotFound"
+        return msgspec.structs.replace(found, status="True") if found is not None and missing else found
+
+    alter(topology, "condition", condition)
