@@ -24,7 +24,6 @@ class Service:
 
     name: str
     labels: Mapping[str, str]
-    selector: Mapping[str, str]
     publish_not_ready: bool
     owner: Owner
 
@@ -39,8 +38,6 @@ class ScalingGroup:
     replicas: int
     min_available: int
     cliques: tuple[str, ...]
-    selector: str
-    """`status.selector` (OBJ-764)."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,6 @@ class Clique:
     """Full name of its scaling group, empty for a standalone clique."""
     pods_of_group: int
     """Sum of the replicas of the cliques of its scaling group (OBJ-253)."""
-    selector: str
-    """`status.hpaPodSelector`, empty for a member (OBJ-735)."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +79,6 @@ class Expected:
     groups: Mapping[str, ScalingGroup]
     cliques: Mapping[str, Clique]
     gangs: Mapping[str, Gang]
-    selector: str
-    """`status.hpaPodSelector` of the set (OBJ-713)."""
 
     @property
     def base_gangs(self) -> list[Gang]:
@@ -123,7 +116,7 @@ def expected(workload: Document) -> Expected:
         for clique in members:
             cliques[clique.name] = clique
         gangs |= _gangs(wanted, i, members)
-    return Expected(services, groups, cliques, gangs, _selector(wanted))
+    return Expected(services, groups, cliques, gangs)
 
 
 def _common(wanted: SetTemplate, component: str, name: str = "") -> dict[str, str]:
@@ -136,17 +129,12 @@ def _common(wanted: SetTemplate, component: str, name: str = "") -> dict[str, st
     return {**common, labels.NAME: name} if name else common
 
 
-def _selector(wanted: SetTemplate, *more: str) -> str:
-    return ",".join([f"{labels.MANAGED_BY}={labels.OPERATOR}", f"{labels.PART_OF}={wanted.name}", *more])
-
-
 def _service(wanted: SetTemplate, i: int) -> Service:
     name = names.service(wanted.name, i)
     index = {labels.SET_INDEX: str(i)}
     return Service(
         name=name,
         labels={**_common(wanted, Component.SERVICE, name), **index},
-        selector={labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: wanted.name, **index},
         publish_not_ready=wanted.publish_not_ready,
         owner=("PodCliqueSet", wanted.name),
     )
@@ -161,7 +149,6 @@ def _group(wanted: SetTemplate, i: int, group: GroupTemplate) -> ScalingGroup:
         replicas=group.replicas,
         min_available=group.min_available,
         cliques=group.cliques,
-        selector=_selector(wanted, f"{labels.GROUP}={name}"),
     )
 
 
@@ -183,7 +170,6 @@ def _standalone(wanted: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
         set_index=i,
         group="",
         pods_of_group=0,
-        selector=_selector(wanted, f"{labels.CLIQUE}={name}"),
     )
 
 
@@ -214,7 +200,6 @@ def _members(wanted: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Cliq
                 set_index=i,
                 group=group_name,
                 pods_of_group=sum(wanted.clique(other).replicas for other in group.cliques),
-                selector="",
             )
 
 

@@ -10,7 +10,6 @@ from conformance.grove.fields import Document, labels
 _TERM = re.compile(r"[^,(]+(?:\([^)]*\))?")
 _EQUAL = re.compile(r"\s*([^\s=!]+)\s*==?\s*([^\s=]*)\s*")
 _AMONG = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^)]*)\)")
-_ONE_OF = re.compile(r"\s*(\S+)\s+in\s*\(\s*([^\s,)]*)\s*\)\s*")
 
 
 def selects(selector: str, pod: Document) -> bool:
@@ -29,13 +28,3 @@ def _holds(term: str, tags: Mapping[str, str]) -> bool:
     if unequal:
         return tags.get(key) != value
     return key in tags if not key.startswith("!") else key[1:].strip() not in tags
-
-
-def normal(selector: str) -> str:
-    """Return a selector in canonical form: terms sorted and unique, equality as `key=value`."""
-    return ",".join(sorted({_term(term) for term in _TERM.findall(selector)}))
-
-
-def _term(term: str) -> str:
-    found = _EQUAL.fullmatch(term) or _ONE_OF.fullmatch(term)
-    return f"{found[1]}={found[2]}" if found else " ".join(term.split())

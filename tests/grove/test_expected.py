@@ -91,15 +91,6 @@ def test_template_labels_lose_against_grove_s_own():
     assert found[labels.GANG] == "p-0"
 
 
-def test_selectors():
-    found = expected(workload())
-    start = "app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=p"
-    assert found.selector == start
-    assert found.cliques["p-0-fe"].selector == f"{start},grove.io/podclique=p-0-fe"
-    assert found.cliques["p-0-sg-0-wk"].selector == ""
-    assert found.groups["p-0-sg"].selector == f"{start},grove.io/podcliquescalinggroup=p-0-sg"
-
-
 def test_a_member_s_pod():
     found = expected_pods.pod(expected(workload()).cliques["p-0-sg-1-wk"], "p", "n", 2)
     assert found.hostname == "p-0-sg-1-wk-2"
