@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from conformance.grove import labels, template
 from conformance.grove.expected import Expected, Gang
@@ -26,7 +26,7 @@ class Placement:
     bundles: list[tuple[list[str], Constraint]]
     """PodGroups that are packed together, with their constraint. Implementations choose the names of these groups
     (OBJ-115)."""
-    inherited: bool = field(default=False, compare=False)
+    inherited: bool = False
     """Whether the gang's own constraint is that of the set because its scaling group has none (OBJ-453)."""
 
     @property

@@ -152,7 +152,7 @@ def _wanted(workload: Document, wanted: Expected, view: View, levels: Levels) ->
     named = composition.by_composition(wanted, view)
     for gang, one in expected_topology.placements(workload, named, levels).items():
         found = expected_topology.seen(view.get("podgangs", gang)).gang
-        right[gang] = replace(one, gang={}) if one.inherited and not found else one
+        right[gang] = replace(one, gang={} if one.inherited and not found else one.gang, inherited=False)
     return right
 
 
