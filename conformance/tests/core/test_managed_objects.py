@@ -76,9 +76,9 @@ def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDi
     _compare_labels(run, objects.is_of_gangs)
     _compare_labels_of_pods(run, lambda key: key == labels.BASE_GANG)
     of_base = [clique for clique in wanted.cliques.values() if not clique.base_gang]
-    found = [view.get("podcliques", clique.name) for clique in of_base]
-    found += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
-    marked = [name(one) for one in found if labels.BASE_GANG in labels_of(one)]
+    first = [view.get("podcliques", clique.name) for clique in of_base]
+    first += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
+    marked = [name(one) for one in first if labels.BASE_GANG in labels_of(one)]
     run.expect("cliques and pods of the base gang that name a base gang", [], marked)
 
 
