@@ -39,6 +39,7 @@ def _coherent_updates_stall() -> None:
     "replaces no pod and no replica of a group in an update",
     "UPD-007",
     "UPD-014",
+    "UPD-036",
     blocks=_of("UPD", 9, 12, 15, 16, 17, 20, 46),
 )
 def _rolling_updates_stall() -> None:

@@ -19,6 +19,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod
 from reference_impl.plan import (
+    conditions,
     hashes,
     revisions,
     statuses,
@@ -38,7 +39,7 @@ def _all_pods_at_once() -> None:
     replace(update_clique_pods, "forced", lambda old: list(old))
 
 
-@mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046")
+@mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
 def _clique_ends_early() -> None:
     right = update_clique_pods._advanced
 
@@ -64,7 +65,7 @@ def _youngest_pod_first() -> None:
     replace(update_clique_pods, "chosen_pod", chosen_pod)
 
 
-@mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-001")
+@mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-053")
 def _last_replica_first() -> None:
     replace(update_set_replicas, "order", lambda found, index: (True, True, True, -index))
 
@@ -84,7 +85,7 @@ def _all_cliques_rolled() -> None:
     replace(revisions, "of_template", of_template)
 
 
-@mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a group's replica", "UPD-005")
+@mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
 def _members_rolled_alone() -> None:
     right = update_group_replicas.waves
     replace(update_group_replicas, "waves", lambda doomed: right(doomed)[1:])
@@ -95,7 +96,7 @@ def _group_replicas_at_once() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [replica for replica in replicas if replica.old])
 
 
-@mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-004")
+@mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-053")
 def _last_group_replica_first() -> None:
     def chosen_replica(ready: list[Replica]) -> Replica | None:
         return max(ready, key=lambda replica: replica.index, default=None)
@@ -135,7 +136,7 @@ def _start_time_rewritten() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
-@mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-008")
+@mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-054")
 def _members_counted() -> None:
     right = update_set_replicas.counted
 
@@ -149,13 +150,13 @@ def _members_counted() -> None:
     replace(update_set_replicas, "counted", counted)
 
 
-@mutant("readiness-not-awaited", "operator", "ends an update once the last old pod is deleted", "UPD-009")
+@mutant("readiness-not-awaited", "operator", "ends an update once the last old pod is deleted", "UPD-009", "UPD-055")
 def _readiness_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
     replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
 
 
-@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-010")
+@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
@@ -174,6 +175,19 @@ def _selection_kept() -> None:
 def _breach_reported_in_updates() -> None:
     right = termination.breached_condition
     replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
+
+
+@mutant("breach-stays-unknown", "operator", "does not say after updates whether there is a breach", "UPD-057")
+def _breach_stays_unknown() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
+        status = right(clique, found, pcs, now, *rest)
+        if status.update_progress is not None:
+            status.conditions = conditions.put(status.conditions, statuses._updating(now))
+        return status
+
+    replace(statuses, "clique_status", clique_status)
 
 
 @mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")

@@ -29,7 +29,7 @@ from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-036")
+@mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-058")
 def _labels_are_no_change() -> None:
     right = hashes._template
 
@@ -75,6 +75,21 @@ def _updated_all_or_none() -> None:
             if status.updated_replicas == status.replicas
             else msgspec.structs.replace(status, updated_replicas=0)
         )
+
+    replace(statuses, "clique_status", clique_status)
+
+
+@mutant("updated-with-the-end", "operator", "counts a clique as updated once OnDelete has ended its update", "UPD-059")
+def _updated_with_the_end() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
+        status = right(clique, found, *rest)
+        progress = status.update_progress
+        if progress is not None and progress.update_ended_at is not None:
+            status.current_pod_template_hash = progress.pod_template_hash
+            status.current_pod_clique_set_generation_hash = progress.pod_clique_set_generation_hash
+        return status
 
     replace(statuses, "clique_status", clique_status)
 

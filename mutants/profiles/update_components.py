@@ -9,7 +9,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.plan import update_clique_pods, update_condition, update_group_replicas, update_progress
 
 
-@mutant("clique-over-budget", "operator", "takes one pod more down than maxUnavailable permits", "UPD-047")
+@mutant("clique-over-budget", "operator", "takes one pod more down than maxUnavailable permits", "UPD-047", "UPD-060")
 def _clique_over_budget() -> None:
     right = update_progress.clique_budget
     replace(update_progress, "clique_budget", lambda pcs, clique: right(pcs, clique) + 1)
@@ -27,7 +27,7 @@ def _one_at_a_time() -> None:
     replace(update_group_replicas, "further", lambda taken, replicas, budget: [])
 
 
-@mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-050")
+@mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-061")
 def _sets_tell_no_update() -> None:
     right = update_condition.of_set
     replace(update_condition, "of_set", lambda parts, now, *, running: right(parts, now, running=False))

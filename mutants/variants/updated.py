@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
+import msgspec
+
 from mutants.registry import variant
-from mutants.replacement import replace
-from reference_impl.plan import update_clique_pods, update_group_replicas
+from mutants.replacement import alter, replace
+from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
+from reference_impl.plan import update_clique_pods, update_group_replicas, update_progress, update_set_replicas
+from reference_impl.plan.update_group_replicas import Replica
 
 
 @variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
@@ -17,3 +24,114 @@ def _selection_cleared() -> None:
 )
 def _selected_replica_cleared() -> None:
     replace(update_group_replicas, "carried", lambda old, replicas: None)
+
+
+@variant(
+    "last-replica-of-a-set-first",
+    "operator",
+    "updates the replicas of a set from the last to the first, apart from unplaced and breached ones",
+    *("UPD-001", "UPD-006", "UPD-029", "UPD-030", "UPD-031", "UPD-032", "UPD-033"),
+    exempt=("UPD-053",),
+)
+def _last_replica_of_a_set_first() -> None:
+    alter(update_set_replicas, "order", lambda key, found, index: (*key[:-1], -index))
+
+
+@variant(
+    "last-replica-of-a-group-first",
+    "operator",
+    "recreates the available replicas of a group from the last to the first",
+    *("UPD-004", "UPD-010", "UPD-025", "UPD-026", "UPD-027", "UPD-028"),
+    exempt=("UPD-053",),
+)
+def _last_replica_of_a_group_first() -> None:
+    def last(chosen: Replica | None, ready: list[Replica]) -> Replica | None:
+        return max(ready, key=lambda replica: replica.index, default=None)
+
+    alter(update_group_replicas, "chosen_replica", last)
+
+
+@variant(
+    "available-replica-before-lost-ones",
+    "operator",
+    "deletes the next available replica of a group before those that are not available",
+    "UPD-025",
+)
+def _available_replica_before_lost_ones() -> None:
+    def turned(step: update_group_replicas.Step, *rest: Any) -> update_group_replicas.Step:
+        return update_group_replicas.Step(step.progress, [*step.waves[2:], *step.waves[:2]])
+
+    alter(update_group_replicas, "_advanced", turned)
+
+
+@variant(
+    "youngest-pod-first",
+    "operator",
+    "replaces the youngest Ready pod of a clique first",
+    *("UPD-002", "UPD-005", "UPD-010", "UPD-016"),
+    exempt=("UPD-012",),
+)
+def _youngest_pod_first() -> None:
+    alter(update_clique_pods, "chosen_pod", lambda chosen, ready: max(ready, key=update_clique_pods.age, default=None))
+
+
+@variant(
+    "ready-pods-wait-for-all-others",
+    "operator",
+    "selects a Ready pod only while all pods of its clique are Ready",
+    *("UPD-014", "UPD-015", "UPD-016", "UPD-018", "UPD-021", "UPD-022"),
+)
+def _ready_pods_wait_for_all_others() -> None:
+    def waiting(step: update_clique_pods.Step, clique: Any, progress: Any, found: Any, *rest: Any) -> Any:
+        ready = sum(pod.ready for pod in found if pod.active)
+        if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
+            return step
+        return update_clique_pods.Step(progress, step.forced)
+
+    alter(update_clique_pods, "_advanced", waiting)
+
+
+@variant(
+    "members-counted-as-well",
+    "operator",
+    "counts the cliques of groups in the update counters of a set",
+    *("UPD-007", "UPD-008"),
+    exempt=("UPD-054",),
+)
+def _members_counted_as_well() -> None:
+    def counted(
+        progress: SetUpdateProgress, pcs: PodCliqueSet, _: Any, generation: str, found: update_set_replicas.Found
+    ) -> SetUpdateProgress:
+        indices = range(pcs.spec.replicas)
+        groups = [group for index in indices for group in found.groups(index) if group is not None]
+        members = [member for index in indices for member in found.members(index)]
+        updated = sum(update_progress.updated(member, generation) for member in members)
+        return msgspec.structs.replace(
+            progress,
+            updated_pod_cliques_count=progress.updated_pod_cliques_count + updated,
+            total_pod_cliques_count=progress.total_pod_cliques_count
+            + sum(group.spec.replicas * len(group.spec.clique_names) for group in groups),
+        )
+
+    alter(update_set_replicas, "counted", counted)
+
+
+@variant(
+    "last-selection-kept",
+    "operator",
+    "leaves the last selected pod in the progress of a finished update",
+    *("UPD-007", "UPD-010"),
+    exempt=("UPD-056",),
+)
+def _last_selection_kept() -> None:
+    def kept(step: update_clique_pods.Step, pcs: Any, clique: Any, *rest: Any) -> update_clique_pods.Step:
+        old = clique.status.update_progress if clique.status else None
+        if step.progress is None or old is None or update_progress.on_delete(pcs):
+            return step
+        if step.progress.update_ended_at is None or old.ready_pods_selected_to_update is None:
+            return step
+        selection = old.ready_pods_selected_to_update
+        progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=selection)
+        return dataclasses.replace(step, progress=progress)
+
+    alter(update_clique_pods, "step", kept)

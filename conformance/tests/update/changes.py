@@ -6,6 +6,7 @@ update can be looked at, on any machine.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -63,8 +64,13 @@ def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> 
 
 
 def strategy(env: SceneEnvironment, each: str, kind: str) -> None:
-    """Changes the update strategy of a set."""
-    env.patch(SETS, each, {"spec": {"updateStrategy": {"type": kind}}})
+    """Changes the update strategy of a set. OnDelete has no use for rollingUpdate, and may be refused with it."""
+    changed: Object = {"updateStrategy": {"type": kind}}
+    stored = copy.deepcopy((env.history.view().get(SETS, each) or {})["spec"]["template"])
+    parts = [*stored["cliques"], *stored.get("podCliqueScalingGroups", [])]
+    if kind == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
+        changed["template"] = {key: stored[key] for key in ("cliques", "podCliqueScalingGroups") if key in stored}
+    env.patch(SETS, each, {"spec": changed})
 
 
 def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None:

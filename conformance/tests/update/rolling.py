@@ -20,6 +20,8 @@ from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 REPLICAS, SECONDS = 2, 150
 CLIQUES_ALONE = [f"s-{index}-{clique}" for index in range(REPLICAS) for clique in ("a", "q")]
+MEMBERS = {"g": {"b", "c"}, "h": {"d"}}
+"""The cliques of each scaling group."""
 SIZES_OF_GROUPS = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
 
 
@@ -123,11 +125,6 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
     return {clique: label(view.get(CLIQUES, clique), labels.TEMPLATE_HASH) for clique in cliques}
 
 
-def uids(view: View) -> dict[str, str]:
-    """The uids of cliques and groups, by kind and name."""
-    return {f"{kind}/{each}": own for kind in (CLIQUES, GROUPS) for each, own in incarnations.uids(view, kind).items()}
-
-
 # -- what cliques and groups report ------------------------------------------------------------------------------------
 
 
@@ -136,7 +133,8 @@ def agreed(view: View) -> bool:
     counts = [updates.counts(view.get(GROUPS, each)) for each in SIZES_OF_GROUPS]
     complete = all(each["updatedPodCliquesCount"] == each["totalPodCliquesCount"] for each in counts)
     sound = set(breaches(view).values()) == {"False"}
-    return complete and sound and not behind(view) and updated_replicas(view) == SIZES_OF_GROUPS
+    told = not behind(view) and not selecting(view)
+    return complete and sound and told and updated_replicas(view) == SIZES_OF_GROUPS
 
 
 def updated_replicas(view: View) -> dict[str, int | None]:
@@ -149,15 +147,26 @@ def breaches(view: View) -> Mapping[str, str]:
     return {each: condition_is(view.get(CLIQUES, each), BREACHED) for each in CLIQUES_ALONE}
 
 
-def behind(view: View) -> list[str]:
+def concerned(change: str) -> list[str]:
+    """The standalone cliques and groups that one of the changes is about."""
+    cliques = CHANGES[change].cliques
+    alone = [each for each in CLIQUES_ALONE if each.rpartition("-")[2] in cliques]
+    return alone + [each for each in SIZES_OF_GROUPS if MEMBERS[each.rpartition("-")[2]] & set(cliques)]
+
+
+def selecting(view: View) -> list[str]:
+    """The standalone cliques and groups that report a selection."""
+    parts = [*((CLIQUES, each) for each in CLIQUES_ALONE), *((GROUPS, each) for each in SIZES_OF_GROUPS)]
+    return [each for kind, each in parts if updates.selection(view.get(kind, each)) is not None]
+
+
+def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
     """What standalone cliques and groups report that is not of an update that has ended."""
     wrong, generation = [], updates.generation(view.get(SETS, "s"))
-    for kind, each in [*((CLIQUES, each) for each in CLIQUES_ALONE), *((GROUPS, each) for each in SIZES_OF_GROUPS)]:
+    for kind, each in [(CLIQUES if each in CLIQUES_ALONE else GROUPS, each) for each in parts]:
         found = view.get(kind, each)
         if not updates.ended(found):
             wrong.append(f"{each}: its update has not ended")
-        if updates.selection(found) is not None:
-            wrong.append(f"{each}: something is still selected")
         reached = updates.reached(found)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
             wrong.append(f"{each}: is not of the set's generation")
