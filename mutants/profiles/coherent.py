@@ -27,7 +27,7 @@ from reference_impl.plan.observed import Observed
 right_slots = slots.slots
 
 
-@mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030", "COHR-047")
+@mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030")
 def _step_in_one() -> None:
     def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
         count = steps.step_count(components)
@@ -109,6 +109,7 @@ def _broken_sets_wait() -> None:
     "begins a sub-step whatever has become of the one before",
     "INV-017",
     "COHR-060",
+    "COHR-109",
 )
 def _gates_ignored() -> None:
     replace(progress, "not_ready", lambda layout, generation, components, observed: ())
@@ -116,7 +117,7 @@ def _gates_ignored() -> None:
     _ignore_the_budget()
 
 
-@mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "INV-017")
+@mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "COHR-109")
 def _joined_pods_not_awaited() -> None:
     replace(progress, "incomplete", lambda layout, generation, components, observed: None)
 
@@ -186,7 +187,7 @@ def _two_writes() -> None:
     replace(planner, "moved", moved)
 
 
-@mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-047")
+@mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 def _tails_share_a_gang() -> None:
     def moved(
         layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,9 +10,7 @@ import msgspec
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.admission import scaling
-from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.result import AdmissionResult
-from reference_impl.admission.rules import coherent as rules
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
 from reference_impl.control import coherent as control
 from reference_impl.control.layouts import Layouts
@@ -152,21 +150,6 @@ def _refusal_without_field() -> None:
         return AdmissionResult(refusal=found.refusal.replace("spec.replicas", "this")) if found.refusal else found
 
     replace(scaling, "judge", judge)
-
-
-@mutant("high-budget-refused", "operator", "refuses a maxUnavailable above the replicas", "COHR-105")
-def _high_budget_refused() -> None:
-    right = rules.violations
-
-    def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-        yield from right(pcs)
-        for i, clique in enumerate(pcs.spec.template.cliques):
-            given = clique.rolling_update.max_unavailable if clique.rolling_update else None
-            if given is not None and given > clique.spec.replicas:
-                path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
-                yield invalid(path, given, "must not be greater than replicas")
-
-    replace(rules, "violations", violations)
 
 
 @mutant("everybody-joins", "operator", "makes stored sets Coherent that name no strategy", "COHR-106")

@@ -98,7 +98,7 @@ def _anchors_by_name() -> None:
     replace(CliqueReconciler, "_awaited", awaited)
 
 
-@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010", "MAP-044")
+@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "MAP-044")
 def _map_without_owner() -> None:
     right = maps.manifest
 
@@ -106,6 +106,17 @@ def _map_without_owner() -> None:
         found = right(pcs, index, wanted)
         del found["metadata"]["ownerReferences"]
         return found
+
+    replace(maps, "manifest", manifest)
+
+
+@mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")
+def _maps_of_the_first_replica() -> None:
+    right = maps.manifest
+
+    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+        found = right(pcs, index, wanted)
+        return {**found, "spec": {**found["spec"], "podCliqueSetReplicaIndex": 0}}
 
     replace(maps, "manifest", manifest)
 

@@ -83,7 +83,9 @@ def _replicas_at_once() -> None:
     replace(MapWriter, "_has_turn", staticmethod(lambda pcs, index: True))
 
 
-@mutant("waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064")
+@mutant(
+    "waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064", "COHR-107"
+)
 def _waiting_replicas_forgotten() -> None:
     right_begun, right_advanced = update.begun, update.advanced
     interrupted: set[str] = set()

@@ -160,7 +160,7 @@ def _edited_maps_decide() -> None:
     replace(Placement, "gang_of", gang_of)
 
 
-@mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-081")
+@mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-108")
 def _added_pods_join_the_newest_anchor() -> None:
     def home(self: fitting._Fitting, key: Key) -> str:
         return anchors(tuple(self.entries.values()))[-1].key

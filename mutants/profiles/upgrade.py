@@ -36,12 +36,17 @@ def _recognises(*names: str) -> None:
     replace(configuration.Hashes, "policy", property(policy))
 
 
-@mutant("upgrade-no-window", "operator", "recognizes only its own hashes", "UPG-001", "UPG-005", "UPG-006", "UPG-009")
+@mutant(
+    "upgrade-no-window",
+    "operator",
+    "recognizes only its own hashes",
+    *("UPG-001", "UPG-005", "UPG-006", "UPG-009", "UPG-016"),
+)
 def _no_window() -> None:
     _recognises()
 
 
-@mutant("upgrade-oldest-only", "operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-006")
+@mutant("upgrade-oldest-only", "operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-016")
 def _oldest_only() -> None:
     _recognises("legacy-0.34")
 
@@ -51,7 +56,7 @@ def _oldest_only() -> None:
     "operator",
     "recognizes only legacy hashes of the newest libraries",
     "UPG-001",
-    "UPG-006",
+    "UPG-016",
 )
 def _own_libraries_only() -> None:
     _recognises("legacy-0.36")
@@ -159,7 +164,7 @@ def _set_left() -> None:
     replace(revisions, "of_set", of_set)
 
 
-@mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-009")
+@mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-017")
 def _forgets_the_update() -> None:
     right = migration.set_status
 

@@ -12,6 +12,7 @@ from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control import gang_migration as control
 from reference_impl.control.gang_migration import GangMigration
+from reference_impl.control.maps import MapWriter
 from reference_impl.plan import fitting, gang_migration, labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.desired import DesiredSet, T
@@ -42,7 +43,7 @@ def _changed(change: Any) -> None:
     replace(gang_migration, "pod_change", pod_change)
 
 
-@mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-013")
+@mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-019")
 def _migration_drops_labels() -> None:
     def drop(pod: Pod, found: dict[str, str | None]) -> None:
         own = (labels.OWNED_PREFIX, "app.kubernetes.io/")
@@ -51,7 +52,7 @@ def _migration_drops_labels() -> None:
     _changed(drop)
 
 
-@mutant("migration-keeps-the-base-gang", "operator", "leaves the label of the base gang on migrated pods", "UPG-012")
+@mutant("migration-keeps-the-base-gang", "operator", "leaves the label of the base gang on migrated pods", "UPG-018")
 def _migration_keeps_the_base_gang() -> None:
     _changed(lambda pod, found: found.pop(labels.BASE_PODGANG, None))
 
@@ -87,6 +88,16 @@ def _earlier_gangs_stay() -> None:
     replace(DesiredSet, "surplus", surplus)
 
 
-@mutant("emptied-sets-forgotten", "operator", "begins no gangs for what was scaled to nothing", "UPG-014")
+@mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")
+def _emptied_replicas_forgotten() -> None:
+    right, first = MapWriter._mapped, dict[str, int]()
+
+    def mapped(self: MapWriter, pcs: PodCliqueSet) -> range:
+        return right(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
+
+    replace(MapWriter, "_mapped", mapped)
+
+
+@mutant("emptied-sets-forgotten", "operator", "begins no gangs for cliques that were scaled to nothing", "UPG-020")
 def _emptied_sets_forgotten() -> None:
     replace(fitting, "first", lambda components, generation, epochs: ())

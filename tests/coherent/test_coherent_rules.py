@@ -18,7 +18,7 @@ from tests.history.story import Story
 
 TRACES = {each.name: each for each in traces.traces()}
 ALL, GROUPS = TRACES["all-components"], TRACES["groups-only"]
-IDS = [f"INV-{number:03}" for number in range(11, 24)]
+IDS = [*(f"INV-{number:03}" for number in range(11, 24)), "COHR-109"]
 
 
 def verdicts(played: Played) -> dict[str, RuleResult]:
@@ -101,7 +101,8 @@ FAULTS: dict[str, tuple[str, Played]] = {
         "of replica 0 is deleted after",
         Played(ALL, replicas=2, after={1: of_first_replica}),
     ),
-    "INV-017": ("was never Ready", Played(ALL, ["gang-not-ready"])),
+    "INV-017": ("was never scheduled", Played(ALL, ["gang-not-ready"])),
+    "COHR-109": ("was never Ready", Played(ALL, ["gang-not-ready"])),
     "INV-018": ("is bound, and its anchor", Played(ALL, ["tail-first"])),
     "INV-019": (
         "6 pods of s-0-F are bound",
@@ -149,7 +150,9 @@ def test_pods_that_join_an_anchor_are_waited_for() -> None:
     """COH-151: the gang is Ready with its minimum, and the pods that it has taken over are not."""
     trace = TRACES["floor-and-absorb"]
     played = Played(trace, after={1: lambda p: p.faults.add("never-ready")})
-    assert "pods of F in gang s-0-M1 were Ready" in verdicts(played.play())["INV-017"].reason
+    found = verdicts(played.play())
+    assert "pods of F in gang s-0-M1 were Ready" in found["COHR-109"].reason
+    assert found["INV-017"].holds is True, "they are bound"
 
 
 def test_nothing_is_said_of_sets_with_another_strategy() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.grove.coherent.model import Component, Entry, Key, Layout
@@ -106,7 +106,7 @@ def problems(
     where more is known of it than its generation (COH-197)."""
     known = {each.key: each for each in components}
     old = set(before)
-    found = list(_moved(change, generation, old))
+    found = [*unmoved(change, generation, old), *_late(change)]
     strange = sorted(change.batch.counts.keys() - known.keys())
     found += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
     if change.opened:
@@ -125,8 +125,9 @@ def problems(
     return found
 
 
-def _moved(change: Change, generation: str, old: set[str]) -> Iterator[str]:
-    """What was taken away is what was added, from gangs of other generations to those of this one."""
+def unmoved(change: Change, generation: str, old: Collection[str]) -> Iterator[str]:
+    """Yield where what was taken away is not what was added, or does not go from gangs of other generations to those of
+    this one. `old`: keys of the gangs that were there when the update began."""
     taken: dict[Key, int] = {}
     of = {entry.key: entry for entry in (*change.after, *change.before)}
     for gang, less in change.shrunk.items():
@@ -134,17 +135,22 @@ def _moved(change: Change, generation: str, old: set[str]) -> Iterator[str]:
             taken[key] = taken.get(key, 0) + count
         if of[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
-    for gang, more in change.grown.items():
+    for gang in change.grown:
         if of[gang].generation != generation:
             yield f"gang {gang} of an old generation gains members (COH-164)"
-        for key in more:
-            if key.kind == "group":
-                yield f"gang {gang} gains replicas of {key.name} after it was created"
     for entry in (*change.opened, *change.tails):
         if entry.generation != generation:
             yield f"gang {entry.key} is new and of another generation than the update"
     if taken != dict(change.batch.counts):
         yield f"the write takes {_words(taken)} and adds {_words(change.batch.counts)}"
+
+
+def _late(change: Change) -> Iterator[str]:
+    """Replicas of scaling groups join no gang that is there already."""
+    for gang, more in change.grown.items():
+        for key in more:
+            if key.kind == "group":
+                yield f"gang {gang} gains replicas of {key.name} after it was created"
 
 
 def _opened(

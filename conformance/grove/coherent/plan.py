@@ -78,6 +78,30 @@ def readings(components: Sequence[Component], *, single_anchor: bool = False) ->
     return [each for at, each in enumerate(found) if each not in found[:at]]
 
 
+def follows(seen: Sequence[Batch], reading: Sequence[Batch], components: Sequence[Component]) -> bool:
+    """Whether sub-steps are those of a reading. What an anchor holds is fixed; what is replaced between two anchors may
+    be divided into other sub-steps, as long as none of them exceeds a budget: the texts say "at most" (COH-121)."""
+    budgets = {each.key: max(1, each.unavailable) for each in components}
+    tails = [batch for batch in seen if not batch.opens]
+    within = all(count <= budgets.get(key, 0) for batch in tails for key, count in batch.counts.items() if count)
+    return within and _stages(seen) == _stages(reading)
+
+
+def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, int]]]:
+    """What each anchor holds, and what is replaced until the next one."""
+    found: list[tuple[dict[Key, int], dict[Key, int]]] = []
+    for batch in batches:
+        counts = {key: count for key, count in batch.counts.items() if count}
+        if batch.opens:
+            found.append((counts, {}))
+            continue
+        if not found:
+            found.append(({}, {}))
+        for key, count in counts.items():
+            found[-1][1][key] = found[-1][1].get(key, 0) + count
+    return found
+
+
 def _with_one_anchor(components: Sequence[Component]) -> list[Batch]:
     """The sub-steps of standalone cliques alone by the newest text: one anchor, which takes the others in (GM-154)."""
     there = [each for each in components if each.replicas > 0]

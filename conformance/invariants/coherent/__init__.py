@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.history.origins import Origins
 from conformance.invariants.coherent.availability import Availability, ServingUnit
-from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
+from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime, OneReadyBatchAtATime
 from conformance.invariants.coherent.first_text import FirstText
 from conformance.invariants.coherent.gangs import ScheduledBeforeReady
 from conformance.invariants.coherent.maps import OneGangForAReplica, Partition
@@ -27,6 +27,7 @@ def rules(origins: Origins) -> list[CoherentRule]:
         OutOfScope(state),
         OneReplicaAtATime(state),
         OneBatchAtATime(state),
+        OneReadyBatchAtATime(state),
         AnchorsFirst(state),
         NoSurge(state),
         PodsFollowTheMap(state),

@@ -8,35 +8,44 @@ from conformance.grove.fields import count, items, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import Pod, State
 
 
 class OneBatchAtATime(CoherentRule):
     """INV-017 (COH-I08, COH-150, COH-151). Gangs of a generation that was abandoned in the middle do not count."""
 
     id = "INV-017"
-    what = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
+    what = "an update begins a sub-step only after all gangs and pods of the one before have been scheduled"
     nothing = "no update had a second sub-step"
+    reached = "scheduled"
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
         self._most: dict[tuple[str, str], int] = {}
-        """The most pods of a clique that were Ready at once in a gang."""
+        """The most pods of a clique that were scheduled, or Ready, at once in a gang."""
+
+    def _has(self, pod: Pod) -> bool:
+        """Whether a pod has reached what is waited for."""
+        return pod.bound
+
+    def _gangs(self) -> set[str]:
+        """The gangs that have reached it, by name."""
+        return self.state.scheduled | self.state.done
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         pod = self.state.pods.get(record.uid)
-        if record.resource == "pods" and pod is not None and pod.ready and pod.index < 0:
-            ready = sum(each.ready and each.gang == pod.gang for each in self.state.of_clique(pod.clique))
+        if record.resource == "pods" and pod is not None and self._has(pod) and pod.index < 0:
+            count = sum(self._has(each) and each.gang == pod.gang for each in self.state.of_clique(pod.clique))
             key = (pod.gang, pod.clique)
-            self._most[key] = max(self._most.get(key, 0), ready)
+            self._most[key] = max(self._most.get(key, 0), count)
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         pcs, replica = self.state.written
         change = Change(self.state.previous, self.state.maps[pcs, replica])
         if not (change.shrunk and change.batch.counts):
             return  # a scale that was admitted just before the update moves nothing
-        found, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self.state.done}
+        found, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
         for entry in self.state.previous:
             if entry.generation == found.generation and entry.key not in found.old:
                 self.judged += 1
@@ -44,15 +53,27 @@ class OneBatchAtATime(CoherentRule):
 
     def _judge(self, record: Record, prefix: str, entry: Entry, done: set[str]) -> None:
         if entry.key not in done:
-            self._violate(f"the next sub-step begins, and gang {entry.key} was never Ready", record)
+            self._violate(f"the next sub-step begins, and gang {entry.key} was never {self.reached}", record)
         gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
         for clique, wanted in entry.cliques.items():
             most = max((self._most.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
             if most < wanted:
-                self._violate(
-                    f"the next sub-step begins, and {most} of {wanted} pods of {clique} in gang {entry.key} were Ready",
-                    record,
-                )
+                so_far = f"{most} of {wanted} pods of {clique} in gang {entry.key} were {self.reached}"
+                self._violate(f"the next sub-step begins, and {so_far}", record)
+
+
+class OneReadyBatchAtATime(OneBatchAtATime):
+    """COHR-109: the same, by the text that waits for Ready."""
+
+    id = "COHR-109"
+    what = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
+    reached = "Ready"
+
+    def _has(self, pod: Pod) -> bool:
+        return pod.ready
+
+    def _gangs(self) -> set[str]:
+        return self.state.done
 
 
 class AnchorsFirst(CoherentRule):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from conformance.grove import labels, updates
-from conformance.grove.coherent import change, plan
-from conformance.grove.coherent.model import Key, Layout
+from conformance.grove.coherent import plan
+from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.grove.fields import label, uid
-from conformance.testing.scene import Recorded
+from conformance.testing.scene import Recorded, Scene
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.scenes import CHANGES, SetUpdatedFourTimes
+from conformance.tests.coherent.scenes import SetUpdatedFourTimes
 from conformance.tests.coherent.sets import SETS
 
 Run = Recorded[SetUpdatedFourTimes]
+AnyScene = TypeVar("AnyScene", bound=Scene)
 
 
 def layouts(run: Run, each: str) -> list[Layout]:
@@ -25,21 +30,14 @@ def generation(run: Run, each: str) -> str:
     return updates.generation(run.at(f"{each}: at rest").get(SETS, "s"))
 
 
-def batches(run: Run, each: str) -> list[str]:
-    """The sub-steps of an update, as texts."""
-    return [str(found.batch) for found in change.changes(layouts(run, each))]
-
-
-def planned(run: Run, each: str) -> list[list[str]]:
-    """The sequences of sub-steps that are accepted."""
-    in_scope = sets.components(run.scene.workload, CHANGES[each][1])
-    return [[str(batch) for batch in reading] for reading in plan.readings(in_scope)]
-
-
-def follows(run: Run, each: str) -> None:
-    """The update follows one of the accepted plans."""
-    seen, wanted = batches(run, each), planned(run, each)
-    run.expect(f"{each}: sub-steps", seen if seen in wanted else wanted[0], seen)
+def by_plan(
+    run: Recorded[AnyScene], what: str, found: Sequence[Change], components: Sequence[Component], **how: bool
+) -> None:
+    """An update of these components, whose writes of a map are found, follows one of the accepted plans."""
+    seen, wanted = [each.batch for each in found], plan.readings(components, **how)
+    texts = [str(batch) for batch in seen]
+    permitted = any(plan.follows(seen, reading, components) for reading in wanted)
+    run.expect(f"{what}: sub-steps", texts if permitted else [str(batch) for batch in wanted[0]], texts)
 
 
 def kept_in_place(run: Run, each: str, *parts: str) -> None:

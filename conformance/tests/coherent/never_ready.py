@@ -81,8 +81,8 @@ class NeverReady(Scene):
         note = {"metadata": {"annotations": {"example.com/look": "1"}}}
         delay = {"spec": {"template": {"terminationDelay": "3s"}}}
         asked = [*map(scale, SCALED), *(scale(each, "scale") for each in SCALED)]
-        harmless = [env.dry_run.patch(resource, target, note) for resource, target, _ in SCALED.values()]
-        replies = env.dry_run.all([*asked, *harmless, env.dry_run.patch(SETS, "s", delay)])
+        harmless = [env.dry_run.patch(SETS, "s", each) for each in (note, delay)]
+        replies = env.dry_run.all([*asked, *harmless])
         count = len(SCALED)
         self.refused = dict(zip(SCALED, replies[:count], strict=True))
         self.refused_scale = dict(zip(SCALED, replies[count : 2 * count], strict=True))

@@ -73,7 +73,8 @@ LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname
 class SetsOfEveryShape(Scene):
     """A set for each shape that a plan can have (see SHAPES), one whose cliques start in order, one with a priority
     class and, where they are supported, topology constraints, and one with the gang layout SingleAnchor, where that is
-    supported. All are changed at once, and nothing is scarce."""
+    supported. All are changed at once, and nothing is scarce; new pods of the first clique of the ordered set are held
+    for two seconds."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -85,7 +86,6 @@ class SetsOfEveryShape(Scene):
         if "single-anchor" in env.implementation.features:
             self.workloads[SINGLE] = sets.coherent(env, SINGLE, {"f": (5, 2)}, {"g": (4, 1), "d": (3, 1)})
             self.workloads[SINGLE]["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": "SingleAnchor"}
-        self.scheduler = env.implementation.scheduler_name
         self.constraint = {"packConstraint": {"preferred": LEVELS["host"]}} if binding else None
         if binding:
             env.create(topology_binding(binding, LEVELS))
@@ -101,7 +101,11 @@ class SetsOfEveryShape(Scene):
         env.wait_for("deployed", all_of(*map(sets.deployed, self.workloads)), SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        before = {each: _change_all(env, workload) for each, workload in self.workloads.items()}
+        before = {each: _change_all(env, w, hold="f" * (each == ORDERED)) for each, w in self.workloads.items()}
+        env.settle(f"{ORDERED}: pods of f wait", sets.waiting(ORDERED), 60)
+        env.quiet(2, real=True)
+        env.mark(f"{ORDERED}: f released")
+        sets.release_all(env, {ORDERED: before[ORDERED]})
         for each, generation in before.items():
             env.settle(f"{each}: updated", sets.updated(each, generation), SECONDS)
         env.quiet(0.7)
@@ -116,9 +120,9 @@ def _constrained(env: SceneEnvironment, binding: str) -> Object:
     return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **wanted)
 
 
-def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2") -> str:
+def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2", hold: str = "") -> str:
     cliques = [each["name"] for each in workload["spec"]["template"]["cliques"]]
-    return sets.change(env, workload, *cliques, tag=tag)
+    return sets.change(env, workload, *cliques, tag=tag, hold=tuple(hold))
 
 
 class OperatorKilled(Scene):

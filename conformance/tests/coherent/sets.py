@@ -117,8 +117,13 @@ def change(
 
 
 def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
-    """Changes the strategy of a set."""
-    env.patch(SETS, set_name, {"spec": {"updateStrategy": {"type": strategy}}})
+    """Changes the strategy of a set. OnDelete has no use for rollingUpdate, and may be refused with it."""
+    changed: Object = {"updateStrategy": {"type": strategy}}
+    stored = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
+    parts = [*stored["cliques"], *stored.get("podCliqueScalingGroups", [])]
+    if strategy == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
+        changed["template"] = {key: stored[key] for key in ("cliques", "podCliqueScalingGroups") if key in stored}
+    env.patch(SETS, set_name, {"spec": changed})
 
 
 def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None = None) -> None:

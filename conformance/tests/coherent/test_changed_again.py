@@ -7,6 +7,7 @@ from conformance.grove.coherent.model import indices
 from conformance.grove.fields import uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
+from conformance.suite.api import Object
 from conformance.testing.observed import all_of
 from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
@@ -15,8 +16,9 @@ from conformance.tests.coherent.sets import SECONDS, SETS
 
 
 class ChangedAgain(Scene):
-    """Two sets. `back` has d4/1; its change is taken back when half of it is rolled out. `sick` has f3/1, and no pod of
-    its first version is ever Ready."""
+    """Three sets. `back` has d4/1; its change is taken back when half of it is rolled out. `sick` has f3/1, and no pod
+    of its first version is ever Ready. `twice` has two replicas, f2/1 d2/1, and is changed again as soon as its update
+    has replaced a pod; its pods become Ready as usual."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -24,12 +26,15 @@ class ChangedAgain(Scene):
         sick["spec"]["template"]["cliques"][0]["annotations"] = {sets.HELD: "yes"}
         env.create(back)
         env.create(sick)
-        deployed = all_of(sets.deployed("back"), sets.held("sick", 3, "1"))
+        twice = sets.coherent(env, "twice", {"f": (2, 1)}, {"d": (2, 1)}, replicas=2)
+        env.create(twice)
+        deployed = all_of(sets.deployed("back"), sets.deployed("twice", 2), sets.held("sick", 3, "1"))
         env.wait_for("deployed", deployed, SECONDS)
         env.quiet(0.7)
         env.mark("change")
         first = sets.change(env, back, "dm", tag="2", hold=True)
         before = sets.change(env, sick, "f", tag="2")
+        again = self._change_twice(env, twice)
         env.wait_for("first replica", all_of(updated(1), sets.held("back", 1, "2")), 60)
         sets.release(env, "back")
         env.wait_for("second replica", all_of(updated(2), sets.held("back", 1, "2")), 60)
@@ -41,9 +46,19 @@ class ChangedAgain(Scene):
         sets.change(env, back, "dm", tag="1")
         env.settle("sick: updated", sets.updated("sick", before), 60)
         env.settle("back: ended", sets.updated("back", middle), SECONDS)
+        env.settle("twice: ended", sets.updated("twice", again), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
         self.first = first
+
+    def _change_twice(self, env: SceneEnvironment, workload: Object) -> str:
+        """The second change comes in the middle of the update to the first one; returns the generation between them."""
+        first = sets.uids(sets.of_set(env.history.view(), "twice"))
+        sets.change(env, workload, "f", "dm", tag="2")
+        env.settle("twice: update has begun", sets.lost(first, 0), 60)
+        generation = updates.generation(env.history.view().get(SETS, "twice"))
+        sets.change(env, workload, "f", "dm", tag="3")
+        return generation
 
 
 def updated(count: int) -> Predicate:
@@ -58,7 +73,7 @@ def updated(count: int) -> Predicate:
 
 @requirement("COHR-065", reaches="back: ended")
 def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
-    """When a change is reverted during its update, the operator SHOULD replace only the Pods that were updated."""
+    """Three of four replicas have been updated, the last of which is not Ready."""
     run.given("third replica")
     view = run.at("end")
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
@@ -70,9 +85,16 @@ def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
 
 @requirement("COHR-069", reaches="sick: updated")
 def test_a_version_that_never_was_ready_is_replaced(run: Recorded[ChangedAgain]) -> None:
-    """A change of a version none of whose Pods is Ready SHOULD be rolled out."""
+    """Its first version has no Ready pod when it is changed."""
     run.given("deployed")
     run.expect("images", {"f": ["2"]}, sets.tags(run.at("end"), "sick"))
+
+
+@requirement("COHR-064", reaches="twice: ended")
+def test_the_last_version_is_rolled_out(run: Recorded[ChangedAgain]) -> None:
+    """Both versions become Ready."""
+    run.given("deployed", "twice: update has begun")
+    run.expect("images", {"dm": ["3"], "f": ["3"]}, sets.tags(run.at("end"), "twice"))
 
 
 @invariants("INV-013", "INV-014", "INV-021")

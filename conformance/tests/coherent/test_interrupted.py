@@ -14,7 +14,7 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-073")
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
-    """A change MUST NOT replace Pods of a component that it does not change and that the last update has completed."""
+    """The clique f is complete when the group g is changed again, and d with it."""
     run.given("second sub-steps", "partly: ended")
     generation = updates.generation(run.at("end").get(SETS, "partly"))
     records = [record.object for record in run.after("partly: changed again").records(SETS, "partly")]
@@ -28,7 +28,7 @@ def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> N
 
 @requirement("COHR-049")
 def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
-    """A change of maxUnavailable during an update SHOULD apply from the next sub-step on."""
+    """It is raised from one to two after the first sub-step."""
     run.given("first sub-steps", "wider: ended")
     found = change.changes(sets.layouts(run.between("change", "end"), "wider"))
     run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in found])
@@ -36,7 +36,7 @@ def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
 
 @requirement("COHR-075", reaches="thrice: ended")
 def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted]) -> None:
-    """A change during an update MUST be rolled out to replicas that the interrupted update has completed."""
+    """The second of three replicas is being updated when the change comes."""
     run.given("thrice: second replica")
     view = run.at("end")
     found = {
@@ -48,7 +48,7 @@ def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted
 
 @requirement("COHR-076", reaches=("mapless: map restored", "mapless: ended"))
 def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> None:
-    """A PodGangMap that is deleted during an update SHOULD be restored, no Pod deleted for it, the update continued."""
+    """It is deleted after the first sub-step, unless admission protects it."""
     run.given("first sub-steps")
     run.expect("pods", run.scene.kept, sets.uids(sets.of_set(run.at("mapless: at rest"), "mapless")))
     run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "mapless"))
@@ -56,7 +56,7 @@ def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> N
 
 @requirement("COHR-074", reaches="weak: ended")
 def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]) -> None:
-    """While losses leave fewer than replicas less maxUnavailable available, an update MUST NOT delete a Ready Pod."""
+    """Three of six pods are Ready, and four would have to be."""
     run.given("second sub-steps", "weak: pods lost")
     found = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
     run.expect("pods of the old version that were deleted", [], sorted(run.scene.left - found))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
+from conformance.suite.dry_run import Reply
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
@@ -17,7 +18,7 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-060")
 def test_the_update_waits(run: Recorded[NeverReady]) -> None:
-    """An update to a version that is never Ready MUST wait at its first sub-step and leave all other Pods alone."""
+    """maxUnavailable has its default, which is minAvailable."""
     run.given("deployed")
     first = _lost_at_most(6, run.scene.first)
     run.always("no more than the first sub-step is replaced", first, after="change", until="stuck")
@@ -35,13 +36,13 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-061", reaches="reason reported")
 def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
-    """While an update waits, the PodCliqueSet MUST say why, in the progress of the replica."""
+    """In which words is open."""
     run.given("first sub-step")
 
 
 @requirement("COHR-062")
 def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
-    """The operator MUST NOT terminate a gang for Pods that an update has replaced and that are not Ready yet."""
+    """All pods of the set `tight` have been replaced by such that are not Ready."""
     run.given("first sub-step")
     at_first = sets.uids(sets.of_set(run.at("first sub-step"), "tight"))
     later = sets.uids(sets.of_set(run.at("stuck"), "tight"))
@@ -50,16 +51,15 @@ def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-050")
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """While an update runs, admission MUST reject a change of replicas of any PodClique or PodCliqueScalingGroup."""
+    """Also of a replica of the set whose turn has not come, and of a component out of scope."""
     run.given("first sub-step")
-    for each, reply in run.scene.refused.items():
-        if SCALED[each][0] != SETS:
-            run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
+    for each, reply in _of_children(run.scene.refused).items():
+        run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-051")
 def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """While an update runs, admission MUST reject a change of replicas of the PodCliqueSet."""
+    """Only the merged text says so of the set."""
     run.given("first sub-step")
     reply = run.scene.refused["the set"]
     run.expect("the set is scaled", "refused", "refused" if reply.refused else str(reply))
@@ -67,15 +67,15 @@ def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-052")
 def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> None:
-    """While an update runs, changes of replicas through the scale subresource SHOULD be rejected like any other."""
+    """The same changes as those that COHR-050 is about."""
     run.given("first sub-step")
-    for each, reply in run.scene.refused_scale.items():
+    for each, reply in _of_children(run.scene.refused_scale).items():
         run.expect(f"{each} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-053")
 def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
-    """While an update runs, admission MUST accept changes that leave replicas as they are."""
+    """An annotation, and another terminationDelay."""
     run.given("first sub-step")
     run.expect(
         "changes that leave replicas as they are", ["accepted"], sorted({str(reply) for reply in run.scene.harmless})
@@ -84,11 +84,11 @@ def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-054")
 def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
-    """The refusal SHOULD say that a coherent update is in progress, and of which PodCliqueSet."""
+    """The words are those of upstream's prototype."""
     run.given("first sub-step")
     silent = {
         each: reply.message
-        for each, reply in run.scene.refused.items()
+        for each, reply in _of_children(run.scene.refused).items()
         if "coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1]
     }
     run.expect("refusals that do not say why", {}, silent)
@@ -96,37 +96,37 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-104")
 def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
-    """The refusal of a change of replicas SHOULD name the field spec.replicas."""
+    """The field is looked for in the message."""
     run.given("first sub-step")
-    replies = run.scene.refused.items()
+    replies = _of_children(run.scene.refused).items()
     silent = {each: reply.message for each, reply in replies if "spec.replicas" not in reply.message}
     run.expect("refusals that do not name the field", {}, silent)
 
 
 @requirement("COHR-055", reaches="scaled")
 def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None:
-    """After the end of an update, a change of replicas MUST be accepted and applied."""
+    """A scaling group is scaled out."""
     run.given("fixed")
     run.expect("a change of replicas", "accepted", str(run.scene.allowed))
 
 
 @requirement("COHR-063")
 def test_what_is_broken_is_replaced_first(run: Recorded[NeverReady]) -> None:
-    """A change that fixes a version SHOULD replace Pods that are not Ready first: availability SHOULD NOT fall."""
+    """Two pods of f are not Ready, and one was lost."""
     least = _ready(run.at("fix"))
     run.always("as many Ready pods of f as before", _at_least(least), after="fix", until="fixed")
 
 
-@requirement("COHR-064", reaches="fixed")
-def test_the_last_version_is_rolled_out(run: Recorded[NeverReady]) -> None:
-    """A change during an update MUST end with all Pods of the components in scope at the last version."""
+@requirement("COHR-107", reaches="fixed")
+def test_a_version_that_never_becomes_ready_is_replaced(run: Recorded[NeverReady]) -> None:
+    """The update to it has got as far as its first sub-step, in the first of two replicas."""
     run.given("first sub-step")
     run.expect("images", {"dm": ["1"], "f": ["3"], "pl": ["3"], "pw": ["3"]}, sets.tags(run.at("at rest"), "s"))
 
 
 @requirement("COHR-066", reaches="lost pod of a new gang recreated")
 def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> None:
-    """A Pod of a new PodGang that is lost during an update MUST be recreated there, with the new version."""
+    """The new version never becomes Ready."""
     run.given("first sub-step")
     gang = label(run.scene.new, labels.GANG)
     found = [sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
@@ -135,7 +135,7 @@ def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> Non
 
 @requirement("COHR-067")
 def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -> None:
-    """A Pod of an old PodGang that is lost during an update SHOULD NOT be recreated there."""
+    """Another pod of the same clique and gang is left."""
     run.given("first sub-step")
     gang = label(run.scene.old, labels.GANG)
     found = [name(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
@@ -144,7 +144,7 @@ def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -
 
 @requirement("COHR-068", reaches="lost pod of another component recreated")
 def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
-    """A Pod of a component that an update does not change MUST be recreated at once in its PodGang."""
+    """The update stands still meanwhile."""
     run.given("first sub-step")
     found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), "s-0-d-0-dm")}
     run.expect("images", ["1"], sorted(found.values()))
@@ -152,7 +152,7 @@ def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady])
 
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
-    """The replicas of a PodCliqueSet MUST be updated one at a time."""
+    """The second replica waits while the first one stands still, and until it is updated to the third version."""
     other = {each for each, clique in run.scene.first.items() if clique.startswith("s-1-")}
     run.always("no pod of the other replica is replaced", _lost_at_most(0, other), after="change", until="fix")
     run.given("fixed")
@@ -171,6 +171,11 @@ def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
 def test_invariants(run: Recorded[NeverReady], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()
+
+
+def _of_children(replies: Mapping[str, Reply]) -> dict[str, Reply]:
+    """The answers to changes of PodCliques and PodCliqueScalingGroups."""
+    return {each: reply for each, reply in replies.items() if SCALED[each][0] != SETS}
 
 
 def _ready(view: View) -> int:

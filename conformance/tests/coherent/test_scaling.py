@@ -33,7 +33,7 @@ def places(view: View) -> dict[str, str]:
 
 @requirement("COHR-080")
 def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Each added replica MUST get a PodGang of its own, which is no anchor; other PodGangs MUST stay as they are."""
+    """Two replicas are added after an update."""
     found = scaled(run, "at rest", "replicas added", 4, 6)
     held = sorted(entry.content() for entry in found.tails)
     run.expect("new gangs", ["{p[4]}", "{p[5]}"], held)
@@ -44,15 +44,15 @@ def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate
 
 @requirement("COHR-081")
 def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Pods that are added to a standalone PodClique MUST join the newest PodGang that holds the PodClique."""
+    """All anchors hold pods of f, so that the newest one is also the newest gang that does."""
     found = scaled(run, "replicas added: at rest", "pods added", 6, 6)
     run.expect("new gangs", [], [entry.content() for entry in (*found.opened, *found.tails)])
     run.expect("pods that joined a gang", [2], [more.get(F, 0) for more in found.grown.values()])
 
 
-@requirement("COHR-081")
+@requirement("COHR-108")
 def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """Pods that are added to a standalone PodClique MUST join the newest PodGang that holds the PodClique."""
+    """The last update was about a scaling group: the newest anchor holds nothing of f."""
     run.given("pods added")
     before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
     found = Change(before, after)
@@ -63,7 +63,7 @@ def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdated
 
 @requirement("COHR-082")
 def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """After a scale-in, the replicas that are left MUST have the indices from 0 on, each in its PodGang."""
+    """Also after a scale-out that follows it."""
     for before, step, count in (
         ("pods added: at rest", "replicas removed", 3),
         ("replicas removed: at rest", "one replica added again", 4),
@@ -77,7 +77,7 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """When a standalone PodClique is scaled in, Pods that are not Ready MUST be deleted first."""
+    """All pods of f in its newest gang have failed."""
     run.given("pods not Ready", "pods removed: number of pods")
     left = [
         name(pod) for pod in sets.of_set(run.at("pods removed: number of pods"), "s") if uid(pod) in run.scene.unready
@@ -89,7 +89,7 @@ def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUp
 
 @requirement("COHR-084")
 def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """A PodGang that holds nothing any more after a scale-in MUST be deleted, with its entry."""
+    """The group is scaled in to the least that is permitted."""
     found = scaled(run, "one replica added again: at rest", "least replicas", 6, 1)
     named = {entry.key for entry in found.after}
     run.expect("PodGangs", sorted(named), sorted(sets.gangs(run.at("least replicas: at rest"), "s")))
@@ -98,7 +98,7 @@ def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
 
 @requirement("COHR-085")
 def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """When a replica is scaled in, the others in its PodGang SHOULD keep their Pods."""
+    """Anchors hold pods of f beside replicas of p."""
     run.given("least replicas")
     before, after = run.at("one replica added again: at rest"), run.at("least replicas: at rest")
     front = sets.uids(sets.of_template(before, "s", "f"))
@@ -107,7 +107,7 @@ def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) 
 
 @requirement("COHR-088", reaches="lost pod replaced")
 def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """A lost Pod MUST be recreated in its PodGang and lose its gate, also after gangs before its own were removed."""
+    """Anchors that its gang once waited for are gone."""
     run.given("pods removed")
     found = [
         {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), "s-0-p-1-pl")}
@@ -118,7 +118,7 @@ def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) 
 
 @requirement("COHR-089", reaches="terminated and recovered")
 def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """A replica that is terminated MUST come back in the gangs of its PodGangMap, anchors before other gangs."""
+    """One pod of an anchor is bound before the first of any other gang."""
     run.given("pods of the template")
     before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
     run.expect("entries", {each.key: each.content() for each in before}, {each.key: each.content() for each in after})

@@ -53,23 +53,37 @@ class HashesOfOtherOperators(Scene):
         env.mark("nothing moves")
 
 
-@requirement("UPG-006", reaches=[f"hashes of {name} rewritten" for name in OF_LIBRARY])
-def test_hashes_of_go_operators_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
-    """An operator MUST rewrite the legacy hashes of Grove's operators as its own, and MUST NOT restart anything."""
+@requirement("UPG-006")
+def test_hashes_of_a_go_operator_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
+    """Which version of the Kubernetes libraries it was built with is open here: see UPG-016."""
     for name in PODS:
         run.given(f"{name} has its pods", f"{name} available")
-    before, after = run.at("hashes of the judged operator"), run.at("nothing moves")
+    wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
+    best = min(wrong.values(), key=len)
+    run.expect("what is wrong with the set that fares best", [], best)
+
+
+@requirement("UPG-016", reaches=[f"hashes of {name} rewritten" for name in OF_LIBRARY])
+def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
+    """Each set has the hashes of another version of the libraries."""
+    wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
+    run.expect(
+        "what is wrong with sets, by the hashes that they had", {}, {way: own for way, own in wrong.items() if own}
+    )
+
+
+def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
+    """The hashes of a set that are not those of the judged operator, pods that were replaced, and updates."""
     since = run.between("hashes overwritten", "nothing moves")
-    for name, way in OF_LIBRARY.items():
-        own, now = takeover.everything(before, name), takeover.everything(after, name)
-        run.same(f"hashes of a set that had those of {way}", own, now)
-        run.expect(f"pods of {name} created or deleted", [], takeover.restarts(since, name))
-        run.expect(f"states of {name} with an update", [], takeover.updates(since, name))
+    own = takeover.everything(run.at("hashes of the judged operator"), name)
+    now = takeover.everything(run.at("nothing moves"), name)
+    left = [f"{where} is {now.get(where)!r}" for where, hash in own.items() if now.get(where) != hash]
+    return [*left, *takeover.restarts(since, name), *takeover.updates(since, name)]
 
 
 @requirement("UPG-007", reaches="changed clique rolled out")
 def test_what_was_changed_meanwhile_is_rolled_out(run: Recorded[HashesOfOtherOperators]) -> None:
-    """What was changed in a template while no operator ran MUST be rolled out, in the changed cliques only."""
+    """The stored hashes are those of another image, or of another order of containers, in one clique."""
     uids = incarnations.uids(run.at("hashes of the judged operator"), "pods")
     now = incarnations.uids(run.at("nothing moves"), "pods")
     kept = {pod: uid for pod, uid in uids.items() if pod.startswith((f"changed-0-{FRONT}", f"turned-0-{FRONT}"))}
@@ -78,4 +92,4 @@ def test_what_was_changed_meanwhile_is_rolled_out(run: Recorded[HashesOfOtherOpe
 
 @requirement("UPG-008", reaches="set with unknown hashes updated")
 def test_a_set_with_unknown_hashes_is_updated(run: Recorded[HashesOfOtherOperators]) -> None:
-    """A stored hash that is not a hash of the current template MUST start an update, and not just be overwritten."""
+    """No operator has written such hashes."""
