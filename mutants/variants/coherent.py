@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import alter, replace
+from reference_impl.admission import scaling
+from reference_impl.admission.errors import FieldError, invalid
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.admission.rules import coherent as rules
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Pod
+from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.plan import defaults, maps
-from reference_impl.plan.coherent import planner, slots, versions
+from reference_impl.plan import defaults, fitting, gangs, maps
+from reference_impl.plan.children import group_configs
+from reference_impl.plan.coherent import planner, slots, steps, update, versions
 from reference_impl.plan.coherent.slots import Slot
-from reference_impl.plan.components import Key
+from reference_impl.plan.coherent.steps import Phase, SubStep
+from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
 from reference_impl.plan.maps import Stored
@@ -119,3 +128,119 @@ def _budget_of_other_strategies_open() -> None:
         return right(template, strategy, created=False)
 
     replace(defaults, "_rolling_updates", rolling_updates)
+
+
+@variant(
+    "further-replicas-one-by-one",
+    "operator",
+    "replaces one further replica of a scaling group at a time",
+    *("COHR-030", "COHR-036", "COHR-041", "COHR-042", "COHR-044", "COHR-046", "COHR-047", "COHR-092"),
+    exempt=("COHR-049",),
+)
+def _further_replicas_one_by_one() -> None:
+    def smaller(found: SubStep, *rest: Any) -> SubStep:
+        if found.phase is Phase.ANCHOR:
+            return found
+        return SubStep(found.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in found.wanted.items()})
+
+    alter(steps, "sub_step", smaller)
+
+
+@variant(
+    "sub-steps-follow-scheduling",
+    "operator",
+    "begins a sub-step once the gangs of the one before are scheduled, as far as the budget permits",
+    *("INV-011", "INV-017", "COHR-030", "COHR-060"),
+    exempt=("COHR-109",),
+)
+def _sub_steps_follow_scheduling() -> None:
+    def scheduled(ready: frozenset[str], layouts: Layouts, pcs: PodCliqueSet, index: int) -> frozenset[str]:
+        placement = layouts.at(pcs, index)
+        names = {gang.metadata.name for gang in layouts.gangs(pcs, index) if gangs.ever_scheduled(gang)}
+        waiting = (
+            {gang.entry.key for name, gang in placement.gangs.items() if name not in names} if placement else set()
+        )
+        every = {gang.entry.key for gang in placement.gangs.values()} if placement else set()
+        return frozenset(every - waiting)
+
+    alter(Layouts, "_been_ready", scheduled)
+
+
+@variant(
+    "set-scaled-during-updates",
+    "operator",
+    "accepts another number of replicas of a set during its update",
+    *("COHR-050", "COHR-052", "COHR-053", "COHR-054", "COHR-104"),
+    exempt=("COHR-051",),
+)
+def _set_scaled_during_updates() -> None:
+    def accepted(found: AdmissionResult, request: Mapping[str, Any], pcs: Any) -> AdmissionResult:
+        return AdmissionResult() if (request.get("resource") or {}).get("resource") == "podcliquesets" else found
+
+    alter(scaling, "judge", accepted)
+    alter(rules, "changes", lambda found, pcs, old: [])
+
+
+@variant(
+    "high-budget-refused",
+    "operator",
+    "refuses a maxUnavailable above the replicas of a clique with the strategy Coherent",
+    *("COHR-004", "COHR-006", "COHR-009"),
+)
+def _high_budget_refused() -> None:
+    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        errors = list(found)
+        for i, clique in enumerate(pcs.spec.template.cliques if update.coherent(pcs) else ()):
+            given = clique.rolling_update.max_unavailable if clique.rolling_update else None
+            if given is not None and given > clique.spec.replicas:
+                path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
+                errors.append(invalid(path, given, "must not be greater than replicas"))
+        return errors
+
+    alter(rules, "violations", refused)
+
+
+@variant(
+    "low-budget-without-its-path",
+    "operator",
+    "refuses a maxUnavailable below minAvailable without the path of the field",
+    *("COHR-004", "COHR-009"),
+    exempt=("COHR-103",),
+)
+def _low_budget_without_its_path() -> None:
+    def unnamed(found: Iterator[FieldError], path: str, given: Any, minimum: int) -> list[FieldError]:
+        low = "must not be less than minAvailable"
+        return [
+            dataclasses.replace(each, path="spec") if (each.detail or "").startswith(low) else each for each in found
+        ]
+
+    alter(rules, "_budget", unnamed)
+
+
+@variant(
+    "added-pods-join-the-newest-anchor",
+    "operator",
+    "lets pods that are added to a clique join the newest anchor, whatever it holds",
+    "COHR-081",
+    exempt=("COHR-108",),
+)
+def _added_pods_join_the_newest_anchor() -> None:
+    def newest(found: str, self: fitting._Fitting, key: Key) -> str:
+        return [entry for entry in self.entries.values() if entry.anchor][-1].key
+
+    alter(fitting._Fitting, "_home", newest)
+
+
+@variant(
+    "further-gangs-unconstrained",
+    "operator",
+    "gives gangs of further replicas no topology constraint where their scaling group has none",
+    "COHR-019",
+)
+def _further_gangs_unconstrained() -> None:
+    def planned(found: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *rest: Any) -> Any:
+        bare = {config.name for config in group_configs(pcs) if config.topology_constraint is None}
+        free = {n for n, gang in placement.gangs.items() if not gang.entry.anchor and gang.groups.keys() <= bare}
+        return [dataclasses.replace(gang, topology=None) if gang.name in free else gang for gang in found]
+
+    alter(gangs, "planned", planned)

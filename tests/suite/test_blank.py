@@ -20,7 +20,7 @@ BY_CRDS_ALONE = {
 }
 """What the API server judges by itself, with the CRDs that the blank implementation brings.
 
-ADM-044, COHR-008 lets whatever is accepted pass, COHR-007 whatever is not defaulted."""
+ADM-044 and COHR-008 let whatever is accepted pass, COHR-007 whatever is not defaulted."""
 
 
 def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Variants of upgrades."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mutants.registry import variant
+from mutants.replacement import alter, replace
+from reference_impl.api.models import Condition
+from reference_impl.plan import conditions, gang_migration
+from reference_impl.plan.hashing.window import Policy
+from reference_impl.runtime import configuration
+from reference_impl.runtime.clock import now
+
+NEWEST = ("legacy-0.36", "canonical-0.36")
+"""Hashes of operators that are built with the newest libraries."""
+
+
+@variant(
+    "migration-ends-with-false",
+    "operator",
+    "leaves the condition of a migration with the status False",
+    *("UPG-012", "UPG-015"),
+)
+def _migration_ends_with_false() -> None:
+    def left(found: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
+        if kind != gang_migration.CONDITION:
+            return found
+        done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
+        return [*(found or ()), done]
+
+    alter(conditions, "without", left)
+
+
+@variant(
+    "hashes-of-the-newest-libraries-unknown",
+    "operator",
+    "recognizes no hashes of operators that are built with the newest libraries",
+    *("UPG-001", "UPG-002", "UPG-006", "UPG-007"),
+    exempt=("UPG-005", "UPG-016"),
+)
+def _hashes_of_the_newest_libraries_unknown() -> None:
+    right = vars(configuration.Hashes)["policy"].fget
+
+    def policy(self: configuration.Hashes) -> Policy:
+        found: Policy = right(self)
+        known = tuple(scheme for scheme in found.recognised if scheme.name not in NEWEST)
+        return dataclasses.replace(found, recognised=known)
+
+    replace(configuration.Hashes, "policy", property(policy))
