@@ -1,4 +1,5 @@
-"""`make docs`: docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of docs/trust.md.
+"""`make docs`: docs/requirements.md, docs/coverage.md, docs/contract.md, docs/upstream-tests.md and the tables of
+docs/trust.md.
 
 Only a test may know both the judge and the judged.
 """
@@ -11,7 +12,7 @@ from conformance.lab.gaps import shown
 from conformance.report import recorded
 from conformance.suite import catalogue, coverage, requirement
 from mutants.registry import caught
-from tests.coverage import trials
+from tests.coverage import trials, upstream
 
 COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
@@ -36,3 +37,4 @@ if __name__ == "__main__":
     (data.PROJECT / "docs" / "requirements.md").write_text(catalogue.markdown(requirement.load()), "utf-8")
     trials.TRUST.write_text(trials.text(), "utf-8")
     (data.PROJECT / "docs" / "contract.md").write_text(sheet.page(), "utf-8")
+    upstream.PAGE.write_text(upstream.text(upstream.read(), requirement.load()), "utf-8")

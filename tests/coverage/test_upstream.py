@@ -1,0 +1,85 @@
+"""Each end-to-end test of upstream names requirements that exist, and docs/upstream-tests.md says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import specification
+from conformance.errors import UsageError
+from conformance.suite import requirement
+from conformance.suite.requirement import Level, Registry, Requirement, Retired
+from tests.coverage import upstream
+
+OF_THE_SPECIFICATION = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")
+REGISTRY = Registry(
+    {"core": "The core."},
+    {"AA-001": Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1",), "v0", ("operator",))},
+    {"AA-002": Retired("AA-002", "It did.", "It need not.")},
+)
+
+
+def of(*tests: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "repository": "https://example.com/r",
+        "commit": "0123456789" * 4,
+        "folder": "e2e",
+        "files": [{"path": "a_test.go", "tests": list(tests)}],
+    }
+
+
+def test_each_test_names_requirements_that_exist() -> None:
+    assert upstream.problems(upstream.read(), requirement.load()) == []
+
+
+def test_the_page_is_up_to_date() -> None:
+    wanted = upstream.text(upstream.read(), requirement.load())
+    assert upstream.PAGE.read_text("utf-8") == wanted, "run: make docs"
+
+
+def test_every_test_that_the_specification_describes_is_listed() -> None:
+    described = {
+        found[0]
+        for row in specification.load().values()
+        if row.id.startswith("E2E-") and (found := OF_THE_SPECIFICATION.match(dict(row.cells).get("Test", "")))
+    }
+    listed = {name.split("_")[1] for name in (test["name"] for test in upstream.tests(upstream.read())) if "_" in name}
+    assert len(described) == 69 and sorted(described - listed) == []
+
+
+def test_what_is_listed_twice_retired_or_unknown_is_told() -> None:
+    known = of(
+        {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
+    )
+    assert upstream.problems(known, REGISTRY) == [
+        "Test_A: is listed twice",
+        "Test_A: AA-002 is retired",
+        "Test_A: B is no requirement",
+    ]
+
+
+def test_the_page_tells_what_is_judged() -> None:
+    text = upstream.text(
+        of(
+            {"name": "Test_A", "asks": "one|two", "ids": ["AA-001"]},
+            {"name": "Test_B", "asks": "more", "ids": ["AA-001"], "reason": "no scene\n  has it"},
+            {"name": "Test_C", "asks": "less", "reason": "why not"},
+        ),
+        REGISTRY,
+    )
+    assert "Of 3 tests, 1 are judged in full, 1 in part, and 1 not." in text
+    assert "| `Test_A` | one\\|two | [AA-001](requirements.md#core) | in full |" in text
+    assert "| `Test_B` | more | [AA-001](requirements.md#core) | in part: no scene has it |" in text
+    assert "| `Test_C` | less |  | not: why not |" in text
+
+
+def test_a_test_with_neither_requirements_nor_a_reason_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "upstream_tests.yaml"
+    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: UpstreamTests\nrepository: https://example.com\n"
+    rest = "folder: e\nfiles:\n- path: a_test.go\n  tests:\n  - {name: Test_A, asks: something else}\n"
+    path.write_text(f"{head}commit: {'a' * 40}\n{rest}")
+    with pytest.raises(UsageError, match=r"upstream_tests.yaml:9: files\[0\].tests\[0\]"):
+        upstream.read(path)
