@@ -1,0 +1,100 @@
+"""Multi-node NVLink that nobody has asked for, and a ComputeDomain that somebody deletes."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_domains, labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import at, finalizers, items, name, number, text, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import observed, predicates
+from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+
+DOMAINS, CLIQUES = "computedomains", "podcliques"
+NAMED = "p-0-wide"
+"""The ComputeDomain that is deleted."""
+
+
+class SetWithoutGroups(Scene):
+    """A set whose cliques have GPUs and are in no multi-node NVLink group, whether or not the operator has that
+    feature. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("linked", setName="bare", replicas=1)
+        _forget_groups(workload)
+        self.cliques = list(expected(workload).cliques.values())
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(self.cliques))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+class DomainDeletedByHand(Scene):
+    """A set with several ComputeDomains, one of which is deleted by hand. Another set gets its pods afterwards: so the
+    operator has gone on. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("linked", replicas=1)
+        self.domains = expected_domains.domains(workload)
+        env.create(workload)
+        env.wait_for("ComputeDomains exist", observed.there(DOMAINS, self.domains))
+        env.quiet(1)
+        self.before = uid(env.history.view().get(DOMAINS, NAMED) or {})
+        env.delete(DOMAINS, NAMED)
+        env.settled("the deletion has been noticed", self._deleted, 30)
+        env.patch("podcliquesets", "p", {"metadata": {"annotations": {labels.TRIGGER: "after the deletion"}}})
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
+        env.settle("ComputeDomain kept or there again", observed.there(DOMAINS, [NAMED]), 60)
+        env.quiet(1.5, real=True)
+        env.mark("nothing moves")
+
+    def _deleted(self, view: View) -> bool | Unmet:
+        found = view.get(DOMAINS, NAMED)
+        going = found is None or uid(found) != self.before or text(found, "metadata", "deletionTimestamp") != ""
+        return going or Unmet("the ComputeDomain is not even marked for deletion")
+
+
+@requirement("RES-114")
+def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
+    """Having GPUs is no reason for it; where the feature is off, there is none at all."""
+    run.given("all pods exist")
+    view = run.at("nothing moves")
+    run.expect("ComputeDomains", [], view.names(DOMAINS))
+    claims: dict[str, object] = {}
+    for clique in run.scene.cliques:
+        found = view.get(CLIQUES, clique.name)
+        claims[clique.name] = of(found, _claims(at(found, "spec", "podSpec")))
+        claims |= {f"pods/{name(pod)}": _claims(at(pod, "spec")) for pod in predicates.pods_of(view, clique.name)}
+    run.expect("cliques and Pods with claims", {}, {each: found for each, found in claims.items() if found != []})
+
+
+@requirement("RES-070", reaches="ComputeDomain kept or there again")
+def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedByHand]) -> None:
+    """A set that still needs it keeps it by its finalizer, or gets it again."""
+    found = run.at("nothing moves").get(DOMAINS, NAMED)
+    wanted = {"finalizer": True, "numNodes": 0, "template": NAMED}
+    seen = {
+        "finalizer": expected_domains.FINALIZER in finalizers(found),
+        "numNodes": number(found, "spec", "numNodes"),
+        "template": text(found, "spec", "channel", "resourceClaimTemplate", "name"),
+    }
+    run.expect("what the ComputeDomain says", wanted, of(found, seen))
+    run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
+
+
+def _forget_groups(workload: Object) -> None:
+    """Takes the annotation away at every level."""
+    template = workload["spec"]["template"]
+    for holder in (workload["metadata"], *template["cliques"], *template["podCliqueScalingGroups"]):
+        holder.get("annotations", {}).pop(labels.MNNVL, None)
+
+
+def _claims(spec: object) -> list[str]:
+    """What a pod spec, or one of its containers, claims."""
+    every = [*items(spec, "initContainers"), *items(spec, "containers")]
+    used = [text(claim, "name") for each in every for claim in items(each, "resources", "claims")]
+    return [text(claim, "name") for claim in items(spec, "resourceClaims")] + used

@@ -1,0 +1,70 @@
+"""A standalone clique that loses its last pod, and a scaled gang that loses one above its minimum."""
+
+from __future__ import annotations
+
+from conformance.grove import pods
+from conformance.grove.expected import expected
+from conformance.testing import disruption, incarnations, predicates
+from conformance.testing.disruption import CLIQUES
+from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+ALONE, SCALED = "e-0-a", "e-0-g-1-c"
+"""The standalone clique, and a clique of a scaled gang; each needs one of its two pods."""
+
+
+class CliqueEmptied(Scene):
+    """One node, cordoned once a set is available on it, and a terminationDelay of one second. A standalone clique and
+    one of a scaled gang lose a pod each, which takes them to their minimum. Later the standalone one loses the other
+    pod, too; then the node takes pods again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        minimums = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
+        workload = env.workload("kept", setName="e", delay="1s", **minimums)
+        cliques = list(expected(workload).cliques.values())
+        self.cliques = [clique.name for clique in cliques]
+        env.create(workload)
+        env.wait_for("set available", predicates.available("e", 1))
+        env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
+        disruption.cordon(env, nodes)
+        disruption.delete_pods(env, ALONE, 1)
+        disruption.delete_pods(env, SCALED, 1)
+        env.wait_for("cliques at their minimum", disruption.bound({ALONE: 1, SCALED: 1}))
+        env.quiet(4, real=True)
+        env.mark("last pod lost")
+        before = incarnations.uids(env.history.view(), CLIQUES)
+        for pod in disruption.by_index(env, ALONE):
+            if pods.bound(pod):
+                env.delete("pods", pod["metadata"]["name"])
+        env.settle("all cliques recreated", incarnations.renewed(CLIQUES, self.cliques, before), 120)
+        env.quiet(1)
+        env.mark("recreated")
+        disruption.cordon(env, nodes, off=True)
+        env.wait_for("set available again", predicates.available("e", 1))
+
+
+@requirement("TERM-001", reaches="all cliques recreated")
+def test_a_clique_without_any_pod_has_its_replica_recreated(run: Recorded[CliqueEmptied]) -> None:
+    """That nothing of it is scheduled any more is a breach, too."""
+    run.given("set available", "pods Ready")
+
+
+@requirement("TERM-007", reaches="set available again")
+def test_the_replica_of_an_emptied_clique_recovers(run: Recorded[CliqueEmptied]) -> None:
+    """Nothing has to be repaired by hand."""
+    run.given("all cliques recreated")
+
+
+@requirement("TERM-009")
+def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> None:
+    """A clique of a scaled gang that does not get its pod back counts by its minimum, as a standalone one does."""
+    run.given("pods Ready", "cliques at their minimum")
+    once = dict.fromkeys(run.scene.cliques, 1)
+    run.same("cliques that each name has had", once, disruption.counts(run.until("last pod lost"), once))
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[CliqueEmptied], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

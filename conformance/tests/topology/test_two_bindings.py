@@ -1,0 +1,75 @@
+"""Two kinds of hardware in a cluster, each with a ClusterTopologyBinding of its own for the same domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import label, name, text
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.topology_bindings import topology_binding
+
+KINDS = ("hopper", "grace")
+"""Names of the sets, and of the labels of the nodes that they belong on."""
+NODES, IN_RACK = 6, 3
+
+
+class SetsOfTwoBindings(Scene):
+    """Twelve trays. Six have labels for the block and the racks of one kind of hardware, six for those of the other; a
+    rack has three. A set of either kind needs three trays of one rack, and any three would do if nobody asked."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("gb200-nvl72", 2 * NODES)
+        self.keys = {kind: _keys(kind) for kind in KINDS}
+        for place, node in enumerate(nodes):
+            keys, index = self.keys[KINDS[place % 2]], place // 2
+            values = {keys["block"]: "b0", keys["rack"]: f"r{index // IN_RACK}"}
+            env.patch("nodes", node, {"metadata": {"labels": values}})
+        bindings = {kind: f"{env.namespace}-{kind}" for kind in KINDS}
+        workloads = {
+            kind: env.workload("nested", setName=kind, binding=binding, workers=1, decodes=2)
+            for kind, binding in bindings.items()
+        }
+        self.cliques = {kind: list(expected(workload).cliques.values()) for kind, workload in workloads.items()}
+        made = list[str]()
+        try:
+            for kind, binding in bindings.items():
+                env.create(topology_binding(binding, self.keys[kind]))
+                made.append(binding)
+            for workload in workloads.values():
+                env.create(workload)
+            env.wait_for("both sets bound", all_of(*map(predicates.all_bound, self.cliques.values())))
+            env.quiet(1)
+            env.mark("at rest")
+        finally:
+            for binding in made:
+                env.delete("clustertopologybindings", binding)
+
+
+@requirement("TOPO-050", reaches="both sets bound")
+def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> None:
+    """A domain is the node label that the binding of the set has for it. A node without it is in no domain."""
+    view = run.at("at rest")
+    for kind, cliques in run.scene.cliques.items():
+        keys = run.scene.keys[kind]
+        run.expect(f"blocks of {kind}", {"b0"}, _domains(view, keys["block"], cliques))
+        workers = [clique for clique in cliques if clique.group]
+        racks = _domains(view, keys["rack"], workers)
+        run.expect(f"racks of the worker of {kind}", [1, False], [len(racks), "" in racks])
+        prefill = [clique for clique in workers if clique.template.name == "prefill"]
+        run.expect(f"hosts of the prefill pods of {kind}", 1, len(_domains(view, keys["host"], prefill)))
+
+
+def _keys(kind: str) -> dict[str, str]:
+    """Domain → node label key, from wide to narrow."""
+    return {"block": f"{kind}.example.com/block", "rack": f"{kind}.example.com/rack", "host": "kubernetes.io/hostname"}
+
+
+def _domains(view: View, key: str, cliques: Iterable[Clique]) -> set[str]:
+    """The values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
+    values = {name(node): label(node, key) for node in view.list("nodes")}
+    found = predicates.by_clique(view, cliques)
+    return {values.get(text(pod, "spec", "nodeName"), "") for pods in found.values() for pod in pods}

@@ -1,0 +1,161 @@
+"""Cliques and scaling groups that are scaled immediately before a change, and a set that is scaled in after one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from conformance.grove import updates
+from conformance.grove.fields import number
+from conformance.history.view import View
+from conformance.testing import incarnations, predicates, replay
+from conformance.testing.disruption import CLIQUES, GROUPS, SETS
+from conformance.testing.observed import all_of, gone
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+
+SCALED: Mapping[str, tuple[str, str, int]] = {
+    "clique-out": (CLIQUES, "a", 4),
+    "clique-in": (CLIQUES, "a", 2),
+    "group-out": (GROUPS, "g", 3),
+    "group-in": (GROUPS, "g", 1),
+}
+"""Sets, each with what is scaled immediately before the change, and to how many replicas."""
+SHRINKS = "set-in"
+"""A set of two replicas that loses one after its update."""
+VALUES: Mapping[str, object] = {
+    "alone": 3,
+    "aloneMinAvailable": 1,
+    "groups": 2,
+    "groupsMinAvailable": 1,
+    "members": 1,
+    "membersMinAvailable": 1,
+}
+Sizes = Mapping[str, int]
+
+
+class ScaledBeforeAChange(Scene):
+    """One node with room for all pods, and a set for each thing that is scaled (see SCALED). At once after it, all
+    cliques of the set are changed. Another set is scaled in once its update has ended."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        sets = {each: env.workload("kept", setName=each, **VALUES) for each in (*SCALED, SHRINKS)}
+        sets[SHRINKS]["spec"]["replicas"] = 2
+        for workload in sets.values():
+            env.create(workload)
+        available = [predicates.available(each, 2 if each == SHRINKS else 1) for each in sets]
+        env.wait_for("sets available", all_of(*available), 150)
+        first = {clique: size for each in sets for clique, size in _sizes(each, 3, 2).items()}
+        env.wait_for("all pods Ready", all_of(pods_are(first, ready=True), changes.ready(first)))
+        env.quiet(0.7)
+        env.mark("changes")
+        before = {}
+        for each, workload in sets.items():
+            if each in SCALED:
+                kind, part, replicas = SCALED[each]
+                scale(env, kind, f"{each}-0-{part}", replicas)
+            before[each] = changes.change(env, workload, "a", "b", "c", tag="2")
+        for each in sets:
+            env.settle(f"{each}: update ended", changes.done(each, before[each]), 120)
+        for each in SCALED:
+            sizes = _sizes_in_the_end(each)
+            env.settle(f"{each}: all pods Ready", all_of(pods_are(sizes, ready=True), changes.ready(sizes)), 60)
+        env.quiet(0.7)
+        env.mark("updated")
+        scale(env, SETS, SHRINKS, 1)
+        second = [clique for clique in _sizes(SHRINKS, 3, 2) if clique.startswith(f"{SHRINKS}-1-")]
+        env.settle("second replica gone", all_of(gone(CLIQUES, second), pods_are(dict.fromkeys(second, 0))), 60)
+        env.quiet(1, real=True)
+        env.mark("scaled in after the update")
+
+
+@requirement("UPD-007", reaches="{each}: update ended")
+@pytest.mark.parametrize("each", SCALED)
+def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """What was added may have the old template, and what is removed may still be there, when the change comes."""
+    run.given("sets available", "all pods Ready")
+    found = run.at("updated").get(SETS, each)
+    run.expect("replicas that are named as being updated", [], updates.turns(found))
+    counts = updates.counts(found)
+    behind = [one for one, total in updates.COUNTERS if counts[one] != counts[total]]
+    run.expect("counters that differ from their totals", [], behind)
+
+
+@requirement("UPD-009")
+@pytest.mark.parametrize("each", SCALED)
+def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """Those that were added immediately before the change, too."""
+    run.given(f"{each}: update ended")
+    view = run.at("updated")
+    tags = {clique: sorted(set(changes.images(view, clique))) for clique in _sizes_in_the_end(each)}
+    run.expect(
+        "PodCliques with other templates", {}, {clique: found for clique, found in tags.items() if found != ["2"]}
+    )
+
+
+@requirement("UPD-005")
+@pytest.mark.parametrize("each", ["clique-out", "group-out"])
+def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """A Pod that has the new template is not replaced, whenever it was created."""
+    run.given(f"{each}: update ended")
+    own = [r for r in replay.deleted(run.between("changes", "updated")) if r.name.startswith(f"{each}-")]
+    again = [record.name for record in own if changes.tag(record.object) == "2"]
+    run.expect("pods of the new template that were deleted", [], again)
+
+
+@requirement("RES-032", reaches="{each}: all pods Ready")
+@pytest.mark.parametrize("each", SCALED)
+def test_an_update_keeps_what_was_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """The template that is changed says another number."""
+    run.given(f"{each}: update ended")
+    kind, part, replicas = SCALED[each]
+    run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{each}-0-{part}"), "spec", "replicas"))
+
+
+@requirement("SCALE-003", reaches="second replica gone")
+def test_an_updated_set_is_scaled_in(run: Recorded[ScaledBeforeAChange]) -> None:
+    """Nothing of the replica that stays is lost after an update, either."""
+    run.given(f"{SHRINKS}: update ended")
+    stays = f"{SHRINKS}-0-"
+    before, now = (_uids(run.at(step), stays) for step in ("updated", "scaled in after the update"))
+    run.same("uids of cliques and Pods of the first replica", before, now)
+
+
+@requirement("UPD-037")
+def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChange]) -> None:
+    """The update stays what it was, and has ended."""
+    run.given(f"{SHRINKS}: update ended", "second replica gone")
+    span = run.between("updated", "scaled in after the update")
+    before, after = (view.get(SETS, SHRINKS) for view in (span.begin(), span.view()))
+    run.expect("generation", updates.generation(before), updates.generation(after))
+    run.expect("start of the update", updates.started(before), updates.started(after))
+    run.expect("the update has ended", True, bool(updates.ended(after)))
+    run.expect("cliques with new Pods", [], [each for each in replay.created(span) if each.startswith(f"{SHRINKS}-")])
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-025")
+def test_invariants(run: Recorded[ScaledBeforeAChange], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _sizes(each: str, alone: int, groups: int) -> dict[str, int]:
+    """Pods by clique of a set with so many pods of the standalone clique, and replicas of the group."""
+    found: dict[str, int] = {}
+    for index in range(2 if each == SHRINKS else 1):
+        found[f"{each}-{index}-a"] = alone
+        found |= {f"{each}-{index}-g-{j}-{clique}": 1 for j in range(groups) for clique in "bc"}
+    return found
+
+
+def _sizes_in_the_end(each: str) -> dict[str, int]:
+    kind, _, replicas = SCALED[each]
+    return _sizes(each, replicas if kind == CLIQUES else 3, replicas if kind == GROUPS else 2)
+
+
+def _uids(view: View, prefix: str) -> dict[str, str]:
+    every = {f"{kind}/{own}": uid for kind in (CLIQUES, "pods") for own, uid in incarnations.uids(view, kind).items()}
+    return {each: uid for each, uid in every.items() if each.partition("/")[2].startswith(prefix)}

@@ -1,0 +1,138 @@
+"""Recovery from a lost node under OnDelete, and a strategy that is switched back and forth."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.fields import at, items, name, number, text, texts, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates, replay
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, SETS
+
+SIZES = {"o-0-a": 3, "o-0-q": 1, **{f"o-0-g-{j}-{each}": size for j in (0, 1) for each, size in (("b", 1), ("c", 2))}}
+CLIQUE = "o-0-a"
+HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+
+
+class StrategySwitchedTwice(Scene):
+    """Two nodes, and a set with OnDelete. A clique gets a node affinity that excludes one of the nodes, and its pods
+    there are deleted. Then the strategy becomes RollingRecreate, and a clique is changed; and OnDelete again, and
+    another one is changed."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 2)
+        workload = env.workload("rolling", setName="o", alone=3, aloneMinAvailable=1)
+        workload["spec"]["updateStrategy"] = {"type": changes.ON_DELETE}
+        env.create(workload)
+        env.wait_for("set available", predicates.available("o", 1))
+        env.wait_for("all pods Ready", all_of(pods_are(SIZES, ready=True), changes.ready(SIZES)))
+        env.quiet(0.7)
+        pods = predicates.pods_of(env.history.view(), CLIQUE)
+        self.excluded = text(pods[0], "spec", "nodeName")
+        self.lost = {uid(pod) for pod in pods if text(pod, "spec", "nodeName") == self.excluded}
+        env.mark("affinity: change")
+        before = updates.generation(env.history.view().get(SETS, "o"))
+        terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": [self.excluded]}]}]
+        affinity = {"nodeAffinity": {REQUIRED[2]: {REQUIRED[3]: terms}}}
+        changes.template(workload, "a")["spec"]["podSpec"]["affinity"] = affinity
+        changes.apply(env, workload)
+        env.settle("affinity: end reported", all_of(changes.begun("o", before), _ended), 60)
+        env.quiet(1.5, real=True)
+        env.mark("affinity: at rest")
+        for pod in pods:
+            if uid(pod) in self.lost:
+                env.delete("pods", name(pod))
+        went = changes.deleted(CLIQUE, self.lost)
+        env.wait_for("affinity: deleted pods replaced", all_of(went, pods_are({CLIQUE: 3}, ready=True)))
+        env.wait_for("affinity: replacements counted as Ready", changes.ready({CLIQUE: 3}))
+        env.quiet(0.7)
+        env.mark("affinity: replaced")
+
+        self._switch(env, changes.ROLLING)
+        before = changes.change(env, workload, "q", tag="2")
+        env.wait_for("RollingRecreate: update ended", changes.done("o", before), 90)
+        env.wait_for("RollingRecreate: all pods Ready", all_of(pods_are(SIZES, ready=True), changes.ready(SIZES)))
+        self._switch(env, changes.ON_DELETE)
+        env.quiet(0.7)
+        env.mark("OnDelete again: change")
+        before = changes.change(env, workload, "a", "c", tag="3")
+        env.settle("OnDelete again: end reported", all_of(changes.begun("o", before), _ended), 60)
+        env.quiet(1.5, real=True)
+        env.mark("OnDelete again: at rest")
+
+    def _switch(self, env: SceneEnvironment, kind: str) -> None:
+        changes.strategy(env, "o", kind)
+        env.settled(f"the switch to {kind} has been observed", _observed)
+
+
+@requirement("UPD-038", reaches="affinity: end reported")
+def test_an_affinity_deletes_no_pod(run: Recorded[StrategySwitchedTwice]) -> None:
+    """Not even pods on a node that the new affinity excludes."""
+    _nothing_deleted(run, "affinity")
+
+
+@requirement("UPD-040", reaches="affinity: deleted pods replaced")
+def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]) -> None:
+    """This is how somebody moves a few pods away from a node that fails."""
+    run.given("all pods Ready", "affinity: end reported")
+    before, after = run.at("affinity: at rest"), run.at("affinity: replaced")
+    right = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
+    run.same("nodes that the replacements exclude", right, {name(pod): _excluded(pod) for pod in _new(before, after)})
+    kept = {each: changes.uids(before, each) - run.scene.lost <= changes.uids(after, each) for each in SIZES}
+    run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
+
+
+@requirement("SCHED-050")
+def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> None:
+    """The node that the affinity excludes has room for them."""
+    run.given("affinity: deleted pods replaced")
+    after = run.at("affinity: replaced")
+    pods = [pod for pod in predicates.pods_of(after, CLIQUE) if run.scene.excluded in _excluded(pod)]
+    there = [name(pod) for pod in pods if text(pod, "spec", "nodeName") == run.scene.excluded]
+    run.expect("pods on the node that their affinity excludes", [], there)
+
+
+@requirement("UPD-038", reaches="OnDelete again: end reported")
+def test_a_second_switch_restores_on_delete(run: Recorded[StrategySwitchedTwice]) -> None:
+    """What the set did under RollingRecreate in between does not matter."""
+    run.given("RollingRecreate: update ended", "RollingRecreate: all pods Ready")
+    _nothing_deleted(run, "OnDelete again")
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[StrategySwitchedTwice], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _nothing_deleted(run: Recorded[StrategySwitchedTwice], change: str) -> None:
+    span = run.between(f"{change}: change", f"{change}: at rest")
+    run.expect("pods that were deleted", [], [record.name for record in replay.deleted(span)])
+
+
+def _new(before: View, after: View) -> list[changes.Pod]:
+    known = changes.uids(before, CLIQUE)
+    return [pod for pod in predicates.pods_of(after, CLIQUE) if uid(pod) not in known]
+
+
+def _excluded(pod: changes.Pod) -> list[str]:
+    """The nodes that the affinity of a pod excludes."""
+    every = [match for term in items(pod, "spec", *REQUIRED) for match in items(term, "matchExpressions")]
+    return [value for match in every if text(match, "operator") == "NotIn" for value in texts(match, "values")]
+
+
+def _ended(view: View) -> bool | Unmet:
+    parts = [(SETS, "o"), *((CLIQUES, each) for each in SIZES)]
+    late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
+    return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
+
+
+def _observed(view: View) -> bool | Unmet:
+    found = view.get(SETS, "o")
+    observed = number(found, "status", "observedGeneration") == at(found, "metadata", "generation")
+    return observed or Unmet("the set's present generation is not observed")

@@ -1,0 +1,98 @@
+"""Old pods that run and are not Ready: an update neither waits for them nor for their successors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import pods, updates
+from conformance.grove.fields import uid
+from conformance.testing import disruption, predicates, replay
+from conformance.testing.disruption import CLIQUES, SETS
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+
+RUNS: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
+"""A pod whose containers have started and do not pass their readiness probe."""
+CLIQUE, MEMBER = "weak-0-web", "frail-0-g-2-b"
+"""A standalone clique of three pods, and one of the last replica of a group of three."""
+
+
+class PodsThatRunUnready(Scene):
+    """A set with a standalone clique of which two of three pods run and are not Ready, and one with a scaling group
+    whose last replica has such a pod. Both are changed. New pods of the first one become Ready only when they are
+    released."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        weak = env.workload("waiting", setName="weak", pods=3, minAvailable=1)
+        changes.template(weak, "web").pop("annotations")
+        one = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
+        frail = env.workload("kept", setName="frail", alone=1, groups=3, members=1, **one)
+        for workload in (weak, frail):
+            env.create(workload)
+        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in ("weak", "frail"))), 150)
+        members = {f"frail-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
+        env.wait_for("all pods Ready", changes.ready({CLIQUE: 3, **members}))
+        disruption.become(env, CLIQUE, RUNS, 2)
+        disruption.become(env, MEMBER, RUNS, 1)
+        env.wait_for("three pods run and are not Ready", changes.ready({CLIQUE: 1, MEMBER: 0}))
+        env.quiet(0.7)
+        env.mark("change")
+        found = predicates.pods_of(env.history.view(), CLIQUE)
+        self.unready = {uid(pod) for pod in found if not pods.ready(pod)}
+        changes.hold(weak, "web")
+        before = {"weak": changes.change(env, weak, "web", tag="2"), "frail": changes.change(env, frail, "b", tag="2")}
+        env.settle("unready pods replaced", changes.deleted(CLIQUE, self.unready), 60)
+        env.quiet(1, real=True)
+        env.mark("successors not Ready")
+        ends = {each: changes.done(each, before[each]) for each in before}
+        changes.release_until(env, "all updates end", [CLIQUE], all_of(*ends.values()))
+        for each, ended in ends.items():
+            env.settle(f"{each}: update ended", ended, 60)
+        env.quiet(0.7)
+        env.mark("end")
+
+
+@requirement("UPD-014", reaches="unready pods replaced")
+def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnready]) -> None:
+    """A pod that is up and serves nobody is not to be waited for."""
+    run.given("three pods run and are not Ready")
+    view = run.at("successors not Ready")
+    new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
+    run.expect("successors that are Ready by then", [], [uid(pod) for pod in new if pods.ready(pod)])
+
+
+@requirement("UPD-025")
+def test_a_replica_that_runs_unready_is_recreated_first(run: Recorded[PodsThatRunUnready]) -> None:
+    """Its pod is up, and the replica is not available all the same."""
+    run.given("three pods run and are not Ready")
+    order = replay.deleted_parts(run.between("change", "end"), _replica)
+    before = order[: order.index(LAST)] if LAST in order else order
+    run.expect("replicas that were recreated before the one that is not available", [], before)
+    run.given("frail: update ended")
+    run.expect("the replica was recreated", True, LAST in order)
+
+
+@requirement("UPD-009")
+def test_the_end_waits_for_released_successors(run: Recorded[PodsThatRunUnready]) -> None:
+    """Pods that were replaced without waiting still have to become Ready before the end."""
+    run.given("unready pods replaced")
+    view = run.at("successors not Ready")
+    early = [each for kind, each in ((SETS, "weak"), (CLIQUES, CLIQUE)) if updates.ended(view.get(kind, each))]
+    run.expect("what reports the end while pods are not Ready", [], early)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[PodsThatRunUnready], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+LAST = "frail-0-g-2"
+
+
+def _replica(clique: str) -> str:
+    """The replica of the group that a clique belongs to."""
+    return clique.rpartition("-")[0] if clique.startswith("frail-0-g-") else ""

@@ -1,0 +1,213 @@
+"""Mistakes that show only in histories off the beaten track: on some levels, for the second time, or just before."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from mutants.profiles.admission_served_kinds import spoil
+from mutants.registry import mutant
+from mutants.replacement import alter, replace
+from reference_impl.api.models import (
+    CliqueTemplate,
+    ClusterTopologyBinding,
+    Condition,
+    PodClique,
+    PodCliqueSet,
+    ScalingGroupConfig,
+)
+from reference_impl.api.pods import Pod
+from reference_impl.control.computedomain import DomainReconciler
+from reference_impl.control.secondary_resources import SecondaryResources
+from reference_impl.plan import (
+    conditions,
+    hashes,
+    labels,
+    mnnvl,
+    pods,
+    revisions,
+    termination,
+    topology,
+    update_clique_pods,
+    update_group_replicas,
+    update_progress,
+)
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.desired import DesiredSet
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+
+# -- topology ----------------------------------------------------------------------------------------------------------
+
+
+@mutant("first-binding-for-all", "operator", "uses the levels of one binding for all sets", "RES-060", "TOPO-050")
+def _first_binding_for_all() -> None:
+    right = topology.of_set
+    known: list[Mapping[str, str]] = []
+
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+        found = right(pcs, enabled, binding)
+        if found.levels and not known:
+            known.append(found.levels)
+        return dataclasses.replace(found, levels=known[0]) if found.levels else found
+
+    replace(topology, "of_set", of_set)
+
+
+@mutant("lower-levels-need-the-set", "operator", "ignores constraints of a set that has none at its top", "RES-060")
+def _lower_levels_need_the_set() -> None:
+    right = topology.of_set
+
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+        found = right(pcs, enabled, binding)
+        return found if pcs.spec.template.topology_constraint else dataclasses.replace(found, levels={})
+
+    replace(topology, "of_set", of_set)
+
+
+@mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
+def _lost_binding_remembered() -> None:
+    right = topology.of_set
+    known: dict[str, topology.Topology] = {}
+
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+        found = right(pcs, enabled, binding)
+        return known.setdefault(found.binding, found) if found.found else known.get(found.binding, found)
+
+    replace(topology, "of_set", of_set)
+
+
+@mutant("nothing-reported-without-replicas", "operator", "keeps the topology condition of an empty set", "RES-065")
+def _nothing_reported_without_replicas() -> None:
+    right = topology.condition
+
+    def condition(pcs: PodCliqueSet, found: topology.Topology, now: str) -> Condition | None:
+        told = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
+        return told if told is not None and not pcs.spec.replicas else right(pcs, found, now)
+
+    replace(topology, "condition", condition)
+
+
+# -- multi-node NVLink -------------------------------------------------------------------------------------------------
+
+
+@mutant("domain-let-go", "operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
+def _domain_let_go() -> None:
+    right = SecondaryResources._domains
+    made: set[tuple[str, int, str]] = set()
+
+    async def domains(self: SecondaryResources, target: DesiredSet) -> None:
+        every = {(target.pcs.metadata.uid, each.index, each.group): each for each in target.domains}
+        fresh = tuple(each for key, each in every.items() if key not in made)
+        await right(self, dataclasses.replace(target, domains=fresh))
+        made.update(every)
+
+    replace(SecondaryResources, "_domains", domains)
+    replace(DomainReconciler, "_needed", lambda self, key: False)
+
+
+@mutant("linked-by-default", "operator", "links cliques with GPUs that have no annotation", "RES-114")
+def _linked_by_default() -> None:
+    right = mnnvl.group_of
+
+    def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
+        levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
+        if any(labels.MNNVL_GROUP in (level or {}) for level in levels):
+            return right(pcs, template, config)
+        return "default" if any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec))) else ""
+
+    replace(mnnvl, "group_of", group_of)
+
+
+# -- termination and updates -------------------------------------------------------------------------------------------
+
+
+@mutant("emptied-cliques-spared", "operator", "calls a clique without any scheduled pod sound", "TERM-001")
+def _emptied_cliques_spared() -> None:
+    right = termination.breached_condition
+
+    def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
+        return right(scheduled, healthy, minimum, now) if scheduled else right(minimum, minimum, minimum, now)
+
+    replace(termination, "breached_condition", breached_condition)
+
+
+@mutant("affinity-dropped", "operator", "creates pods without the affinity of their template", "UPD-040")
+def _affinity_dropped() -> None:
+    def bare(manifest: Manifest, *_: Any) -> Manifest:
+        return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "affinity"}}
+
+    alter(pods.PodBuilder, "pod", bare)
+
+
+@mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
+def _rolled_once_rolls_on() -> None:
+    right = update_progress.on_delete
+    rolled: set[str] = set()
+
+    def on_delete(pcs: PodCliqueSet) -> bool:
+        if not right(pcs):
+            rolled.add(pcs.metadata.uid)
+        return pcs.metadata.uid not in rolled
+
+    replace(update_progress, "on_delete", on_delete)
+
+
+@mutant("added-pods-left", "operator", "leaves the old pods of a clique from the fourth on", "UPD-009")
+def _added_pods_left() -> None:
+    right = update_clique_pods.outdated
+
+    def outdated(pod: Pod, current: revisions.Revision) -> bool:
+        return pods.index_of(pod) < 3 and right(pod, current)
+
+    replace(update_clique_pods, "outdated", outdated)
+
+
+@mutant("added-pods-rolled-again", "operator", "replaces new pods of a clique from the fourth on once more", "UPD-005")
+def _added_pods_rolled_again() -> None:
+    right = update_clique_pods.outdated
+    first: dict[str, str] = {}
+
+    def outdated(pod: Pod, current: revisions.Revision) -> bool:
+        if right(pod, current) or pods.index_of(pod) < 3:
+            return right(pod, current)
+        place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
+        return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
+
+    replace(update_clique_pods, "outdated", outdated)
+
+
+@mutant("scale-in-is-a-change", "operator", "treats fewer replicas as a change of the template", "UPD-037")
+def _scale_in_is_a_change() -> None:
+    right = hashes.known_generation
+    most: dict[str, int] = {}
+
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        uid, replicas = pcs.metadata.uid, pcs.spec.replicas
+        most[uid] = max(most.get(uid, 0), replicas)
+        found = right(pcs, policy)
+        return found if replicas == most[uid] else Known(f"{found.written[:-1]}z", dict)
+
+    replace(hashes, "known_generation", known_generation)
+
+
+@mutant("only-pending-pods-forced", "operator", "treats pods that run and are not Ready as Ready ones", "UPD-014")
+def _only_pending_pods_forced() -> None:
+    replace(update_clique_pods, "forced", lambda old: [pod for pod in old if pod.status.phase == "Pending"])
+
+
+@mutant("running-is-available", "operator", "counts replicas of a group whose pods run as available", "UPD-025")
+def _running_is_available() -> None:
+    def serves(clique: PodClique, found: list[Pod]) -> bool:
+        return sum(pod.status.phase == "Running" for pod in found if pod.active) >= update_progress.minimum(clique)
+
+    replace(update_group_replicas, "serves", serves)
+
+
+# -- what is served ----------------------------------------------------------------------------------------------------
+
+
+@mutant("map-with-status", "operator", "serves PodGangMaps with a status", "MAP-064")
+def _map_with_status() -> None:
+    served = {"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}}
+    spoil("podgangmaps.grove.io", served)
