@@ -45,6 +45,10 @@ def left_open(pcs: Document) -> list[str]:
     explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
     if not explicit and any(spec.get("startsAfter") for spec in listed):
         found.append("startsAfter without explicit order (VAL-23)")
+    sizes = [(spec.get("autoScalingConfig"), spec.get("replicas")) for spec in listed]
+    sizes += [(group.get("scaleConfig"), group.get("replicas")) for group in groups(pcs)]
+    if any(scale and (scale.get("minReplicas") or 0) > (replicas or 1) for scale, replicas in sizes):
+        found.append("fewer replicas than the minReplicas of autoscaling (VAL-37)")
     if not all(group["cliqueNames"] for group in groups(pcs)):
         found.append("a scaling group without members (VAL-52)")
     return found
