@@ -103,7 +103,7 @@ def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registr
         found += [f"{finding.where}: {what}" for what in _of_one(finding, runs, registry)]
     named = {id for finding in findings for id in finding.ids}
     for run in runs:
-        for id in sorted(run.failed - named):
+        for id in sorted(run.failed - named - registry.retired.keys()):
             level = registry.requirements[id].level if id in registry.requirements else "unknown"
             found.append(f"{id} ({level}) failed in the run of {run.label}, and no finding names it")
     return list(dict.fromkeys(found))
