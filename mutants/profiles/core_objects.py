@@ -149,8 +149,8 @@ def reasons_of_its_own() -> None:
 def _gated_for_ever() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, *rest: Any) -> PodCliqueStatus:
-        status, old = right(clique, *rest), clique.status or PodCliqueStatus()
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> PodCliqueStatus:
+        status, old = right(clique, found, *rest), clique.status or PodCliqueStatus()
         gated = max(status.schedule_gated_replicas, old.schedule_gated_replicas)
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
