@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
-from conformance.grove import pods
+from conformance.grove import labels, pods
 from conformance.grove.coherent import change, shapes
 from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import shape
-from conformance.grove.fields import at, name, text
-from conformance.history.query import Unmet
-from conformance.history.view import View
+from conformance.grove.fields import at, label, text
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.following import by_plan
@@ -75,12 +75,9 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
 def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
     """The new pods of f are held for a while, in which those of d must not become Ready."""
     run.given(f"{ORDERED}: pods of f wait")
-
-    def none_ready(view: View) -> bool | Unmet:
-        early = [name(pod) for pod in sets.of_template(view, ORDERED, "dm") if sets.tag(pod) == "2" and pods.ready(pod)]
-        return not early or Unmet(f"{', '.join(early)} is Ready, and no new pod of f is")
-
-    run.always("no new pod of d is Ready before one of f", none_ready, after="change", until=f"{ORDERED}: f released")
+    span = run.between("change", f"{ORDERED}: f released")
+    early = {record.name for record in span.records("pods") if _new_and_ready(record.object)}
+    run.expect("new pods of d that are Ready before one of f", [], sorted(early))
     shaped(run, ORDERED)
 
 
@@ -114,6 +111,12 @@ def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
     by_plan(run, SINGLE, found, sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
     before, after = (shape(sets.layout(run.at(step), SINGLE)) for step in ("change", "end"))
     run.expect("gangs in the end", before, after)
+
+
+def _new_and_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod of the clique d of the ordered set is of the new version, and Ready."""
+    of_d = label(pod, labels.PART_OF) == ORDERED and sets.template_of(pod) == "dm"
+    return of_d and sets.tag(pod) == "2" and pods.ready(pod)
 
 
 @invariants("INV-011", "INV-012", "INV-017", "INV-019", "INV-023")
