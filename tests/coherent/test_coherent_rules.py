@@ -30,7 +30,9 @@ def test_worked_traces_break_nothing(name: str) -> None:
     found = verdicts(Played(TRACES[name], replicas=2).play())
     assert {id: str(verdict) for id, verdict in found.items() if verdict.holds is False} == {}
     silent = {id for id, verdict in found.items() if verdict.holds is None}
-    assert silent <= {"INV-015", "INV-023"}, {id: found[id].reason for id in silent}
+    loose = any(each.unavailable > each.minimum for each in TRACES[name].components)
+    permitted = {"INV-015", "INV-023", *(["INV-012"] if loose else [])}
+    assert silent <= permitted, {id: found[id].reason for id in silent}
     assert ("INV-015" in silent) == (len(TRACES[name].changed) == len(TRACES[name].components))
 
 
