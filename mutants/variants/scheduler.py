@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kube.resource import PODS
+from kube.client import Client
+from kube.resource import Resource
 from mutants.registry import variant
 from mutants.replacement import alter, replace, replace_data
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
@@ -174,19 +175,17 @@ def _scaled_gangs_outlive_base() -> None:
     replace(preemption, "_wholes", wholes)
 
 
-@variant(
-    "bound-pods-annotated", "gang-scheduler", "notes the zone of its choice on pods when it binds them", "SCHED-071"
-)
+@variant("bound-pods-annotated", "gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
 def _bound_pods_annotated() -> None:
-    right = GangScheduler._bind
+    right = Client.create
 
-    async def bind(self: GangScheduler, pod: Pod, node: str) -> bool:
-        bound = await right(self, pod, node)
-        body = {"metadata": {"annotations": {"example.com/placed-on": node}}}
-        await self._client.patch(PODS, *pod.metadata.key, body)
-        return bound
+    async def create(self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any) -> Any:
+        if named.get("subresource") == "binding":
+            noted = {"example.com/placed-on": body["target"]["name"]}
+            body = {**body, "metadata": {**body["metadata"], "annotations": noted}}
+        return await right(self, resource, body, *arguments, **named)
 
-    replace(GangScheduler, "_bind", bind)
+    replace(Client, "create", create)
 
 
 @variant(
