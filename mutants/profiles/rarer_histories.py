@@ -72,7 +72,9 @@ def _lost_binding_remembered() -> None:
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
         found = right(pcs, enabled, binding)
-        return known.setdefault(found.binding, found) if found.found else known.get(found.binding, found)
+        if found.found:
+            known[found.binding] = found
+        return known.get(found.binding, found)
 
     replace(topology, "of_set", of_set)
 
@@ -153,7 +155,7 @@ def _rolled_once_rolls_on() -> None:
     replace(update_progress, "on_delete", on_delete)
 
 
-@mutant("added-pods-left", "operator", "leaves the old pods of a clique from the fourth on", "UPD-009")
+@mutant("added-pods-left", "operator", "leaves the old pods of a clique from the fourth on", "UPD-007")
 def _added_pods_left() -> None:
     right = update_clique_pods.outdated
 
@@ -161,6 +163,19 @@ def _added_pods_left() -> None:
         return pods.index_of(pod) < 3 and right(pod, current)
 
     replace(update_clique_pods, "outdated", outdated)
+
+
+@mutant("added-pods-misbuilt", "operator", "gives pods from the fourth on the image of a first template", "UPD-009")
+def _added_pods_misbuilt() -> None:
+    def misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: int, gang: str) -> Manifest:
+        if index < 3:
+            return manifest
+        containers = [
+            {**each, "image": f"{each['image'].rpartition(':')[0]}:1"} for each in manifest["spec"]["containers"]
+        ]
+        return {**manifest, "spec": {**manifest["spec"], "containers": containers}}
+
+    alter(pods.PodBuilder, "pod", misbuilt)
 
 
 @mutant("added-pods-rolled-again", "operator", "replaces new pods of a clique from the fourth on once more", "UPD-005")

@@ -8,8 +8,7 @@ import pytest
 
 from conformance.grove import updates
 from conformance.grove.fields import number
-from conformance.history.view import View
-from conformance.testing import incarnations, predicates, replay
+from conformance.testing import predicates, replay
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.observed import all_of, gone
 from conformance.testing.scaled import pods_are, scale
@@ -115,15 +114,6 @@ def test_an_update_keeps_what_was_scaled(run: Recorded[ScaledBeforeAChange], eac
     run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{each}-0-{part}"), "spec", "replicas"))
 
 
-@requirement("SCALE-003", reaches="second replica gone")
-def test_an_updated_set_is_scaled_in(run: Recorded[ScaledBeforeAChange]) -> None:
-    """Nothing of the replica that stays is lost after an update, either."""
-    run.given(f"{SHRINKS}: update ended")
-    stays = f"{SHRINKS}-0-"
-    before, now = (_uids(run.at(step), stays) for step in ("updated", "scaled in after the update"))
-    run.same("uids of cliques and Pods of the first replica", before, now)
-
-
 @requirement("UPD-037")
 def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChange]) -> None:
     """The update stays what it was, and has ended."""
@@ -154,8 +144,3 @@ def _sizes(each: str, alone: int, groups: int) -> dict[str, int]:
 def _sizes_in_the_end(each: str) -> dict[str, int]:
     kind, _, replicas = SCALED[each]
     return _sizes(each, replicas if kind == CLIQUES else 3, replicas if kind == GROUPS else 2)
-
-
-def _uids(view: View, prefix: str) -> dict[str, str]:
-    every = {f"{kind}/{own}": uid for kind in (CLIQUES, "pods") for own, uid in incarnations.uids(view, kind).items()}
-    return {each: uid for each, uid in every.items() if each.partition("/")[2].startswith(prefix)}
