@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.grove import pods, updates
+from conformance.grove import pods
 from conformance.grove.fields import uid
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.disruption import CLIQUES, SETS
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
 
 RUNS: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
 """A pod whose containers have started and do not pass their readiness probe."""
-CLIQUE, MEMBER = "weak-0-web", "frail-0-g-2-b"
-"""A standalone clique of three pods, and one of the last replica of a group of three."""
+CLIQUE, LAST = "weak-0-web", "frail-0-g-2"
+"""A standalone clique of three pods, and the last replica of a group of three."""
+MEMBER = f"{LAST}-b"
 
 
 class PodsThatRunUnready(Scene):
@@ -75,22 +75,10 @@ def test_a_replica_that_runs_unready_is_recreated_first(run: Recorded[PodsThatRu
     run.expect("the replica was recreated", True, LAST in order)
 
 
-@requirement("UPD-009")
-def test_the_end_waits_for_released_successors(run: Recorded[PodsThatRunUnready]) -> None:
-    """Pods that were replaced without waiting still have to become Ready before the end."""
-    run.given("unready pods replaced")
-    view = run.at("successors not Ready")
-    early = [each for kind, each in ((SETS, "weak"), (CLIQUES, CLIQUE)) if updates.ended(view.get(kind, each))]
-    run.expect("what reports the end while pods are not Ready", [], early)
-
-
 @invariants("INV-001", "INV-004", "INV-005")
 def test_invariants(run: Recorded[PodsThatRunUnready], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()
-
-
-LAST = "frail-0-g-2"
 
 
 def _replica(clique: str) -> str:
