@@ -178,13 +178,13 @@ def _added_pods_misbuilt() -> None:
     alter(pods.PodBuilder, "pod", misbuilt)
 
 
-@mutant("added-pods-rolled-again", "operator", "replaces new pods of a clique from the fourth on once more", "UPD-005")
-def _added_pods_rolled_again() -> None:
+@mutant("new-pods-rolled-again", "operator", "replaces new pods of a clique from the third on once more", "UPD-005")
+def _new_pods_rolled_again() -> None:
     right = update_clique_pods.outdated
     first: dict[str, str] = {}
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        if right(pod, current) or pods.index_of(pod) < 3:
+        if right(pod, current) or pods.index_of(pod) < 2:
             return right(pod, current)
         place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
         return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
