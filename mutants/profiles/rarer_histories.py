@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from mutants.profiles.admission_served_kinds import spoil
@@ -40,16 +39,16 @@ from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 # -- topology ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("first-binding-for-all", "operator", "uses the levels of one binding for all sets", "RES-060", "TOPO-050")
+@mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
     right = topology.of_set
-    known: list[Mapping[str, str]] = []
+    known: list[topology.Topology] = []
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
         found = right(pcs, enabled, binding)
         if found.levels and not known:
-            known.append(found.levels)
-        return dataclasses.replace(found, levels=known[0]) if found.levels else found
+            known.append(found)
+        return known[0] if found.levels else found
 
     replace(topology, "of_set", of_set)
 
