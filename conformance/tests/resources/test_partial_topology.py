@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -74,7 +75,7 @@ class ConstraintsOfSomeLevels(Scene):
         judged = [gang for gang in wanted.gangs.values() if not _inherits(wanted, gang, PARTS[each])]
         found = {gang.name: view.get("podgangs", gang.name) for gang in judged}
         seen: dict[str, object] = {name: of(gang, expected_topology.seen(gang)) for name, gang in found.items()}
-        return {name: right[name] for name in found}, seen
+        return {name: replace(right[name], inherited=False) for name in found}, seen
 
     def _translated(self, view: View) -> bool:
         pairs = [self.constraints(each, view) for each in PARTS]
