@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance.suite.settings import TESTS
 
-DECORATORS = frozenset({"requirement", "requirements", "invariants"})
+DECLARING = frozenset({"requirement", "requirements", "invariants"})
 
 
 def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
@@ -17,14 +17,21 @@ def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         for node in ast.parse(path.read_bytes()).body:
-            if isinstance(node, ast.FunctionDef):
-                for id in _declared(node):
-                    found.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{node.name}")
+            for name, id in _declared(node):
+                found.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{name}")
     return found
 
 
-def _declared(test: ast.FunctionDef) -> Iterator[str]:
-    for decorator in test.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in DECORATORS:
-            constants = (arg.value for arg in decorator.args if isinstance(arg, ast.Constant))
-            yield from (value for value in constants if isinstance(value, str))
+def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Yield the name of the test that a statement defines, with each id that it declares."""
+    match node:
+        case ast.FunctionDef(name=name, decorator_list=calls):
+            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+            calls = [call]
+        case _:
+            return
+    for call in calls:
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in DECLARING:
+            constants = (argument.value for argument in call.args if isinstance(argument, ast.Constant))
+            yield from ((name, value) for value in constants if isinstance(value, str))

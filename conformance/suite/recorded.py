@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, cast
+
+import pytest
 
 from conformance.errors import HarnessError
 from conformance.history.differences import differing
@@ -14,7 +16,8 @@ from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
 from conformance.suite.checks import Blocked, Checks
-from conformance.suite.scene import Invariant, Played, Scene, SceneBroken, SceneEnded, Step
+from conformance.suite.requirement import requirements
+from conformance.suite.scene import RUN, Invariant, Played, Scene, SceneBroken, SceneEnded, Step
 from conformance.suite.since import since
 from conformance.suite.waits import SILENT
 
@@ -255,3 +258,15 @@ def _nearest(seen: str) -> str:
         return lines[0]
     near = [line for line in lines if line.startswith("nearest: ")][:1] or lines[:1]
     return "; ".join([*near, *(line for line in lines if line.startswith(SILENT))])
+
+
+def invariants(scenes: Any, *ids: str) -> Callable[..., None]:
+    """Return a test that judges each of these invariants over the recording of a scene, or of each of several
+    (`A | B`)."""
+
+    def test_invariants(run: Recorded[Scene], invariant: str) -> None:
+        run.invariant()
+
+    test_invariants.__annotations__[RUN] = cast(Any, Recorded)[scenes]
+    given = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
+    return cast(Callable[..., None], pytest.mark.parametrize("invariant", given)(test_invariants))

@@ -201,12 +201,6 @@ def requirement(id: str, *, reaches: str | Iterable[str] = ()) -> pytest.MarkDec
     return mark
 
 
-def invariants(*ids: str) -> pytest.MarkDecorator:
-    """Let a test judge each of these invariants over the recording of its scene."""
-    given = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
-    return pytest.mark.parametrize("invariant", given)
-
-
 def declared(item: pytest.Item) -> tuple[str, ...]:
     """Return the sorted ids that a collected test declares; empty for a test without the decorator."""
     ids: set[str] = set()

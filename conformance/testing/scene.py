@@ -1,7 +1,7 @@
 """Everything that a module of conformance tests imports for scenes (docs/conformance-tests.md)."""
 
-from conformance.suite.recorded import Recorded, Span
-from conformance.suite.requirement import invariants, requirement
+from conformance.suite.recorded import Recorded, Span, invariants
+from conformance.suite.requirement import requirement
 from conformance.suite.scene import Scene
 from conformance.suite.scene_environment import SceneEnvironment
 

@@ -11,7 +11,7 @@ from conformance.suite.scene import Scene, scenes_of
 
 SCENE = """
     from conformance.suite.recorded import Recorded
-    from conformance.suite.requirement import invariants, requirement
+    from conformance.suite.requirement import requirement
     from conformance.suite.scene import Scene
 
     class Shortage(Scene):

@@ -97,7 +97,4 @@ def test_the_last_version_is_rolled_out(run: Recorded[ChangedAgain]) -> None:
     run.expect("images", {"dm": ["3"], "f": ["3"]}, sets.tags(run.at("end"), "twice"))
 
 
-@invariants("INV-013", "INV-014", "INV-021")
-def test_invariants(run: Recorded[ChangedAgain], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ChangedAgain, "INV-013", "INV-014", "INV-021")

@@ -156,10 +156,7 @@ def test_everything_is_deleted_with_the_set(run: Recorded[ReplicasOfASet]) -> No
     run.expect("PodGangMaps that are left", [], run.at("end").names(sets.MAPS))
 
 
-@invariants("INV-018", "INV-021")
-def test_invariants(run: Recorded[AnchorWithoutRoom], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(AnchorWithoutRoom, "INV-018", "INV-021")
 
 
 def _groups(gang: object) -> list[str]:

@@ -62,7 +62,4 @@ def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]
     run.expect("pods of the old version that were deleted", [], sorted(run.scene.left - found))
 
 
-@invariants("INV-014", "INV-016", "INV-021")
-def test_invariants(run: Recorded[Interrupted], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(Interrupted, "INV-014", "INV-016", "INV-021")

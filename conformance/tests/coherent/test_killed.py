@@ -30,7 +30,6 @@ def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> N
     run.expect("updates that have begun", 1, len(found))
 
 
-@invariants("INV-011", "INV-012", "INV-013", "INV-016", "INV-017", "INV-019", "INV-022")
-def test_invariants(run: Recorded[OperatorKilled], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(
+    OperatorKilled, "INV-011", "INV-012", "INV-013", "INV-016", "INV-017", "INV-019", "INV-022"
+)

@@ -132,7 +132,4 @@ def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]
     run.expect("pods of an anchor were bound first", True, len(first) == 2 and first[True] < first[False])
 
 
-@invariants("INV-020", "INV-021", "INV-022")
-def test_invariants(run: Recorded[ScaledAfterAnUpdate], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ScaledAfterAnUpdate, "INV-020", "INV-021", "INV-022")

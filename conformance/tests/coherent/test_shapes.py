@@ -119,7 +119,4 @@ def _new_and_ready(pod: Mapping[str, Any]) -> bool:
     return of_d and sets.tag(pod) == "2" and pods.ready(pod)
 
 
-@invariants("INV-011", "INV-012", "INV-017", "INV-019", "INV-023")
-def test_invariants(run: Recorded[SetsOfEveryShape], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetsOfEveryShape, "INV-011", "INV-012", "INV-017", "INV-019", "INV-023")

@@ -235,10 +235,7 @@ def test_sets_whose_names_begin_alike(run: Recorded[StrategiesAndMaps]) -> None:
         run.expect(f"sets of the gangs of {each}", [each], sorted(of))
 
 
-@invariants("INV-018", "INV-020", "INV-021", "INV-022")
-def test_invariants(run: Recorded[StrategiesAndMaps], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(StrategiesAndMaps, "INV-018", "INV-020", "INV-021", "INV-022")
 
 
 def _pods(view: View, each: str) -> dict[str, str]:

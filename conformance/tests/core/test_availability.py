@@ -85,7 +85,4 @@ def test_a_group_without_scheduled_replicas_warns(run: Recorded[PodsLosingReadin
     """Its replicas are lost by accident: a group that somebody scales to zero has lost nothing."""
 
 
-@invariants("INV-001", "INV-003", "INV-004", "INV-005")
-def test_invariants(run: Recorded[PodsLosingReadiness], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(PodsLosingReadiness, "INV-001", "INV-003", "INV-004", "INV-005")

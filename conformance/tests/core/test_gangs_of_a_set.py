@@ -24,14 +24,12 @@ def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregat
 
 @requirement("GANG-003")
 def test_gangs_name_scheduler_and_priority(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A PodGang MUST carry the label of its Pods' scheduler, and MUST have the priorityClassName of its set."""
     assigned = gang_objects.assignments(run.scene.wanted, run.at(READY), run.scene.scheduler)
     run.same("scheduler and priority of gangs", *assigned)
 
 
 @requirement("GANG-004")
 def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A PodGang whose Pods all exist MUST have the condition Initialized=True."""
     run.same("Initialized of gangs", *gang_objects.initialized(run.scene.wanted, run.at(READY)))
 
 
@@ -52,7 +50,6 @@ def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
 
 @requirement("GANG-023")
 def test_gangs_are_created_whole_and_before_their_references(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A PodGang MUST have all its PodGroups from its creation on, and MUST NOT refer to a Pod that does not exist."""
     run.unbroken()
     span, gangs = run.until(READY), run.scene.wanted.gangs
     right: dict[str, object] = {name: sorted(gang.minimums) for name, gang in gangs.items()}

@@ -126,10 +126,7 @@ def test_a_gang_stays_initialized_while_a_pod_is_replaced(run: Recorded[PodsLost
     run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-007", "INV-025")
-def test_invariants(run: Recorded[PodsLostOneByOne], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(PodsLostOneByOne, "INV-001", "INV-004", "INV-005", "INV-007", "INV-025")
 
 
 def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:

@@ -133,11 +133,7 @@ def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet
 
 @requirement("CORE-015")
 def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The specs of PodCliques and PodCliqueScalingGroups MUST repeat their templates."""
     run.same("specs of cliques and scaling groups", *objects.specs(run.scene.wanted, run.at(READY)))
 
 
-@invariants("INV-001", "INV-002", "INV-003", "INV-004", "INV-005")
-def test_invariants(run: Recorded[ReadyDisaggregatedSet], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ReadyDisaggregatedSet, "INV-001", "INV-002", "INV-003", "INV-004", "INV-005")

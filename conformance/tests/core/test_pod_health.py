@@ -129,10 +129,7 @@ def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates])
     run.expect("the transition time changes with the status", True, "" < before < after)
 
 
-@invariants("INV-001", "INV-003", "INV-004", "INV-005")
-def test_invariants(run: Recorded[PodsInAllStates], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(PodsInAllStates, "INV-001", "INV-003", "INV-004", "INV-005")
 
 
 def clique_name(case: str) -> str:

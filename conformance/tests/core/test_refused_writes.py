@@ -61,7 +61,6 @@ class PodsRefused(Scene):
 
 @requirement("CORE-031", reaches="missing pods created")
 def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> None:
-    """After the API server has refused Pods, the operator SHOULD retry with back-off, at most once per second."""
     run.given("pods within the quota created")
     records = run.between("first retries over", "window over").records()
     refused, requests = run.scene.refused_pods, run.scene.requests

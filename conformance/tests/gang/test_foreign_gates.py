@@ -49,10 +49,7 @@ def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyEl
     run.expect("gates that are left", {pod: [GATE] for pod in gates}, gates)
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[PodsWithAGateOfSomebodyElse], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(PodsWithAGateOfSomebodyElse, "INV-001", "INV-004", "INV-005")
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:

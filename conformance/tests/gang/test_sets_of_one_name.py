@@ -55,11 +55,8 @@ class SetsOfOneName(Scene):
 
 @requirement("GANG-025", reaches=("second set's base gang ungated", "second set's scaled gang ungated"))
 def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None:
-    """Sets of the same name in two namespaces MUST NOT share objects, and none MUST follow from the state of the other.
-
-    The second set has all objects of its own. Its scaled gang waits for its own base gang, although the base gang of
-    the other set is scheduled. The deletion of the first set deletes nothing of it.
-    """
+    """The second set has all objects of its own. Its scaled gang waits for its own base gang, although the base
+    gang of the other set is scheduled. The deletion of the first set deletes nothing of it."""
     run.given("first set bound")
     ungated = predicates.none_ungated(run.scene.scaled)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
@@ -77,16 +74,12 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
 
 @requirement("SCHED-009", reaches=("second set's base gang bound", "second set bound"))
 def test_gangs_of_one_name_are_placed_apart(run: Recorded[SetsOfOneName]) -> None:
-    """Pods of a gang MUST NOT count for a gang of the same name in another namespace: each needs its own minimum."""
     run.given("first set bound", "later set bound")
     base = predicates.none_bound(run.scene.based)
     run.neighbor.always("no pod of the second set's base gang is bound", base, until="second set tried")
 
 
-@invariants("INV-001", "INV-005", "INV-009", "INV-010")
-def test_invariants(run: Recorded[SetsOfOneName], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetsOfOneName, "INV-001", "INV-005", "INV-009", "INV-010")
 
 
 def _workload(env: SceneEnvironment) -> Object:

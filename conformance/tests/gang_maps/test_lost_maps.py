@@ -169,7 +169,4 @@ def test_an_edited_map_is_not_followed(run: Recorded[LostMaps]) -> None:
         _unchanged(run, f"{edit}: before", f"{edit}: at rest", "pods")
 
 
-@invariants("INV-001", "INV-004")
-def test_invariants(run: Recorded[LostMaps], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(LostMaps, "INV-001", "INV-004")

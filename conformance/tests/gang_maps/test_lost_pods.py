@@ -96,7 +96,4 @@ def test_a_pod_without_its_label_is_not_replaced(run: Recorded[LostPods]) -> Non
                [uid(after), label(after, labels.GANG)])  # fmt: skip
 
 
-@invariants("INV-001", "INV-002", "INV-004", "INV-005")
-def test_invariants(run: Recorded[LostPods], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(LostPods, "INV-001", "INV-002", "INV-004", "INV-005")

@@ -138,7 +138,4 @@ def test_nothing_names_a_base_gang(run: Recorded[NewSets]) -> None:
     run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)
 
 
-@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
-def test_invariants(run: Recorded[NewSets], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(NewSets, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

@@ -115,7 +115,4 @@ def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]
     run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
 
 
-@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
-def test_invariants(run: Recorded[ScaledToNothing], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ScaledToNothing, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

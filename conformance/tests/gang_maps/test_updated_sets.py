@@ -178,7 +178,4 @@ def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
         run.expect(f"{each}: what is wrong", [], following.everything(run.at("end"), each))
 
 
-@invariants("INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
-def test_invariants(run: Recorded[UpdatedSets], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(UpdatedSets, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")

@@ -121,7 +121,4 @@ def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> No
     run.expect("replicas of the group", 2, number(found, "spec", "replicas"))
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[ObjectsDeletedByHand], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ObjectsDeletedByHand, "INV-001", "INV-004", "INV-005")

@@ -85,10 +85,7 @@ def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers])
     run.expect("objects of others that were marked for deletion", [], marked)
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[SetDeletedBesideOthers], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-005")
 
 
 def _strangers() -> list[Object]:

@@ -161,10 +161,7 @@ def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> Non
     run.expect("indices of the pods", sorted(run.scene.first["drained"]), sorted(_by_index(view, "drained")))
 
 
-@invariants("INV-001", "INV-003", "INV-004", "INV-005")
-def test_invariants(run: Recorded[NodeThatIsLostAndComesBack], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(NodeThatIsLostAndComesBack, "INV-001", "INV-003", "INV-004", "INV-005")
 
 
 def _expect_held(run: Recorded[NodeThatIsLostAndComesBack], each: str) -> None:

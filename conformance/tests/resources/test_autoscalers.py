@@ -137,7 +137,6 @@ def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOth
 
 @requirement("RES-034", reaches="gangs of removed replicas are deleted")
 def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
-    """The operator MUST delete the gangs of removed replicas of a set or scaling group, and no others."""
     [base] = (gang for gang in run.scene.wanted.base_gangs if gang.name == "p-0")
     gangs = sorted(map(cliques_of, run.at("nothing moves after the removal").list("podgangs")))
     run.expect("PodCliques of the gangs that are still needed", sorted([sorted(base.minimums), *SCALED[:-1]]), gangs)
@@ -145,7 +144,6 @@ def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers])
 
 @requirement("RES-047", reaches="claims of removed replicas are deleted")
 def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
-    """The operator MUST delete the claims of removed replicas of a set or scaling group, and no others."""
     view = run.at("nothing moves after the removal")
     have = [claim for claim in KEPT_CLAIMS if view.get("resourceclaims", claim) is not None]
     run.expect("claims that are still needed", KEPT_CLAIMS, have)

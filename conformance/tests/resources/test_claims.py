@@ -61,7 +61,6 @@ class ScaledInClique(Scene):
 
 @requirement("RES-042")
 def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[TemplatesCreatedLate]) -> None:
-    """A claim MUST have the spec of the ResourceClaimTemplate object if the set has no template of that name."""
     view = run.at("claims exist")
     for claim in CLAIMS:
         seen = expected_pods.kept(OTHER_SPEC, at(view.get("resourceclaims", claim), "spec"))

@@ -105,10 +105,7 @@ def test_the_lowest_free_index_is_used(run: Recorded[CliquesWithExcessPods]) -> 
     run.expect("indices after one more", ["0", "1", "2"], sorted(_uids(run.at("scaled once more"), "aged")))
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[CliquesWithExcessPods], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(CliquesWithExcessPods, "INV-001", "INV-004", "INV-005")
 
 
 def _workload(env: SceneEnvironment) -> Object:

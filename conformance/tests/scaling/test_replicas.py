@@ -194,10 +194,7 @@ def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLeve
     run.same("uids and generations in the third replica", before, now)
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-025", "GANG-024")
-def test_invariants(run: Recorded[ScaledAtEveryLevel], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-004", "INV-005", "INV-025", "GANG-024")
 
 
 def _existing(view: View) -> Uids:

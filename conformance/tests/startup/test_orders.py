@@ -122,10 +122,7 @@ def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[HeldB
     _scaled_workers_wait(run, EXPLICIT)
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-006")
-def test_invariants(run: Recorded[HeldBackInEachOrder], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(HeldBackInEachOrder, "INV-001", "INV-004", "INV-005", "INV-006")
 
 
 def _scaled_workers_wait(run: Recorded[HeldBackInEachOrder], set_name: str) -> None:

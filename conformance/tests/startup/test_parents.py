@@ -109,10 +109,7 @@ def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfE
     run.same("arguments with the minAvailable of another clique", {key: [] for key in seen}, seen)
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-006")
-def test_invariants(run: Recorded[SetsOfEachStartupType], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetsOfEachStartupType, "INV-001", "INV-004", "INV-005", "INV-006")
 
 
 @dataclass(frozen=True)

@@ -206,18 +206,10 @@ def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -
     run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants_of_gangs(run: Recorded[GangsHeldBack], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-005")
 
 
-@invariants("INV-006")
-def test_invariants(
-    run: Recorded[GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost], invariant: str
-) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006")
 
 
 def _clique(wanted: Expected, tail: str) -> Clique:

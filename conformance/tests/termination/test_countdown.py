@@ -118,10 +118,7 @@ def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> 
     run.given("sets available", "cliques breached")
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[CountdownsOverARestart], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-005")
 
 
 def breach_of(history: Records, which: str) -> Record | None:

@@ -54,7 +54,4 @@ def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> No
     run.same("cliques that each name has had", once, disruption.counts(run.until("last pod lost"), once))
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[CliqueEmptied], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(CliqueEmptied, "INV-001", "INV-004", "INV-005")

@@ -189,10 +189,7 @@ def _spared(run: Recorded[LostGangs], head: str) -> None:
     _have_had(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[LostGangs], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
 def _have_had(run: Recorded[LostGangs], what: str, wanted: dict[str, int], until: str = "nothing moves") -> None:

@@ -46,7 +46,4 @@ def test_a_gang_that_never_ran_is_not_terminated(run: Recorded[PodsRefusedAtFirs
     run.same("cliques that each name has had", once, disruption.counts(run.until("nothing moves"), once))
 
 
-@invariants("INV-001", "INV-004")
-def test_invariants(run: Recorded[PodsRefusedAtFirst], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(PodsRefusedAtFirst, "INV-001", "INV-004")

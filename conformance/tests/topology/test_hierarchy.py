@@ -45,7 +45,6 @@ class SetsWithConstraintsAtThreeLevels(Scene):
 
 @requirement("TOPO-050")
 def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
-    """Pods of a PodCliqueSet, of each scaling group replica and of a PodClique MUST run in one domain of its level."""
     run.given("workers of the first set bound")
     view, cliques = run.at("first set at rest"), run.scene.first
     based = [clique for clique in cliques if not clique.base_gang]
@@ -59,10 +58,7 @@ def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThree
 
 @requirement("TOPO-051", reaches=("workers of the first set bound", "replicas of the second set bound"))
 def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
-    """The domains of PodCliqueSet replicas and scaled gangs MUST be chosen independently of each other.
-
-    No rack has room for both workers of the first set, or for both replicas of the second.
-    """
+    """No rack has room for both workers of the first set, or for both replicas of the second."""
     run.given("workers of the first set bound")
     workers = [clique for clique in run.scene.first if clique.group]
     run.expect("racks of the workers", 2, len(_domains(run.at("first set at rest"), "rack", workers)))

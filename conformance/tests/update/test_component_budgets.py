@@ -146,7 +146,4 @@ def test_an_update_uses_its_budget(run: Recorded[ComponentsWithBudgets]) -> None
     """The new pods are not released before the budgets are used."""
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-009")
-def test_invariants(run: Recorded[ComponentsWithBudgets], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ComponentsWithBudgets, "INV-001", "INV-004", "INV-005", "INV-009")

@@ -76,10 +76,7 @@ def test_the_next_change_of_a_set_of_the_same_name_updates_it(
     run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(UpdatedSetsAreDeletedAndCreatedAgain, "INV-001", "INV-004", "INV-005")
 
 
 def _have_generations(view: View) -> bool | Unmet:

@@ -8,7 +8,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.checks import Blocked
 from conformance.testing import predicates
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants
+from conformance.testing.scene import Scene, SceneEnvironment, invariants
 from conformance.tests.update import changes
 
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
@@ -55,10 +55,7 @@ class CollectorIsHeld(Scene):
         env.mark("end")
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-024")
-def test_invariants(run: Recorded[CollectorIsHeld], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(CollectorIsHeld, "INV-001", "INV-004", "INV-005", "INV-024")
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:

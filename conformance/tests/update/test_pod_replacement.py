@@ -281,10 +281,7 @@ def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[Cl
     _created(run, "down", 2)
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[CliquesInDifferentStates], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(CliquesInDifferentStates, "INV-001", "INV-004", "INV-005")
 
 
 # -- acting ------------------------------------------------------------------------------------------------------------

@@ -115,10 +115,7 @@ def test_a_killed_operator_replaces_no_more_at_a_time(run: Recorded[SetUpdatedTh
     run.expect("cliques that lacked more than one pod", {}, _lacked_more_than_one(update))
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[SetUpdatedThreeTimes], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetUpdatedThreeTimes, "INV-001", "INV-004", "INV-005")
 
 
 def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:

@@ -126,10 +126,7 @@ def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChang
     run.expect("cliques with new Pods", [], [each for each in replay.created(span) if each.startswith(f"{SHRINKS}-")])
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-025")
-def test_invariants(run: Recorded[ScaledBeforeAChange], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ScaledBeforeAChange, "INV-001", "INV-004", "INV-005", "INV-025")
 
 
 def _sizes(each: str, alone: int, groups: int) -> dict[str, int]:

@@ -162,10 +162,7 @@ def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStat
     run.expect("templates of the pods after the switch", ["1", "2"], left)
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[SetsInDifferentStates], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(SetsInDifferentStates, "INV-001", "INV-004", "INV-005")
 
 
 def _workload(env: SceneEnvironment, each: str, replicas: int) -> Object:

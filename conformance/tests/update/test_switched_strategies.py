@@ -104,10 +104,7 @@ def test_a_second_switch_restores_on_delete(run: Recorded[StrategySwitchedTwice]
     _nothing_deleted(run, "OnDelete again")
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[StrategySwitchedTwice], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(StrategySwitchedTwice, "INV-001", "INV-004", "INV-005")
 
 
 def _nothing_deleted(run: Recorded[StrategySwitchedTwice], change: str) -> None:

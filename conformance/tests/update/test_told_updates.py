@@ -108,7 +108,4 @@ def test_an_update_ends_with_the_last_ready_pod(run: Recorded[UpdateThatStandsSt
                [updates.ended(clique), updates.ended(pcs)])  # fmt: skip
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-009")
-def test_invariants(run: Recorded[UpdateThatStandsStill], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(UpdateThatStandsStill, "INV-001", "INV-004", "INV-005", "INV-009")

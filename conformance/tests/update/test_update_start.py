@@ -43,7 +43,4 @@ def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None
     run.expect("deleted pods of the set", [], [each for each in deleted if each.startswith("other-")])
 
 
-@invariants("INV-001", "INV-004", "INV-005")
-def test_invariants(run: Recorded[ChangesOfAllKinds], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(ChangesOfAllKinds, "INV-001", "INV-004", "INV-005")

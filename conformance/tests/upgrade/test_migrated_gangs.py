@@ -164,7 +164,4 @@ def _is_old(view: View, each: str) -> bool:
     return not maps and all(label(pod, labels.GANG) in existing for pod in following.pods_of_set(view, each))
 
 
-@invariants("INV-001", "INV-003", "INV-004", "INV-005")
-def test_invariants(run: Recorded[GangsOfAnEarlierVersion], invariant: str) -> None:
-    """What MUST hold at every moment of any history."""
-    run.invariant()
+test_invariants = invariants(GangsOfAnEarlierVersion, "INV-001", "INV-003", "INV-004", "INV-005")

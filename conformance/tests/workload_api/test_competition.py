@@ -87,8 +87,6 @@ class HopelessGang(Scene):
 
 @requirement("WAPI-012", reaches=("one gang bound", "the other gang bound"))
 def test_of_two_gangs_one_is_bound_whole(run: Recorded[TwoGangsForOneRoom]) -> None:
-    """If there is room for one of two PodGroups, the scheduler MUST bind one whole and nothing of the other, and MUST
-    bind the other once there is room."""
     run.always(
         "no Pod of the other is bound", run.scene.bench.none_bound(run.scene.loser), until="the other has waited"
     )
@@ -96,18 +94,15 @@ def test_of_two_gangs_one_is_bound_whole(run: Recorded[TwoGangsForOneRoom]) -> N
 
 @requirement("WAPI-013", reaches="single Pod bound")
 def test_a_waiting_gang_holds_up_nobody(run: Recorded[TwoGangsForOneRoom]) -> None:
-    """A waiting PodGroup MUST NOT keep other Pods from being scheduled."""
     run.given("one gang bound")
 
 
 @requirement("WAPI-014", reaches="whole gang bound")
-def test_equal_pods_are_placed_where_they_fit(run: Recorded[UnevenNodes]) -> None:
-    """The scheduler MUST find a placement for equal Pods of a PodGroup without rules between Pods if there is one."""
+def test_equal_pods_are_placed_where_they_fit(run: Recorded[UnevenNodes]) -> None: ...
 
 
 @requirement("WAPI-015")
 def test_older_pods_of_a_gang_are_placed_first(run: Recorded[OlderPodsFirst]) -> None:
-    """Among Pods of equal priority of a PodGroup, the scheduler MUST place those first that it has known longer."""
     run.given("minimum bound")
     bound = [name for name in (f"g-{i}" for i in range(4)) if run.scene.bench.runs(run.at("at rest"), name)]
     run.expect("the bound Pods", ["g-2", "g-3"], bound)
@@ -115,7 +110,6 @@ def test_older_pods_of_a_gang_are_placed_first(run: Recorded[OlderPodsFirst]) ->
 
 @requirement("WAPI-016")
 def test_no_node_stays_nominated_for_a_gang_that_failed(run: Recorded[HopelessGang]) -> None:
-    """After a failed attempt, the scheduler MUST clear the nominated nodes of the Pods of a PodGroup."""
     view = run.at("at rest")
     nominated = {
         text(pod, "metadata", "name"): text(pod, "status", "nominatedNodeName")
@@ -126,7 +120,6 @@ def test_no_node_stays_nominated_for_a_gang_that_failed(run: Recorded[HopelessGa
 
 @requirement("WAPI-017")
 def test_nobody_is_evicted_in_vain(run: Recorded[HopelessGang]) -> None:
-    """The scheduler MUST NOT evict a Pod for a PodGroup that does not fit even then."""
     run.given("gang tried")
     run.always(
         "the low Pods run",

@@ -61,33 +61,26 @@ class IncompleteGangs(Scene):
 
 @requirement("WAPI-001")
 def test_no_pod_of_a_gang_that_does_not_fit_is_bound(run: Recorded[GangWithoutRoom]) -> None:
-    """If fewer than minCount Pods of a PodGroup can be placed, the scheduler MUST NOT bind any of them."""
     run.always("no pod is bound", run.scene.bench.none_bound(run.scene.gang), until="tried")
 
 
 @requirement("WAPI-002", reaches="whole gang bound")
-def test_a_waiting_gang_is_bound_once_there_is_room(run: Recorded[GangWithoutRoom]) -> None:
-    """Once minCount Pods of a waiting PodGroup can be placed, the scheduler MUST bind them."""
+def test_a_waiting_gang_is_bound_once_there_is_room(run: Recorded[GangWithoutRoom]) -> None: ...
 
 
 @requirement("WAPI-003", reaches=("the gang says that it waits", "its Pods say that they wait"))
-def test_a_waiting_gang_says_so(run: Recorded[GangWithoutRoom]) -> None:
-    """A PodGroup that cannot be placed, and its Pods, MUST have their conditions False with reason Unschedulable."""
+def test_a_waiting_gang_says_so(run: Recorded[GangWithoutRoom]) -> None: ...
 
 
 @requirement("WAPI-004", reaches=("minimum bound", "extras bound"))
-def test_the_minimum_is_bound_without_the_extras(run: Recorded[GangWithRoomForItsMinimum]) -> None:
-    """If at least minCount Pods of a PodGroup can be placed, the scheduler MUST bind these, and the others once there
-    is room for them."""
+def test_the_minimum_is_bound_without_the_extras(run: Recorded[GangWithRoomForItsMinimum]) -> None: ...
 
 
 @requirement("WAPI-005", reaches="bound with their PodGroup")
 def test_pods_wait_for_their_pod_group(run: Recorded[IncompleteGangs]) -> None:
-    """Pods whose PodGroup does not exist MUST wait, and MUST be scheduled once it does."""
     run.always("no pod is bound", run.scene.groupless.none_bound(run.scene.early), until="incomplete")
 
 
 @requirement("WAPI-006", reaches="bound with the last Pod")
 def test_a_gang_waits_for_its_last_pod(run: Recorded[IncompleteGangs]) -> None:
-    """A PodGroup with fewer Pods than minCount MUST wait, and MUST be scheduled once it has minCount Pods."""
     run.always("no pod is bound", run.scene.short.none_bound(run.scene.gang), until="incomplete")

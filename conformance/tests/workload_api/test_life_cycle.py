@@ -86,8 +86,6 @@ class UnknownWorkload(Scene):
 
 @requirement("WAPI-007")
 def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOneExtraPod]) -> None:
-    """The condition PodGroupInitiallyScheduled MUST NOT return to False, and MUST be True once minCount Pods are
-    bound."""
     run.given("minimums bound")
 
     names = [bench.place.name("g") for bench in run.scene.benches]
@@ -103,19 +101,16 @@ def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOn
 
 @requirement("WAPI-008", reaches="lower minimum bound")
 def test_a_lower_minimum_takes_effect(run: Recorded[ChangedMinimum]) -> None:
-    """A lower minCount of a waiting PodGroup MUST take effect in the next scheduling cycle."""
     run.always("no pod is bound", run.scene.waiting.none_bound(run.scene.gang), until="minimum lowered")
 
 
 @requirement("WAPI-009")
 def test_a_higher_minimum_leaves_running_pods_alone(run: Recorded[ChangedMinimum]) -> None:
-    """A higher minCount MUST NOT affect Pods that are bound."""
     run.always("both pods run", run.scene.running.all_bound(run.scene.pair), after="pair bound", until="minimum raised")
 
 
 @requirement("WAPI-010", reaches="PodGroup gone")
 def test_a_pod_group_stays_while_a_pod_runs(run: Recorded[DeletedPodGroup]) -> None:
-    """A deleted PodGroup MUST exist until the last of its Pods has ended or is gone, and MUST be gone then."""
     run.always(
         "the PodGroup exists",
         lambda view: view.get("podgroups", run.scene.group) is not None,
@@ -127,7 +122,6 @@ def test_a_pod_group_stays_while_a_pod_runs(run: Recorded[DeletedPodGroup]) -> N
 
 @requirement("WAPI-011", reaches="gang bound")
 def test_a_pod_group_may_name_a_workload_that_does_not_exist(run: Recorded[UnknownWorkload]) -> None:
-    """A PodGroup that names a Workload that does not exist MUST be accepted and scheduled."""
     run.given("asked")
     run.expect("the answer to its creation", "accepted", str(run.scene.answer))
     run.expect("the Workloads", [], run.at("asked").names("workloads"))

@@ -98,23 +98,19 @@ class ProtectedPod(Scene):
 
 
 @requirement("WAPI-061", reaches="gang bound")
-def test_unequal_pods_are_placed_where_they_fit(run: Recorded[UnequalPods]) -> None:
-    """The scheduler MAY find a placement for unequal Pods of a PodGroup wherever there is one."""
+def test_unequal_pods_are_placed_where_they_fit(run: Recorded[UnequalPods]) -> None: ...
 
 
 @requirement("WAPI-062", reaches=("minimums of prefillfirst bound", "minimums of decodefirst bound"))
-def test_minimums_of_siblings_come_before_extras(run: Recorded[MinimumsOfSiblings]) -> None:
-    """The scheduler MAY place the minimums of all children of a tree before Pods above the minimum of one."""
+def test_minimums_of_siblings_come_before_extras(run: Recorded[MinimumsOfSiblings]) -> None: ...
 
 
 @requirement("WAPI-063", reaches="all trees bound")
-def test_domains_of_siblings_are_chosen_together(run: Recorded[RacksOfTwoSizes]) -> None:
-    """The scheduler MAY choose the domains of the children of a tree so that all of them fit."""
+def test_domains_of_siblings_are_chosen_together(run: Recorded[RacksOfTwoSizes]) -> None: ...
 
 
 @requirement("WAPI-064")
 def test_pods_with_a_budget_are_evicted_last(run: Recorded[ProtectedPod]) -> None:
-    """Of two possible victims of equal priority, the scheduler MAY spare the one with a PodDisruptionBudget."""
     view = run.at("at rest")
     spared: Mapping[str, bool] = {bench.name: bench.runs(view, "protected") for bench in run.scene.benches}
     run.same("the protected Pod runs", dict.fromkeys(spared, True), spared)

@@ -67,11 +67,9 @@ class LaterPodsOfABasicGroup(Scene):
 
 @requirement("WAPI-090", reaches="trees bound")
 def test_a_tree_takes_the_room_that_it_has_made(run: Recorded[ExtrasThatEvict]) -> None:
-    """The scheduler MAY bind the Pods of a tree for which it has evicted others as soon as these are gone."""
     run.given("low Pods evicted")
 
 
 @requirement("WAPI-091", reaches="all Pods bound")
 def test_a_domain_holds_pods_that_come_later(run: Recorded[LaterPodsOfABasicGroup]) -> None:
-    """The scheduler MAY choose the domain of a PodGroup with the basic policy so that it holds Pods that come later."""
     run.given("first Pods bound")

@@ -65,23 +65,19 @@ class ExtrasThatPreempt(Scene):
 
 @requirement("WAPI-065", reaches="bound beside a gated Pod")
 def test_a_gated_pod_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
-    """The scheduler MAY bind the replacement of a lost Pod while another Pod of the tree has a gate."""
     run.given("gated bound", "gated has lost pods")
 
 
 @requirement("WAPI-066", reaches="bound beside a short sibling")
 def test_a_short_sibling_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
-    """The scheduler MAY bind a further Pod of a PodGroup of a placed tree while a sibling is below its minimum."""
     run.given("short bound", "short has lost pods")
 
 
 @requirement("WAPI-067", reaches="bound without its sibling")
 def test_a_deleted_sibling_holds_up_nobody(run: Recorded[RunningTrees]) -> None:
-    """The scheduler MAY bind the replacement of a lost Pod of a placed tree after a sibling was deleted."""
     run.given("bereft bound", "bereft has lost pods")
 
 
 @requirement("WAPI-068", reaches="minimums bound")
 def test_minimums_preempt_without_extras(run: Recorded[ExtrasThatPreempt]) -> None:
-    """The scheduler MAY evict Pods for the minimums of a tree where there is no room for its further Pods."""
     run.given("nodes full")

@@ -137,8 +137,6 @@ class TooManyCliques(Scene):
 
 @requirement("WAPI-070", reaches="trees in place")
 def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
-    """An operator MUST make one root CompositePodGroup of each PodGang that waits, with as many required children as it
-    has, and a PodGroup for each of its PodCliques."""
     view = run.at("at rest")
     for wanted, gang in run.scene.gangs:
         found = objects.of_gang(view, gang.name)
@@ -152,7 +150,6 @@ def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
 
 @requirement("WAPI-071")
 def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) -> None:
-    """The minCount of a PodGroup MUST be the minReplicas of its PodClique in the PodGang."""
     run.given("trees in place", "pods in their groups")
     view = run.at("at rest")
     for wanted, gang in run.scene.gangs:
@@ -162,7 +159,6 @@ def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) ->
 
 @requirement("WAPI-072")
 def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> None:
-    """All Pods of a PodClique MUST name one PodGroup, and the Pods of no other one MUST name it."""
     run.given("groups exist", "pods exist")
     view = run.at("at rest")
     named = {clique.name: objects.named(view, clique) for clique in run.scene.cliques}
@@ -196,7 +192,6 @@ def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
 
 @requirement("WAPI-074")
 def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
-    """Workloads, CompositePodGroups and PodGroups of an operator MUST be controlled by their PodGang."""
     run.given("groups exist")
     view = run.at("at rest")
     gangs = {uid(view.get("podgangs", each)) for each in view.names("podgangs")}
@@ -207,8 +202,6 @@ def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
 
 @requirement("WAPI-075")
 def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> None:
-    """A required topology key MUST be set on its own level: of the PodGang on the root, of a scaling group replica on a
-    CompositePodGroup of its PodGroups, of a PodClique on its PodGroup; preferred keys MUST NOT be set."""
     run.given("tree in place")
     view = run.at("at rest")
     found = objects.of_gang(view, run.scene.base.name)

@@ -184,17 +184,13 @@ def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNo
 
 @requirement("WAPI-081", reaches="gang says so")
 def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> None:
-    """A PodGang whose Pods wait for room MUST be Initialized, and neither Scheduled nor Ready; once its Pods run, it
-    MUST be all of these."""
     found = run.at("tried").get("podgangs", run.scene.gang.name)
     said = {kind: condition_is(found, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
     run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, said)
 
 
 @requirement("WAPI-082", reaches="minimums bound")
-def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None:
-    """An operator SHOULD let the minimums of all PodCliques of a PodGang be bound before the Pods above them, whatever
-    their names."""
+def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None: ...
 
 
 @requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))

@@ -93,7 +93,6 @@ class VictimsOfTwoPriorities(Scene):
 
 @requirement("WAPI-030", reaches="gang bound")
 def test_a_gang_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
-    """A PodGroup that fits only without Pods of lower priority MUST evict these and be bound."""
     run.given("low Pods of flat bound")
 
 
@@ -105,14 +104,12 @@ def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> 
 
 @requirement("WAPI-032")
 def test_a_gang_that_fits_evicts_nobody(run: Recorded[VictimsOfGangs]) -> None:
-    """A PodGroup for which there is free room MUST NOT evict anybody."""
     run.given("gang with free room bound")
     run.always("the low Pod runs", run.scene.free.running("x"), after="low Pods of free bound", until="room was enough")
 
 
 @requirement("WAPI-033")
 def test_a_gang_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
-    """A PodGroup with disruptionMode `all` MUST be evicted as a whole or not at all, also for a Pod of no gang."""
     run.given("whole bound", "urgent Pod of whole bound")
     run.expect("its bound Pods", (0,), run.scene.whole.bound(run.at("at rest"), run.scene.gang))
 
@@ -126,7 +123,6 @@ def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
 
 @requirement("WAPI-035")
 def test_the_lowest_priority_is_evicted_first(run: Recorded[VictimsOfTwoPriorities]) -> None:
-    """Where either of two Pods makes room for a PodGroup, the scheduler MUST evict the one of lower priority."""
     run.given(*(f"gang of {bench.name} bound" for bench in run.scene.benches))
     view = run.at("at rest")
     found = {bench.name: bench.runs(view, "middle") for bench in run.scene.benches}
@@ -135,7 +131,6 @@ def test_the_lowest_priority_is_evicted_first(run: Recorded[VictimsOfTwoPrioriti
 
 @requirement("WAPI-060")
 def test_a_gang_is_not_torn_by_eviction(run: Recorded[VictimsAsAWhole]) -> None:
-    """The scheduler MAY evict a PodGroup as a whole where it would leave less than minCount Pods of it."""
     run.given("single bound", "urgent Pod of single bound")
     [bound] = run.scene.single.bound(run.at("at rest"), run.scene.torn)
     run.expect("its bound Pods, of which two are required", 0, bound)

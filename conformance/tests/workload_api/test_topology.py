@@ -115,8 +115,6 @@ class TreeInABlock(Scene):
 
 @requirement("WAPI-040", reaches=("gang bound", "gang bound in the larger rack"))
 def test_a_gang_is_placed_in_one_domain(run: Recorded[GangsInRacks]) -> None:
-    """The minCount Pods of a PodGroup with a topology key MUST be placed in one domain, and none of them MUST be bound
-    while no domain holds them."""
     scene = run.scene
     run.always("no pod is bound where no rack holds them", scene.narrow.none_bound(scene.gang), until="tried")
     for bench, step in ((scene.wide, "gang bound"), (scene.narrow, "gang bound in the larger rack")):
@@ -125,7 +123,6 @@ def test_a_gang_is_placed_in_one_domain(run: Recorded[GangsInRacks]) -> None:
 
 @requirement("WAPI-041", reaches="all bound")
 def test_extra_pods_stay_in_the_domain(run: Recorded[MorePodsInARack]) -> None:
-    """Pods that join a placed PodGroup with a topology key, and replacements, MUST be placed in its domain or wait."""
     run.given("gang bound")
     [rack] = run.scene.bench.domains(run.at("gang bound"), run.scene.gang, RACK)
 
@@ -151,8 +148,6 @@ def test_a_gang_in_two_domains_is_an_error(run: Recorded[GangInTwoRacks]) -> Non
 
 @requirement("WAPI-043", reaches="gang bound")
 def test_a_gang_evicts_within_its_domain(run: Recorded[PreemptionInARack]) -> None:
-    """A PodGroup with a topology key that fits into a domain only without Pods of lower priority MUST evict these and
-    be bound there."""
     run.given("racks full")
     scene = run.scene
     run.expect("racks", 1, len(scene.bench.domains(run.at("gang bound"), scene.gang, RACK)))
@@ -162,8 +157,6 @@ def test_a_gang_evicts_within_its_domain(run: Recorded[PreemptionInARack]) -> No
 
 @requirement("WAPI-044", reaches="tree bound")
 def test_domains_of_children_are_within_that_of_the_parent(run: Recorded[TreeInABlock]) -> None:
-    """All Pods of a tree with a topology key MUST be placed in one domain, and those of each child with a key in one
-    domain within it; a first choice that fails MUST be undone."""
     run.given("rack full")
     view, scene = run.at("tree bound"), run.scene
     blocks = {block for leaf in scene.leaves for block in scene.bench.domains(view, leaf, BLOCK)}

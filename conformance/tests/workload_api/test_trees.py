@@ -100,28 +100,22 @@ class TwoTreesForOneRoom(Scene):
 
 @requirement("WAPI-050", reaches="bound with the root")
 def test_a_tree_waits_for_its_root(run: Recorded[TreesInParts]) -> None:
-    """Pods of a PodGroup whose parents do not all exist MUST wait, and MUST be scheduled once they do."""
     run.always("no pod is bound", run.scene.rootless.none_bound(*run.scene.leaves), until="incomplete")
 
 
 @requirement("WAPI-051", reaches="bound with the last child")
 def test_a_tree_waits_for_its_children(run: Recorded[TreesInParts]) -> None:
-    """A tree with fewer children than minGroupCount MUST wait, and MUST be scheduled once it has them."""
     run.always("no pod is bound", run.scene.childless.none_bound(*run.scene.leaves), until="incomplete")
 
 
 @requirement("WAPI-052", reaches=("pair bound", "levels bound"))
 def test_a_tree_is_placed_whole_or_not_at_all(run: Recorded[TreesWithoutRoom]) -> None:
-    """If fewer than minGroupCount children of a CompositePodGroup can be placed, on any level, the scheduler MUST NOT
-    bind any Pod of the tree, and MUST bind them once they can."""
     for bench, tree in (run.scene.parts[0], run.scene.parts[2]):
         run.always(f"no pod of {bench.name} is bound", bench.none_bound(tree), until="tried")
 
 
 @requirement("WAPI-053", reaches=("two replicas bound", "third replica bound"))
 def test_as_many_replicas_as_required_are_placed_whole(run: Recorded[TreesWithoutRoom]) -> None:
-    """The scheduler MUST place at least minGroupCount whole children or nothing, and a further one whole or not at
-    all."""
     bench, tree = run.scene.parts[1]
     run.always("no pod is bound", bench.none_bound(tree), until="tried")
     run.given("two replicas bound")
@@ -132,6 +126,5 @@ def test_as_many_replicas_as_required_are_placed_whole(run: Recorded[TreesWithou
 
 @requirement("WAPI-054", reaches="one tree bound")
 def test_of_two_trees_one_is_bound_whole(run: Recorded[TwoTreesForOneRoom]) -> None:
-    """If there is room for one of two trees, the scheduler MUST bind one whole and nothing of the other."""
     bound = [run.scene.bench.bound(run.at("at rest"), *tree.leaves) for tree in run.scene.trees]
     run.expect("bound Pods", [(0, 0), (2, 2)], sorted(bound))
