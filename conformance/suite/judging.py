@@ -25,13 +25,13 @@ def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
 def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
     """Yield the name of the test that a statement defines, with each id that it declares."""
     match node:
-        case ast.FunctionDef(name=name, decorator_list=calls):
-            pass
+        case ast.FunctionDef(name=name, decorator_list=decorators):
+            calls: list[ast.expr] = [*decorators]
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
             calls = [call]
         case _:
             return
-    for call in calls:
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in DECLARING:
-            constants = (argument.value for argument in call.args if isinstance(argument, ast.Constant))
+    for each in calls:
+        if isinstance(each, ast.Call) and ast.unparse(each.func) in DECLARING:
+            constants = (argument.value for argument in each.args if isinstance(argument, ast.Constant))
             yield from ((name, value) for value in constants if isinstance(value, str))
