@@ -9,6 +9,7 @@ from conformance.cluster.audit import AuditLog, Request, Writer
 from conformance.grove.fields import condition, terminating
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
+from conformance.implementation.descriptor import Role
 
 CHANGES = frozenset({"update", "patch"})
 EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
@@ -17,6 +18,8 @@ EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
 """The components that evict pods. KWOK deletes, as a kubelet does, what is terminating already."""
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 """It deletes what others have deleted the owner of."""
+OPERATOR = Role.OPERATOR.value
+"""The user of the operator under test."""
 CONTROLLERS = "kube-system"
 """The namespace of the service accounts of Kubernetes' controllers."""
 TOKENS = frozenset({("create", "serviceaccounts/token"), ("create", "secrets")})
@@ -54,6 +57,16 @@ def note(history: History, audit: AuditLog, since: int) -> None:
     )(look)
     if pods and borrowers(audit):  # whoever has the token of a controller is that controller in the log
         history.origins.deleted_by = {}
+
+
+def of_objects(audit: AuditLog, since: int, namespace: str) -> set[tuple[str, str, str]]:
+    """Return who has written what in a namespace, by user, resource and name, except the suite and the components of
+    the cluster. `since`: a mark of the audit log."""
+    return {
+        (request.user, request.resource, request.name)
+        for request in audit.accepted(since)
+        if request.namespace == namespace and _foreign(request.user)
+    }
 
 
 def borrowers(audit: AuditLog) -> list[Writer]:

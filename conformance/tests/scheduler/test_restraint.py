@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.cluster import users
 from conformance.grove.fields import at, items, mapping, name, terminating, text
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
-from conformance.implementation.descriptor import Role
+from conformance.suite import writers
 from conformance.suite.api import Object
 from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -69,7 +68,7 @@ class GangsByHand(Scene):
         env.delete("pods", self.lost)
         env.wait_for("pod lost", lambda view: view.get("pods", self.lost) is None or Unmet(f"{self.lost} exists"))
         env.quiet(WATCHED, real=True)
-        self.writers = _writers(env, begin)
+        self.writers = writers.of_objects(env.audit, begin, env.namespace) if env.audit else None
         env.mark("nothing moves")
 
     def by_others(self, resource: str, record: Record) -> bool:
@@ -78,7 +77,7 @@ class GangsByHand(Scene):
         if self.writers is None:
             return False
         wrote = {user for user, kind, target in self.writers if (kind, target) == (resource, record.name)}
-        return wrote == {Role.OPERATOR.value}
+        return wrote == {writers.OPERATOR}
 
 
 @requirement("SCHED-069")
@@ -145,18 +144,6 @@ def _stay(pods: list[str]) -> Predicate:
         return not gone or Unmet(f"{', '.join(gone)} were deleted")
 
     return seen
-
-
-def _writers(env: SceneEnvironment, begin: int) -> set[tuple[str, str, str]] | None:
-    """Return who has written what in the namespace, by user, resource and name, except the suite and the components of
-    the cluster; None if nobody knows."""
-    if env.audit is None:
-        return None
-    return {
-        (request.user, request.resource, request.name)
-        for request in env.audit.accepted(begin)
-        if request.namespace == env.namespace and request.user != users.SUITE and not users.is_component(request.user)
-    }
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
