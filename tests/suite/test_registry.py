@@ -70,7 +70,7 @@ def test_a_test_of_a_rule_asks_for_its_result() -> None:
     ]
     asking = ("run.invariant()", "run.unbroken()")
     assert [node.name for node in tests if not any(each in ast.unparse(node) for each in asking)] == []
-    assert len(tests) > 20
+    assert len(tests) > 10
 
 
 def _recorded(test: ast.FunctionDef) -> bool:
