@@ -274,6 +274,7 @@ def _variables_of_printable_characters() -> None:
     "operator",
     "accepts an update in which a part names the binding that it has inherited",
     "ADM-032",
+    exempt=("ADM-037",),
 )
 def _inherited_binding_named() -> None:
     def violations(found: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:

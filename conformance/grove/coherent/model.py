@@ -53,6 +53,12 @@ class Entry:
         groups = [f"{name}[{','.join(map(str, sorted(at)))}]" for name, at in sorted(self.groups.items()) if at]
         return "{" + ", ".join([*cliques, *groups]) + "}"
 
+    def sizes(self) -> str:
+        """What it holds, whichever replicas of the groups these are: `{F2, P×2}`."""
+        cliques = [f"{name}{count}" for name, count in sorted(self.cliques.items()) if count]
+        groups = [f"{name}×{len(at)}" for name, at in sorted(self.groups.items()) if at]
+        return "{" + ", ".join([*cliques, *groups]) + "}"
+
 
 Layout = tuple[Entry, ...]
 """The gangs of one replica of a set, those without members left out."""

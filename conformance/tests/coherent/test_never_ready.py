@@ -24,11 +24,9 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     run.always("no more than the first sub-step is replaced", first, after="change", until="stuck")
     view = run.at("stuck")
     new = [
-        entry.content()
-        for entry in sets.layout(view, "s")
-        if entry.generation == updates.generation(view.get(SETS, "s"))
+        entry.sizes() for entry in sets.layout(view, "s") if entry.generation == updates.generation(view.get(SETS, "s"))
     ]
-    run.expect("gangs of the new version", ["{f2, p[0,1]}"], new)
+    run.expect("gangs of the new version", ["{f2, p×2}"], new)
     replaced = run.scene.first.keys() - sets.uids(sets.of_set(view, "s")).keys()
     run.expect("pods that were replaced", 6, len(replaced))
     run.expect("the update has ended", False, updates.ended(view.get(SETS, "s")))
