@@ -27,7 +27,7 @@ from mutants.trials import Trial
 def main(
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Only what can be armed at once on the usual cluster, and what that names."),
+        typer.Option("--quick", help="Only what can be armed at once on the usual cluster, and what that names first."),
     ] = False,
 ) -> None:
     """Prove all variants: together on the whole suite, and alone where they cannot be armed with the others."""

@@ -20,6 +20,6 @@ def test_the_suite_catches_the_mutants_of_the_selection() -> None:
 @pytest.mark.cluster
 @pytest.mark.timeout(1200)
 def test_the_suite_lets_all_variants_through_at_once() -> None:
-    """What they name passes; `make variants` judges everything, and those that cannot be armed with the others."""
+    """What each names first passes. `make variants` judges everything, and what cannot be armed with the others."""
     done = subprocess.run([sys.executable, "-m", "mutants.permit", "--quick"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

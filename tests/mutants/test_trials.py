@@ -99,6 +99,8 @@ def test_variants_are_armed_at_once_where_they_can_be() -> None:
     one, two = variant("one", "AA-001"), variant("two", "AA-002", "AA-001", exempt=("AA-003",))
     trial, of_kubernetes = together([one, two, variant("slow", "AA-009", alone="it is slow"), variant("k", "WAPI-001")])
     assert (trial.switches, trial.ids, trial.exempt) == (("one", "two"), ("AA-001", "AA-002"), ("AA-003",))
+    [whole] = together([one, variant("two", "AA-002", "AA-005")], whole=True)
+    assert whole.ids == ("AA-001", "AA-002", "AA-005")
     assert "variant=one,two" in runs._arguments(trial, Path("folder"), "config")
     assert of_kubernetes.switches == ("k",)
 

@@ -24,7 +24,7 @@ IDS = (
     *(f"CORE-{number:03}" for number in range(1, 16)),
     "CORE-030",
     *(f"CORE-{number:03}" for number in range(32, 38)),
-    *(f"GANG-{number:03}" for number in (1, 2, 3, 4, 5, 23, 24)),
+    *(f"GANG-{number:03}" for number in (1, 2, 3, 4, 5, 23, 24, 26)),
 )
 
 

@@ -110,7 +110,7 @@ class ForeignServiceAndNoToken(Scene):
 
 
 class SetWithoutReplicas(Scene):
-    """A small set with zero replicas."""
+    """A small set with zero replicas, and later one with a replica, which shows that the operator works."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="idle", replicas=0)
@@ -120,6 +120,9 @@ class SetWithoutReplicas(Scene):
         env.settle("account, role, binding and token Secret exist", there, 60)
         env.quiet(1)
         env.mark("nothing moves")
+        busy = env.workload("frontend", setName="busy")
+        env.create(busy)
+        env.settle("another set has its pods", predicates.all_exist(list(expected(busy).cliques.values())), 60)
 
 
 class EarlierTokenSecrets(Scene):
@@ -199,7 +202,8 @@ def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithou
 
 @requirement("RES-012")
 def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWithoutReplicas]) -> None:
-    """At no time."""
+    """At no time, while the operator works."""
+    run.given("another set has its pods")
     run.always("there are no objects of replicas", _no_objects_of_replicas, until="nothing moves")
 
 
