@@ -15,11 +15,3 @@ def test_the_suite_catches_the_mutants_of_the_selection() -> None:
     command = [sys.executable, "-m", "mutants.prove", "--selection", "--parallel", "3"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.cluster
-@pytest.mark.timeout(1200)
-def test_the_suite_lets_all_variants_through_at_once() -> None:
-    """What each names first passes. `make variants` judges everything, and what cannot be armed with the others."""
-    done = subprocess.run([sys.executable, "-m", "mutants.permit", "--quick"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
