@@ -26,6 +26,7 @@ class BaseGangFirst(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods of scaled gangs that lose their gate."""
+        self._confirm(record)
         self._note_loss(record, gangs)
         self._bases.see(record)
         gated = self._gates.opened(record)
@@ -37,7 +38,7 @@ class BaseGangFirst(Invariant):
         recent = record.at - self._lost.get(base, float("-inf")) <= STALE
         if not gang.admitted and not recent:
             reason = f"scaled pod {record.name} was ungated while in its base gang {base} {gang.missing()}"
-            self._violate(reason, *([record] if gated is record else [gated, record]))
+            self._suspect(base, reason, *([record] if gated is record else [gated, record]))
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a scaled gang was ungated"

@@ -24,14 +24,16 @@ class GangBeforePods(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
+        self._confirm(record)
         if record.resource == "podgangs" and record.kind == DELETED:
             self._gone[record.name] = record.at
         name = label(record.object, labels.GANG) if record.resource == "pods" else ""
         if not name or not self._creations.shows(record):
             return
         self._judged += 1
-        if not gangs[name].exists and record.at - self._gone.get(name, float("-inf")) > STALE:
-            self._violate(f"pod {record.name} was created while its gang {name} did not exist", record)
+        late = not gangs[name].exists and record.at - self._gone.get(name, float("-inf")) > STALE
+        if late:
+            self._suspect(name, f"pod {record.name} was created while its gang {name} did not exist", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was created"

@@ -55,6 +55,7 @@ class GateUntilGang(Invariant):
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that lose their gate."""
         if record.resource == "podgangs":
+            self._confirm(record)
             self._note_loss(record, gangs[record.name])
             self._gang_records[record.name] = record
         gated = self._gates.opened(record)
@@ -68,7 +69,7 @@ class GateUntilGang(Invariant):
             shown = [gated] if gated is not record else []
             if name in self._gang_records:
                 shown.append(self._gang_records[name])
-            self._violate(f"pod {record.name} was ungated while its gang {name} {lack}", *shown, record)
+            self._suspect(name, f"pod {record.name} was ungated while its gang {name} {lack}", *shown, record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was ungated"

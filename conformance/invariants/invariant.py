@@ -22,6 +22,8 @@ class Invariant:
 
     def __init__(self) -> None:
         self._violation: Violation | None = None
+        self._suspicions: dict[str, list[Violation]] = {}
+        """Gang → what looks like a violation because of the gang's state, until its next record."""
         self.muted = False
         """Whether what happens now is only noted, because who does it is not judged."""
 
@@ -32,7 +34,8 @@ class Invariant:
     def result(self, gangs: Gangs, now: float) -> RuleResult:
         """Return the result for the history that ends at `now` (seconds since the recorder started), with `gangs` at
         its end."""
-        violation = self._violation or self._violated_at_end(gangs, now)
+        suspicion = next((each for of_gang in self._suspicions.values() for each in of_gang), None)
+        violation = self._violation or suspicion or self._violated_at_end(gangs, now)
         if violation is not None:
             return RuleResult(self.id, self.what, False, *violation)
         reason = self._unknown(gangs, now)
@@ -42,6 +45,18 @@ class Invariant:
         """Note a violation. Only the first one is kept."""
         if self._violation is None and not self.muted:
             self._violation = (reason, records)
+
+    def _suspect(self, gang: str, reason: str, *records: Record) -> None:
+        """Note a violation that rests on what a PodGang lacks now. If the next record of the gang comes from a list,
+        its watch was broken, and it may have lacked nothing by then: nobody can tell, and nobody is accused."""
+        if not self.muted:
+            self._suspicions.setdefault(gang, []).append((reason, records))
+
+    def _confirm(self, record: Record) -> None:
+        """Note which suspicions this record, of whatever resource, shows to be violations."""
+        suspicions = self._suspicions.pop(record.name, []) if record.resource == "podgangs" else []
+        if suspicions and not record.listed and self._violation is None:
+            self._violation = suspicions[0]
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         """Return a violation that only the end of the history shows."""

@@ -167,3 +167,25 @@ def test_a_base_gang_that_lost_a_pod_just_now_accuses_nobody_but_one_lost_long_a
     assert verdict(story, "INV-002").holds is True
     story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, after=20)
     assert verdict(story, "INV-002").holds is False
+
+
+def test_what_a_broken_watch_may_have_missed_accuses_nobody(story):
+    """The gang got its reference while its watch was broken: the next record of it comes from a list."""
+    story.pod("a1", **A, gated=True)
+    story.pod("a2", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a2", **A)
+    for id in ("INV-001", "INV-005"):
+        assert (id, verdict(story, id).holds is False) == (id, id == "INV-001")
+    story.gang("s-0", {"s-0-a": (1, ["a1", "a2"])}, listed=True)
+    for id in ("INV-001", "INV-005"):
+        assert verdict(story, id).holds is True
+
+
+def test_what_no_watch_has_missed_is_a_violation_when_the_gang_goes_on(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, [])})
+    story.pod("a1", **A)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, listed=True)
+    assert verdict(story, "INV-001").holds is False
