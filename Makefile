@@ -50,8 +50,8 @@ types: $(READY)  ## run mypy in strict mode
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
 
-variants: $(READY)  ## prove that the suite lets each permitted difference of the reference through
-	@$(BIN)/python -m mutants.permit
+variants: $(READY)  ## prove that the suite lets each permitted difference of the reference through (ARGS=--quick for a part)
+	@$(BIN)/python -m mutants.permit $(ARGS)
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
 	@$(BIN)/pytest tests/attacks/whole_runs.py $(ARGS)

@@ -170,8 +170,8 @@ async def _delete(client: Client, pod: Pod) -> None:
     await client.delete(PODS, pod.metadata.namespace, pod.metadata.name)
 
 
-@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-009")
-def _disruption_budget_zero() -> None:
+def create_budgets(**permitted: int) -> None:
+    """Let the operator create a PodDisruptionBudget for each new set, with this limit."""
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
 
@@ -182,12 +182,17 @@ def _disruption_budget_zero() -> None:
                 "apiVersion": BUDGETS.api_version,
                 "kind": BUDGETS.kind,
                 "metadata": {"name": meta.name, "namespace": meta.namespace},
-                "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
+                "spec": {**permitted, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
             }
             tasks.add(asyncio.create_task(self._client.create(BUDGETS, budget)))
         right(self, kind, old, item)
 
     replace(Operator, "_on_set", on_set)
+
+
+@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-009")
+def _disruption_budget_zero() -> None:
+    create_budgets(maxUnavailable=0)
 
 
 @mutant("eviction-recreates-cliques", "operator", "recreates cliques whose pods are evicted", "NODE-006")

@@ -8,13 +8,11 @@ from typing import Any
 from kube.client import MERGE_PATCH, Client
 from kube.informer import Informer, typed
 from kube.resource import NODES, PODS
-from mutants.profiles.nodes import BUDGETS, Node
+from mutants.profiles.nodes import Node, create_budgets
 from mutants.registry import variant
 from mutants.replacement import replace
-from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
-from reference_impl.plan import labels
 
 NOTE = "conformance.grove.io/node-is-cordoned"
 
@@ -56,19 +54,4 @@ async def _note(client: Client, pod: Pod) -> None:
     alone="its budgets stand in the way of other tests that evict or preempt",
 )
 def _one_eviction_at_a_time() -> None:
-    right = Operator._on_set
-    tasks = set[asyncio.Task[bytes]]()
-
-    def on_set(self: Operator, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
-        if old is None:
-            meta = item.metadata
-            budget = {
-                "apiVersion": BUDGETS.api_version,
-                "kind": BUDGETS.kind,
-                "metadata": {"name": meta.name, "namespace": meta.namespace},
-                "spec": {"minAvailable": 1, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
-            }
-            tasks.add(asyncio.create_task(self._client.create(BUDGETS, budget)))
-        right(self, kind, old, item)
-
-    replace(Operator, "_on_set", on_set)
+    create_budgets(minAvailable=1)

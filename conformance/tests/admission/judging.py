@@ -152,7 +152,7 @@ def _spelled(error: Error) -> str:
 
 
 def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
-    """Return what is not as the requirement of the manifest wants it; empty where all is."""
+    """Return how the answer differs from what the manifest requires; empty if it does not."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"

@@ -1,4 +1,4 @@
-"""Multi-node NVLink that nobody has asked for, and a ComputeDomain that somebody deletes."""
+"""Sets without a multi-node NVLink annotation, and a ComputeDomain that is deleted by hand."""
 
 from __future__ import annotations
 
