@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
 from conformance.suite import basis as bases
-from conformance.suite import coverage, judging, requirement
+from conformance.suite import coverage, declarations, requirement
 from conformance.suite.basis import Kind
 from conformance.suite.requirement import Registry, Requirement
 
@@ -67,7 +67,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     yield from _basis(entry)
-    yield from (f"  test:    {test}" for test in judging.tests().get(entry.id, ()))
+    yield from (f"  test:    {test}" for test in declarations.tests().get(entry.id, ()))
     if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
         yield from _wrapped(f"manifests of fixtures/admission: {', '.join(judged)}")
     if played := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:

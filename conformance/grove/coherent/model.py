@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -49,14 +49,15 @@ class Entry:
 
     def content(self) -> str:
         """What it holds, in a form for people and for comparisons: `{F2, P0, P1}`."""
-        cliques = [f"{name}{count}" for name, count in sorted(self.cliques.items()) if count]
-        groups = [f"{name}[{','.join(map(str, sorted(at)))}]" for name, at in sorted(self.groups.items()) if at]
-        return "{" + ", ".join([*cliques, *groups]) + "}"
+        return self._said(lambda replicas: f"[{','.join(map(str, sorted(replicas)))}]")
 
     def sizes(self) -> str:
         """What it holds, whichever replicas of the groups these are: `{F2, P×2}`."""
+        return self._said(lambda replicas: f"×{len(replicas)}")
+
+    def _said(self, of_group: Callable[[Collection[int]], str]) -> str:
         cliques = [f"{name}{count}" for name, count in sorted(self.cliques.items()) if count]
-        groups = [f"{name}×{len(at)}" for name, at in sorted(self.groups.items()) if at]
+        groups = [f"{name}{of_group(replicas)}" for name, replicas in sorted(self.groups.items()) if replicas]
         return "{" + ", ".join([*cliques, *groups]) + "}"
 
 
