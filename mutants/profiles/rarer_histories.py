@@ -154,16 +154,6 @@ def _rolled_once_rolls_on() -> None:
     replace(update_progress, "on_delete", on_delete)
 
 
-@mutant("added-pods-left", "operator", "leaves the old pods of a clique from the fourth on", "UPD-007")
-def _added_pods_left() -> None:
-    right = update_clique_pods.outdated
-
-    def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        return pods.index_of(pod) < 3 and right(pod, current)
-
-    replace(update_clique_pods, "outdated", outdated)
-
-
 @mutant("added-pods-misbuilt", "operator", "gives pods from the fourth on the image of a first template", "UPD-009")
 def _added_pods_misbuilt() -> None:
     def misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: int, gang: str) -> Manifest:

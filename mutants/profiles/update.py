@@ -150,12 +150,6 @@ def _members_counted() -> None:
     replace(update_set_replicas, "counted", counted)
 
 
-@mutant("readiness-not-awaited", "operator", "ends an update once the last old pod is deleted", "UPD-009", "UPD-055")
-def _readiness_not_awaited() -> None:
-    replace(update_progress, "minimum", lambda clique: 0)
-    replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
-
-
 @mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
 def _selection_kept() -> None:
     right = update_clique_pods.step
