@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import HarnessError
 from conformance.history.differences import differing
-from conformance.history.order import server_order
+from conformance.history.order import server_order, uncertain
 from conformance.history.query import History, Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -48,13 +48,17 @@ class Span:
 
     def states(self) -> Iterator[View]:
         """Yield the state at the beginning of the span, then after each of its records in the order of the server's
-        writes. It is one view that changes: keep `copy()` of it."""
+        writes, as far as it is known: a broken watch may have missed some. It is one view that changes: keep `copy()`
+        of it."""
         view = self.begin()
         yield view
         own = self.records()
-        for record in server_order(own) or own:
+        ordered = server_order(own) or own
+        unknown = uncertain(ordered)
+        for index, record in enumerate(ordered):
             view.apply(record)
-            yield view
+            if index not in unknown:
+                yield view
 
 
 class Recorded(Generic[S]):
