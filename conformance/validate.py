@@ -22,7 +22,7 @@ from conformance.implementation import loading
 from conformance.lab.gaps import instances
 from conformance.report import recorded
 from conformance.scale import scenario
-from conformance.suite import coverage
+from conformance.suite.registry import coverage
 
 
 def _workload(path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from conformance.documents import shown
 from conformance.errors import Exit, UsageError
 from conformance.report import findings, recorded
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 app = typer.Typer(help="Check pages of findings against reports of runs.", no_args_is_help=True, add_completion=False)
 

@@ -11,9 +11,9 @@ from conformance import data
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation.descriptor import Role
-from conformance.suite import catalogue, requirement
-from conformance.suite import explain as explanation
-from conformance.suite.selection import scope
+from conformance.suite.registry import catalogue, requirement
+from conformance.suite.registry import explain as explanation
+from conformance.suite.registry.selection import scope
 
 
 def list_requirements(

@@ -30,9 +30,11 @@ from conformance.errors import UsageError
 from conformance.implementation import installer, parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
-from conformance.suite import existing, ledger, requirement, session
-from conformance.suite.repeated import names_of
-from conformance.suite.selection import Scope, scope
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import Scope, scope
+from conformance.suite.scenes.repeated import names_of
+from conformance.suite.session import existing, worker
 from conformance.suite.settings import RunSettings
 
 SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
@@ -142,7 +144,7 @@ def run(
         kubernetes="" if where else versions(kubernetes)["kubernetes"],
         cluster_features=wanted,
     )
-    judged, supplied = session.load_implementation(settings)
+    judged, supplied = worker.load_implementation(settings)
     for each in filter(None, (judged, judged.predecessor, supplied)):
         installer.check(each)
     _expectations(judged, registry)

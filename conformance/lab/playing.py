@@ -16,11 +16,11 @@ from conformance.lab import measures
 from conformance.lab.experiment import QUIET, Trial
 from conformance.lab.scene import CHANGE, REST, SET, UpdateUnderObservation
 from conformance.scale.requests import of_implementation
-from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
-from conformance.suite.ledger import Ledger
-from conformance.suite.scene import SceneBroken, SceneChecks, SceneEnded
-from conformance.suite.session import ClusterEnvironment, open_environment
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.outcomes.ledger import Ledger
+from conformance.suite.scenes.scene import SceneBroken, SceneChecks, SceneEnded
+from conformance.suite.session.worker import ClusterEnvironment, open_environment
 from conformance.suite.settings import RunSettings
 from conformance.testing.scene import SceneEnvironment
 

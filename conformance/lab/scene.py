@@ -11,7 +11,7 @@ from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.lab import experiment, measures
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.coherent import sets

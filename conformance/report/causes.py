@@ -21,8 +21,8 @@ import msgspec
 
 from conformance.implementation.output import TAIL
 from conformance.report.model import Failure, Outcome, Report, Result
-from conformance.suite.requirement import Level
-from conformance.suite.selection import INVARIANT
+from conformance.suite.registry.requirement import Level
+from conformance.suite.registry.selection import INVARIANT
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
 _GENERAL = (INVARIANT, "LOAD-")

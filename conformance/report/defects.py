@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from conformance import specification
 from conformance.specification import Row
-from conformance.suite import coverage
+from conformance.suite.registry import coverage
 
 _FACTS = ("what upstream does", "fact", "what", "rule", "formula", "what was seen")
 """Headings of the columns that say what is wrong."""

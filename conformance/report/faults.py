@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.suite.ledger import AnyEvent, HarnessFault, RunFinished, TestFinished, TestStarted, WorkerLost
+from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunFinished, TestFinished, TestStarted, WorkerLost
 
 _BROKEN = (3, 4)
 """pytest's exit statuses for internal errors and wrong usage: both are mistakes of the suite."""

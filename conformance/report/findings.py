@@ -16,7 +16,7 @@ from conformance import bounded, documents
 from conformance.errors import UsageError
 from conformance.report.model import Outcome
 from conformance.report.recorded import FAILED, Run
-from conformance.suite.requirement import Registry
+from conformance.suite.registry.requirement import Registry
 
 HEADING = re.compile(r"(#{2,4}) (.*)")
 NAMED = re.compile(r"([A-Z]{2,10}-[0-9]{3}\b[^:]*): (.+)")

@@ -15,7 +15,7 @@ from enum import StrEnum
 from conformance.errors import Exit
 from conformance.evidence.values import brief
 from conformance.report import faults
-from conformance.suite.ledger import (
+from conformance.suite.outcomes.ledger import (
     AnyEvent,
     Cause,
     Check,
@@ -27,8 +27,8 @@ from conformance.suite.ledger import (
     TestFinished,
     TestStarted,
 )
-from conformance.suite.requirement import Level, Registry, Requirement
-from conformance.suite.selection import INVARIANT, Scope, scope
+from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry.selection import INVARIANT, Scope, scope
 
 
 class Outcome(StrEnum):

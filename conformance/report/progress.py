@@ -15,8 +15,8 @@ from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report import causes
 from conformance.report.terminal import clean
-from conformance.suite.book import Book
-from conformance.suite.ledger import (
+from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger import (
     AnyEvent,
     Check,
     HarnessFault,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from conformance.report.model import Report
-from conformance.suite.repeated import unmarked
+from conformance.suite.scenes.repeated import unmarked
 
 _Z = NormalDist().inv_cdf(0.975)
 ALL = "all tests"

@@ -23,9 +23,10 @@ from conformance.history.differences import reduced
 from conformance.report import causes, defects, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
-from conformance.suite import basis, markers
-from conformance.suite.ledger import ScenePlayed
-from conformance.suite.requirement import Level
+from conformance.suite.outcomes.ledger import ScenePlayed
+from conformance.suite.registry import basis
+from conformance.suite.registry.requirement import Level
+from conformance.suite.session import markers
 
 _MARK = {
     Outcome.PASSED: ("✓", "green"),

@@ -28,9 +28,11 @@ from conformance.errors import Exit, HarnessError
 from conformance.report import document, junit, model, terminal
 from conformance.report.progress import Progress
 from conformance.run.workers import Workers
-from conformance.suite import ledger, plugin, requirement
-from conformance.suite.book import Book
-from conformance.suite.distribution import Distribution
+from conformance.suite import plugin
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.book import Book
+from conformance.suite.registry import requirement
+from conformance.suite.session.distribution import Distribution
 from conformance.suite.settings import RunSettings
 
 CONFIGURATION = Path(__file__).parent / "pytest.ini"
@@ -254,7 +256,7 @@ class _Watch:
 
 def _sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
     """Take down what killed workers left."""
-    from conformance.suite.session import sweep
+    from conformance.suite.session.worker import sweep
 
     try:
         sweep(settings.run, worker)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from conformance.errors import HarnessError
 from conformance.run import launch
-from conformance.suite import requirement, session
+from conformance.suite.registry import requirement
+from conformance.suite.session import worker
 from conformance.suite.settings import RunSettings
 
 for _name in ("conformance.cli", "conformance.commands.run", "allure_pytest.plugin", "hypothesis", "xdist.plugin"):
@@ -24,7 +25,7 @@ for _name in ("conformance.cli", "conformance.commands.run", "allure_pytest.plug
 with contextlib.suppress(HarnessError), tempfile.TemporaryDirectory() as _folder:
     _settings = RunSettings(run="preload", directory=_folder, implementation="reference")
     requirement.load(Path(_settings.registry))
-    session.load_implementation(_settings)
+    worker.load_implementation(_settings)
     launch.collect(_settings)
 # All of it stays: the garbage collector of a forked run need not look at it, nor copy it by doing so.
 gc.collect()

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from conformance.suite import others, plugin
-from conformance.suite.book import Book
-from conformance.suite.ledger import WorkerEnded
+from conformance.suite import plugin
+from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger import WorkerEnded
+from conformance.suite.session import others
 from conformance.suite.settings import RunSettings
 
 

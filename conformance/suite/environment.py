@@ -1,6 +1,6 @@
 """The environment of a worker, as the plugin sees it: it plays one test at a time.
 
-The real environment is a cluster with an implementation (`session.py`); the plugin's own tests supply a fake one.
+The real one is a cluster with an implementation (`session/worker.py`); the plugin's own tests supply a fake one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from conformance.errors import HarnessError
-from conformance.suite.checks import Checks
-from conformance.suite.ledger import Check, Ledger
+from conformance.suite.outcomes.checks import Checks
+from conformance.suite.outcomes.ledger import Check, Ledger
 from conformance.suite.settings import RunSettings
 
 

@@ -23,12 +23,14 @@ from conformance import disk, invariants, regular
 from conformance.errors import HarnessError
 from conformance.grove import refusals
 from conformance.history.query import Withheld
-from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings, sole_writer
-from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite import hooks, settings
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import RUN, NotKept, Scene, scenes_of
-from conformance.suite.scenes import (
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import not_claimed, scope
+from conformance.suite.scenes import repeated, sole_writer
+from conformance.suite.scenes.playing import (
     REPETITION,
     Scenes,
     alone,
@@ -38,7 +40,9 @@ from conformance.suite.scenes import (
     scene_of,
     together,
 )
-from conformance.suite.selection import not_claimed, scope
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
+from conformance.suite.session import others, outputs
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
@@ -405,7 +409,7 @@ def _ended_by(running: RunningTest) -> str:
 
 
 def _cluster() -> MakeEnvironment:
-    from conformance.suite.session import open_environment  # imported here: only runs with clusters need it
+    from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
     return open_environment
 

@@ -9,9 +9,8 @@ from typing import Literal
 import msgspec
 
 from conformance.cluster.features import NOTHING, Requested
-from conformance.suite import requirement
-
-TESTS = Path(__file__).resolve().parent.parent / "tests"
+from conformance.suite.registry import requirement
+from conformance.suite.registry.declarations import TESTS
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.instance import HOST, Instance, Node
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.checks import Blocked
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import workload_groups as made
 from conformance.testing.workload_groups import Leaf, Object, Place, Root
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from conformance.grove.fields import Document
-from conformance.suite.checks import ABSENT, Absent
+from conformance.suite.outcomes.checks import ABSENT, Absent
 
 T = TypeVar("T")
 

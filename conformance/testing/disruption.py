@@ -12,7 +12,7 @@ from conformance.grove.fields import condition, condition_is, label, name, text
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import incarnations, predicates
 
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"

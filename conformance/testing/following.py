@@ -9,7 +9,7 @@ from conformance.grove.fields import Document, controller, label, name, number, 
 from conformance.grove.gang_maps import Entry, Gang
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.scaled import pods_are

@@ -8,7 +8,7 @@ from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import History, Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
-from conformance.suite.recorded import Span
+from conformance.suite.scenes.recorded import Span
 from conformance.testing.predicates import Predicate
 
 Records = History | Span

@@ -8,7 +8,7 @@ from conformance.grove.expected import Expected
 from conformance.grove.fields import Document, at, count, items, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 

@@ -15,7 +15,7 @@ from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Runni
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 
 PREEMPTION = "preemption"
 """The feature of schedulers that preempt."""

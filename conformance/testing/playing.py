@@ -23,8 +23,8 @@ from conformance.history.origins import ByHand
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
-from conformance.suite.api import Object
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.api import Object
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing.held import HELD
 from conformance.testing.part import NO_PRIORITY, Part
 

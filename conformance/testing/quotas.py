@@ -6,7 +6,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from conformance.errors import HarnessError
 from conformance.grove.fields import mapping
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 ENFORCED_WITHIN = 30.0
 """Seconds within which the quota controller counts a new quota."""

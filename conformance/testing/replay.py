@@ -10,7 +10,7 @@ from conformance.grove.fields import controller, label, terminating, text
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
-from conformance.suite.recorded import Span
+from conformance.suite.scenes.recorded import Span
 
 Part = Callable[[str], str]
 """What a clique is part of, by its name; empty for cliques that do not count."""

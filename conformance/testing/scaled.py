@@ -8,7 +8,7 @@ from conformance.grove import pods
 from conformance.grove.fields import uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 

@@ -11,7 +11,7 @@ from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.expected_topology import Levels
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 
 
 def topology_binding(binding: str, levels: Levels) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS
 from tests.attacks.attack import attacks
 from tests.attacks.hostile import MODES

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance import data, specification
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 NO_SOURCES = {"reports", "pins"}
@@ -118,7 +118,7 @@ def tables(place: str, text: str) -> Iterator[Problem]:
 def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
     """Requirements that rest on nothing, or on what has no row."""
     for entry in registry.requirements.values():
-        at = f"conformance/suite/requirements/{entry.profile}.yaml: {entry.id}"
+        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         if rows.isdisjoint(entry.source):
             yield Problem(at, "no source is a row of the specification", "cite a row of docs/spec/")
         for source in entry.source:

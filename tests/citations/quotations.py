@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from conformance.suite import basis, requirement
+from conformance.suite.registry import basis, requirement
 
 IN_REPOSITORY = re.compile(r"https://github\.com/(?P<repository>[^/]+/[^/]+)/blob/(?P<ref>[^/]+)/(?P<path>.+)")
 _MARKUP = re.compile(r"^\s*(?:(?://|#|\*|>|\|)+ ?)+", re.MULTILINE)

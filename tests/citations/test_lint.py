@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import specification
-from conformance.suite.requirement import Level, Registry, Requirement
+from conformance.suite.registry.requirement import Level, Registry, Requirement
 from tests.citations import lint
 
 PAGE = """\
@@ -118,9 +118,9 @@ def test_a_requirement_rests_on_a_row() -> None:
     ]
     registry = Registry({"core": "The core."}, {entry.id: entry for entry in entries}, {})
     assert [str(problem) for problem in lint.sources(registry, {"XY-01"})] == [
-        "conformance/suite/requirements/core.yaml: AA-002: no source is a row of the specification"
+        "conformance/suite/registry/requirements/core.yaml: AA-002: no source is a row of the specification"
         " (hint: cite a row of docs/spec/)",
-        'conformance/suite/requirements/core.yaml: AA-003: unknown source XY-03 (hint: did you mean "XY-01"?)',
+        'conformance/suite/registry/requirements/core.yaml: AA-003: unknown source XY-03 (hint: did you mean "XY-01"?)',
     ]
 
 

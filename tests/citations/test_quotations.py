@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.suite import basis, requirement
+from conformance.suite.registry import basis, requirement
 from tests.citations import quotations
 
 

@@ -17,7 +17,7 @@ from conformance.cluster.features import Requested
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
 from conformance.errors import UsageError
-from conformance.suite import existing
+from conformance.suite.session import existing
 from kube.client import Client
 
 pytestmark = [pytest.mark.cluster]

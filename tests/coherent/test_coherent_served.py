@@ -13,7 +13,7 @@ from conformance import data
 from conformance.errors import UsageError
 from conformance.grove.coherent import served
 from conformance.implementation import discovery, loading
-from conformance.suite.session import load_implementation
+from conformance.suite.session.worker import load_implementation
 from conformance.suite.settings import RunSettings
 
 BUDGET = {"items": {"properties": {"rollingUpdate": {"properties": {"maxUnavailable": {"type": "integer"}}}}}}

@@ -10,7 +10,7 @@ from conformance import data
 from conformance.grove import sheet
 from conformance.lab.gaps import shown
 from conformance.report import recorded
-from conformance.suite import catalogue, coverage, requirement
+from conformance.suite.registry import catalogue, coverage, requirement
 from mutants.registry import caught
 from tests.coverage import trials, upstream
 

@@ -10,9 +10,9 @@ from conformance import data, specification
 from conformance.errors import UsageError
 from conformance.lab.gaps import shown
 from conformance.specification import Row
-from conformance.suite import coverage, requirement
-from conformance.suite.coverage import Reason, Rows, Scenario, Seen
-from conformance.suite.requirement import Level, Registry, Requirement
+from conformance.suite.registry import coverage, requirement
+from conformance.suite.registry.coverage import Reason, Rows, Scenario, Seen
+from conformance.suite.registry.requirement import Level, Registry, Requirement
 from mutants.registry import MUTANTS
 from tests.coverage import page, trials
 

@@ -10,8 +10,8 @@ import pytest
 
 from conformance import specification
 from conformance.errors import UsageError
-from conformance.suite import requirement
-from conformance.suite.requirement import Level, Registry, Requirement, Retired
+from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level, Registry, Requirement, Retired
 from tests.coverage import upstream
 
 OF_THE_SPECIFICATION = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")

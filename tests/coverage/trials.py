@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from conformance import data
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS, VARIANTS
 
 TRUST = data.PROJECT / "docs" / "trust.md"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance import data, documents
-from conformance.suite import coverage
-from conformance.suite.requirement import Registry
+from conformance.suite.registry import coverage
+from conformance.suite.registry.requirement import Registry
 
 PAGE = data.PROJECT / "docs" / "upstream-tests.md"
 FULL, PART, NOT = "in full", "in part", "not"

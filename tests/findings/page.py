@@ -12,8 +12,8 @@ from conformance.report import findings, recorded
 from conformance.report.findings import Finding
 from conformance.report.model import Outcome
 from conformance.report.recorded import FAILED, Run
-from conformance.suite import requirement
-from conformance.suite.requirement import Level, Registry
+from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level, Registry
 
 FOLDER = data.PROJECT / "docs" / "findings"
 INDEX = FOLDER / "grove-operator.md"

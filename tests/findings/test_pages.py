@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.report import findings, recorded
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from tests.findings import page, recipe
 
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.grove.admission import examples, manifests, model, updates
 from conformance.grove.admission.violation import Facts
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 FILE = """\
 about: a test

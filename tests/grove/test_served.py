@@ -12,7 +12,7 @@ import yaml
 from conformance import data
 from conformance.errors import UsageError
 from conformance.grove import served
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 KINDS = {kind.name: kind for kind in served.kinds()}
 

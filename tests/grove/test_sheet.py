@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance import data
 from conformance.grove import expected_domains, labels, sheet
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 PLAN = data.PROJECT / "reference_impl" / "plan"
 

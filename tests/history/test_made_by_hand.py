@@ -14,7 +14,7 @@ from conformance.grove import labels
 from conformance.history.origins import ByHand, Origins
 from conformance.history.query import History
 from conformance.history.record import Record
-from conformance.suite.wait_budget import alive, binds
+from conformance.suite.scenes.wait_budget import alive, binds
 from tests.history.story import Story
 
 TAG = {labels.BY_HAND: "gs-s01"}

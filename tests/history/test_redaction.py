@@ -16,9 +16,9 @@ from conformance.history import redaction
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.history.recorder import Recorder, Watched, _Feed
-from conformance.suite.book import Book
-from conformance.suite.checks import Checks
-from conformance.suite.ledger import Check, Phase
+from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.checks import Checks
+from conformance.suite.outcomes.ledger import Check, Phase
 from conformance.suite.settings import RunSettings
 from kube.objects import envelope
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from mutants import trials
 
 

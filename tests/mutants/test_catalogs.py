@@ -9,7 +9,7 @@ from importlib import metadata
 import pytest
 from typer.testing import CliRunner
 
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from mutants import trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog
 from reference_impl import cli, extensions

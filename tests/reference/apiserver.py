@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from conformance.grove.refusals import FieldError, field_errors
-from conformance.suite.dry_run import Reply
+from conformance.suite.scenes.dry_run import Reply
 from reference_impl.admission import podcliqueset, topologybinding
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.api import crds

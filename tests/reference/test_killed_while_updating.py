@@ -12,8 +12,8 @@ from conformance.cluster.controlplane import Cluster
 from conformance.grove import labels, updates, workloads
 from conformance.grove.fields import label, number, text
 from conformance.history.view import View
-from conformance.suite.recorded import Span
-from conformance.suite.scene import Step
+from conformance.suite.scenes.recorded import Span
+from conformance.suite.scenes.scene import Step
 from conformance.testing import predicates, replay
 from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths

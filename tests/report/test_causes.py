@@ -9,8 +9,9 @@ from test_model import DONE, TODAY, begin, check, entry, registry, started
 from test_model import ended as ended_test
 
 from conformance.report import causes, defects, model
-from conformance.suite import ledger, requirement
-from conformance.suite.requirement import Level, Requirement
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level, Requirement
 
 HAD = "cliques that each name has had"
 STATUS = """\

@@ -12,8 +12,8 @@ import yaml
 
 from conformance.errors import HarnessError
 from conformance.report import document, model
-from conformance.suite import book, ledger
-from conformance.suite.requirement import Level, Registry, Requirement
+from conformance.suite.outcomes import book, ledger
+from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
 REGISTRY = Registry(

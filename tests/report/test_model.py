@@ -12,8 +12,8 @@ import pytest
 from conformance.errors import Exit
 from conformance.report import model
 from conformance.report.model import Outcome, RunVerdict
-from conformance.suite import ledger
-from conformance.suite.requirement import Level, Limit, Registry, Requirement
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
 
 TODAY = date(2026, 11, 21)
 

@@ -15,9 +15,10 @@ from test_model import DONE, TODAY, begin, check, ended, entry, limited, started
 
 from conformance.report import model, terminal
 from conformance.report.progress import Progress
-from conformance.suite import ledger, requirement
-from conformance.suite.book import Book
-from conformance.suite.requirement import Level
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.book import Book
+from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level
 
 
 def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:

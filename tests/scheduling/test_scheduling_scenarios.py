@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove.scheduling import manifests, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 from conformance.testing import judging
 from conformance.testing.playing import Move, PlayedScenario
 

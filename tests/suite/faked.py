@@ -20,8 +20,8 @@ import contextlib, os, signal
 from conformance.errors import HarnessError
 from conformance.history.log import Log
 from conformance.history.query import History
-from conformance.suite.checks import Blocked
-from conformance.suite.scene import SceneEnded, Step
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.scene import SceneEnded, Step
 
 class Case:
     def __init__(self, running):
@@ -150,7 +150,7 @@ class Faked:
         place = self.folder / "tests"
         place.mkdir(exist_ok=True)
         (place / "conftest.py").write_text(CONFTEST.replace("OPENING", opening))
-        head = "import os, signal, time\nfrom conformance.suite.requirement import requirements\n"
+        head = "import os, signal, time\nfrom conformance.suite.registry.requirement import requirements\n"
         (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
 
     def command(self, **changes: Any) -> list[str]:
@@ -200,7 +200,7 @@ def main(text: str) -> int:
     from rich.console import Console
 
     from conformance.run import launch
-    from conformance.suite import ledger
+    from conformance.suite.outcomes import ledger
     from conformance.suite.settings import RunSettings
 
     given = json.loads(text)

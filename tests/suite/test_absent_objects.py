@@ -10,10 +10,10 @@ import pytest
 from conformance.grove import workloads
 from conformance.grove.expected import expected
 from conformance.invariants import judge
-from conformance.suite.checks import ABSENT, Blocked, CheckFailed, Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import MARK
-from conformance.suite.scene import Invariant, Played, Step
+from conformance.suite.outcomes.checks import ABSENT, Blocked, CheckFailed, Checks
+from conformance.suite.registry.requirement import MARK
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Invariant, Played, Step
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 from tests.history.story import SPACE, Story

@@ -9,13 +9,14 @@ import pytest
 from faked import Faked, Ran
 
 from conformance.run.workers import Workers
-from conformance.suite import book, ledger, others
+from conformance.suite.outcomes import book, ledger
+from conformance.suite.session import others
 from conformance.suite.settings import RunSettings
 
 SCENES = """
-    from conformance.suite.recorded import Recorded
-    from conformance.suite.requirement import requirement
-    from conformance.suite.scene import Scene
+    from conformance.suite.scenes.recorded import Recorded
+    from conformance.suite.registry.requirement import requirement
+    from conformance.suite.scenes.scene import Scene
 
     class Load(Scene):
         alone = True

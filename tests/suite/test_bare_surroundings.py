@@ -11,7 +11,7 @@ import pytest
 from faked import LONGEST, Faked
 
 from conformance.commands.run import suite_digest
-from conformance.suite import requirement
+from conformance.suite.registry import requirement
 
 
 def _bare() -> None:

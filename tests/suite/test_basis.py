@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.suite import basis, requirement
-from conformance.suite.basis import BINDING, Kind
-from conformance.suite.requirement import Level, Requirement
+from conformance.suite.registry import basis, requirement
+from conformance.suite.registry.basis import BINDING, Kind
+from conformance.suite.registry.requirement import Level, Requirement
 
 ENTRIES = list(requirement.load().requirements.values())
 NO_AUTHORITY = ("code", "discussion")

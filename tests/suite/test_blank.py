@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.suite.wait_budget import LIFELESS
+from conformance.suite.scenes.wait_budget import LIFELESS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 

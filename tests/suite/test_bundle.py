@@ -13,7 +13,7 @@ import yaml
 
 from conformance.evidence import bundle
 from conformance.evidence.values import brief
-from conformance.suite.ledger import Check
+from conformance.suite.outcomes.ledger import Check
 from tests import irregular
 from tests.history.story import Story
 

@@ -16,13 +16,13 @@ from conformance.implementation import loading
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.invariants.result import RuleResult
-from conformance.suite import ledger
-from conformance.suite.case import Case
-from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.scene import SceneEnded
-from conformance.suite.silence import Silence
-from conformance.suite.wait_budget import WaitBudget
-from conformance.suite.waits import CALM, OWN
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.scene import SceneEnded
+from conformance.suite.scenes.silence import Silence
+from conformance.suite.scenes.wait_budget import WaitBudget
+from conformance.suite.scenes.waits import CALM, OWN
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 

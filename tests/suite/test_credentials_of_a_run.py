@@ -24,7 +24,7 @@ def test_no_output_of_a_run_has_a_private_key(faked: Faked) -> None:
         from pathlib import Path
 
         from conformance.errors import HarnessError
-        from conformance.suite.checks import Blocked
+        from conformance.suite.outcomes.checks import Blocked
 
         PRINTED = Path(__file__, "../../printed.txt").resolve().read_text()
 

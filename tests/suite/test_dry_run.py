@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from conformance.suite.api import NotServed
-from conformance.suite.dry_run import DryRun, _reply
+from conformance.suite.scenes.api import NotServed
+from conformance.suite.scenes.dry_run import DryRun, _reply
 from kube.client import Answer
 from kube.resource import NODES, PODS
 

@@ -11,8 +11,8 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import UsageError
-from conformance.suite import existing
-from conformance.suite.api import Api, Loop
+from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import existing
 
 
 class Nodes:

@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 
 from conformance import cli
-from conformance.suite import explain
+from conformance.suite.registry import explain
 
 
 def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], id: str) -> tuple[int, str]:

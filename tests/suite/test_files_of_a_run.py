@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from faked import Faked, Ran
 
-from conformance.suite import book, ledger
+from conformance.suite.outcomes import book, ledger
 
 HOSTILE = """
     import shutil

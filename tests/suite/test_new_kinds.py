@@ -12,8 +12,8 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.ports import Port
 from conformance.errors import HarnessError
 from conformance.implementation import installation
-from conformance.suite import new_kinds
-from conformance.suite.api import Api, Loop
+from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import new_kinds
 from kube.resource import CRDS, Resource
 
 pytestmark = pytest.mark.cluster

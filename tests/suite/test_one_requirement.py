@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from conformance.suite.settings import TESTS
+from conformance.suite.registry.declarations import TESTS
 
 
 def several(source: str) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from conformance.suite.repeated import named
-from conformance.suite.scenes import decisive_first
+from conformance.suite.scenes.playing import decisive_first
+from conformance.suite.scenes.repeated import named
 
 
 def test_a_requirement_that_few_tests_judge_comes_before_one_that_many_do() -> None:

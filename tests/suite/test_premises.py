@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.nodes import POOL
 from conformance.errors import HarnessError
-from conformance.suite.checks import Blocked, CheckFailed
+from conformance.suite.outcomes.checks import Blocked, CheckFailed
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play

@@ -24,11 +24,11 @@ import pytest
 
 from conformance.history.log import Log
 from conformance.history.query import History
-from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import MARK
-from conformance.suite.scene import RUN, Invariant, Played, Scene, SceneEnded, Step, scenes_of
-from conformance.suite.settings import TESTS
+from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
+from conformance.suite.registry.declarations import TESTS
+from conformance.suite.registry.requirement import MARK
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import RUN, Invariant, Played, Scene, SceneEnded, Step, scenes_of
 from conformance.tests.gang.test_base_gang_first import BaseGangShortOfNodes
 
 PACKAGE = "conformance.tests"

@@ -15,7 +15,7 @@ from conformance import tests as conformance_tests
 from conformance.errors import UsageError
 from conformance.grove import lines
 from conformance.run import launch
-from conformance.suite import catalogue, requirement
+from conformance.suite.registry import catalogue, requirement
 from conformance.suite.settings import RunSettings
 
 TESTS = Path(conformance_tests.__file__).parent

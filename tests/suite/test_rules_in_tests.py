@@ -6,9 +6,9 @@ import pytest
 
 from conformance.history.log import Log
 from conformance.history.query import History
-from conformance.suite.checks import Blocked, Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import Invariant, Played, Scene, SceneEnded
+from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Invariant, Played, Scene, SceneEnded
 
 ENDED = SceneEnded("pods Ready", "not seen within 60 s", 1.0)
 

@@ -14,8 +14,8 @@ from conformance import cli
 from conformance.cluster.features import Requested
 from conformance.commands import run as commands
 from conformance.run import launch
-from conformance.suite import requirement
-from conformance.suite.selection import scope
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import scope
 from conformance.suite.settings import RunSettings, decoded
 
 

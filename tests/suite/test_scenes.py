@@ -7,12 +7,12 @@ import json
 import pytest
 from faked import Faked, Ran
 
-from conformance.suite.scene import Scene, scenes_of
+from conformance.suite.scenes.scene import Scene, scenes_of
 
 SCENE = """
-    from conformance.suite.recorded import Recorded
-    from conformance.suite.requirement import requirement
-    from conformance.suite.scene import Scene
+    from conformance.suite.scenes.recorded import Recorded
+    from conformance.suite.registry.requirement import requirement
+    from conformance.suite.scenes.scene import Scene
 
     class Shortage(Scene):
         \"\"\"Something is scarce.\"\"\"
@@ -108,7 +108,7 @@ def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(fake
     reason = "the driver does not control the process of the operator"
     uncontrolled = f'raise Blocked("{reason}", "circumstances")'
     text = place.read_text().replace('env.wait_for("second", True)', uncontrolled)
-    place.write_text("from conformance.suite.checks import Blocked\n" + text)
+    place.write_text("from conformance.suite.outcomes.checks import Blocked\n" + text)
     ran = faked.run()
     assert ran.exit == 6, ran.out + ran.err
     blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked")
@@ -120,7 +120,7 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
     text = place.read_text().replace('env.wait_for("second", True)', 'raise Blocked("panic: nil", "implementation")')
-    place.write_text("from conformance.suite.checks import Blocked\n" + text)
+    place.write_text("from conformance.suite.outcomes.checks import Blocked\n" + text)
     ran = faked.run()
     found = {r["id"]: r.get("bundle") for r in ran.report["verdict"]["requirements"]}
     blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "bundles/one")
@@ -133,7 +133,7 @@ def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
     place = faked.folder / "tests" / "test_fake.py"
     seen = "mine: the operator exited with code 7\\nnot seen within 1 s: second\\nnearest: no pod"
     text = place.read_text().replace('env.wait_for("second", True)', f'raise SceneEnded("second", "{seen}", 1.5)')
-    place.write_text("from conformance.suite.scene import SceneEnded\n" + text)
+    place.write_text("from conformance.suite.scenes.scene import SceneEnded\n" + text)
     reasons = {r.get("reason") for r in faked.run().report["verdict"]["requirements"] if r["outcome"] == "blocked"}
     assert reasons == {'the scene ended in waiting for "second": mine: the operator exited with code 7'}
 

@@ -13,9 +13,9 @@ from conformance.evidence import bundle
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED
-from conformance.suite.checks import Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import Played, Scene, Step
+from conformance.suite.outcomes.checks import Checks
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Played, Scene, Step
 
 ONE, OTHER = "one", "one-b"
 

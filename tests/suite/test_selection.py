@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.suite import requirement
-from conformance.suite.selection import Scope, scope
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import Scope, scope
 
 BOTH = ("operator", "gang-scheduler")
 REGISTRY = requirement.load()

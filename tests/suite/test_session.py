@@ -10,11 +10,11 @@ import pytest
 from conformance.cluster import users
 from conformance.cluster.audit import Writer
 from conformance.errors import HarnessError
-from conformance.suite import requirement
-from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
-from conformance.suite.removed_webhooks import removed
-from conformance.suite.session import ClusterEnvironment
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.registry import requirement
+from conformance.suite.session.removed_webhooks import removed
+from conformance.suite.session.worker import ClusterEnvironment
 from conformance.suite.settings import RunSettings
 from kube.errors import ApiError
 

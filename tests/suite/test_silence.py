@@ -13,10 +13,10 @@ from conformance.cluster.audit import AuditLog, AuditTail, Request
 from conformance.cluster.settings import audit_policy
 from conformance.history.query import Unmet
 from conformance.report.causes import nearest
-from conformance.suite.case import Case
-from conformance.suite.checks import CheckFailed
-from conformance.suite.silence import Silence, delay
-from conformance.suite.waits import SILENT
+from conformance.suite.outcomes.checks import CheckFailed
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.silence import Silence, delay
+from conformance.suite.scenes.waits import SILENT
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play

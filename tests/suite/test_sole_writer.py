@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from conformance.cluster.nodes import POOL
-from conformance.suite import ledger
-from conformance.suite.checks import CheckFailed, Checks
-from conformance.suite.sole_writer import SoleWriter
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.checks import CheckFailed, Checks
+from conformance.suite.scenes.sole_writer import SoleWriter
 from tests.history.story import Story
 
 SENT = {"kind": "PodCliqueSet", "spec": {"replicas": 2, "template": {"terminationDelay": "60m", "cliques": [{"a": 1}]}}}

@@ -15,7 +15,7 @@ import yaml
 
 from conformance.cluster import gobuild
 from conformance.cluster.assets import cache_root
-from conformance.suite.waits import SILENT
+from conformance.suite.scenes.waits import SILENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 

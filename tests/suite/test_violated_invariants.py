@@ -8,14 +8,14 @@ from faked import Faked, Ran
 
 from conformance.history.log import Log
 from conformance.history.query import History
-from conformance.suite.checks import Blocked, Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import Invariant, Played, Scene, SceneBroken
+from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Invariant, Played, Scene, SceneBroken
 
 SCENE = """
-    from conformance.suite.recorded import Recorded
-    from conformance.suite.requirement import requirement
-    from conformance.suite.scene import Scene
+    from conformance.suite.scenes.recorded import Recorded
+    from conformance.suite.registry.requirement import requirement
+    from conformance.suite.scenes.scene import Scene
 
     class Quiet(Scene):
         \"\"\"Nothing happens.\"\"\"

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from toy_gangs.environment import Environment
 
-from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.ledger import Check
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import MARK
-from conformance.suite.scene import NotKept, Played, Scene, SceneEnded, scenes_of
+from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
+from conformance.suite.outcomes.ledger import Check
+from conformance.suite.registry.requirement import MARK
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import NotKept, Played, Scene, SceneEnded, scenes_of
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
 LIMITS = {"WAPI-060"}

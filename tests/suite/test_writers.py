@@ -11,7 +11,7 @@ import pytest
 from conformance import invariants
 from conformance.cluster.audit import AuditLog
 from conformance.history.query import History
-from conformance.suite import writers
+from conformance.suite.scenes import writers
 from tests.history.story import SPACE, Story
 from tests.history.test_cause_rule import own, standing
 from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, line

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.grove import pods as pod_fields
 from conformance.history.view import View
 from conformance.lab.gaps.forms import GROUPS, TREES, Form
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import workload_groups as made
 from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment

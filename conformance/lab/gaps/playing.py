@@ -21,11 +21,11 @@ from conformance.lab.gaps.instances import Counts, Instance
 from conformance.lab.gaps.mappings import Mapping, MappingPlay
 from conformance.lab.gaps.plays import Play
 from conformance.lab.gaps.sets import SetMappingPlay, SetPlay
-from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
-from conformance.suite.ledger import Ledger
-from conformance.suite.scene import SceneBroken, SceneChecks, SceneEnded
-from conformance.suite.session import ClusterEnvironment, load_implementation, open_environment
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.outcomes.ledger import Ledger
+from conformance.suite.scenes.scene import SceneBroken, SceneChecks, SceneEnded
+from conformance.suite.session.worker import ClusterEnvironment, load_implementation, open_environment
 from conformance.suite.settings import RunSettings
 from conformance.testing.scene import SceneEnvironment
 

@@ -15,7 +15,7 @@ from conformance.history.view import View
 from conformance.lab.gaps import forms
 from conformance.lab.gaps.forms import Form
 from conformance.lab.gaps.instances import Counts, Instance
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import workload_groups as made
 from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment

@@ -12,7 +12,7 @@ from conformance.history.view import View
 from conformance.lab.gaps import forms, mappings
 from conformance.lab.gaps.mappings import MappingPlay
 from conformance.lab.gaps.plays import Play, runs
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing.predicates import pods_of
 from conformance.testing.topology_bindings import topology_binding
 from conformance.testing.workload_groups import Leaf, Place

@@ -16,9 +16,9 @@ from conformance.grove.admission import durations, manifests
 from conformance.grove.admission.defaults import without_coherent
 from conformance.grove.admission.manifests import ACCEPTED, Error, Manifest
 from conformance.grove.refusals import FieldError
-from conformance.suite.case import Case
-from conformance.suite.dry_run import Reply, Request
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.dry_run import Reply, Request
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing.topology_bindings import topology_binding
 
 LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "host": "kubernetes.io/hostname"}

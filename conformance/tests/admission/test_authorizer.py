@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from conformance.grove.expected import expected
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.dry_run import Reply, Request
+from conformance.suite.scenes.dry_run import Reply, Request
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.admission.judging import refused

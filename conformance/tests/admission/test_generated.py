@@ -12,9 +12,9 @@ from typing import Any
 from conformance.grove.admission import examples, model, updates
 from conformance.grove.admission.defaults import differences, documented, without_coherent
 from conformance.grove.admission.violation import Facts, Violation
-from conformance.suite.case import Case
-from conformance.suite.dry_run import Reply
-from conformance.suite.requirement import Level, load, requirements
+from conformance.suite.registry.requirement import Level, load, requirements
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.dry_run import Reply
 from conformance.tests.admission import judging
 
 CREATED = 240

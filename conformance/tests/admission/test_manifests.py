@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove.admission import manifests
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.registry.requirement import requirements
+from conformance.suite.scenes.case import Case
 from conformance.tests.admission import judging
 
 _IDS = sorted({manifest.requirement for manifest in manifests.load()} - {judging.NAMED})

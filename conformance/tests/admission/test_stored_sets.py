@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.suite.api import Object
-from conformance.suite.checks import Blocked
-from conformance.suite.dry_run import Reply
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.api import Object
+from conformance.suite.scenes.dry_run import Reply
 from conformance.testing.observed import gone
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.admission.judging import bound, refused

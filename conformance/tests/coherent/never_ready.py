@@ -10,7 +10,7 @@ from conformance.grove.coherent import shapes
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.dry_run import Request
+from conformance.suite.scenes.dry_run import Request
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment

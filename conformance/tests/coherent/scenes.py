@@ -9,7 +9,7 @@ from conformance.grove import health, labels, pods
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment

@@ -17,7 +17,7 @@ from conformance.grove.coherent.model import Component, Entry, Key, Layout, tota
 from conformance.grove.fields import Document, label, name, number, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import SceneEnvironment, Span
 

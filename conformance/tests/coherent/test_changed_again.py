@@ -7,7 +7,7 @@ from conformance.grove.coherent.model import indices
 from conformance.grove.fields import uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing.observed import all_of
 from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement

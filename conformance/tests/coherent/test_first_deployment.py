@@ -9,7 +9,7 @@ from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import shape
 from conformance.grove.fields import items, label, name, text
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets

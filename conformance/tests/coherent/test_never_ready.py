@@ -8,7 +8,7 @@ from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.dry_run import Reply
+from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.grove.coherent import served
 from conformance.grove.fields import at, items, text, texts
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING

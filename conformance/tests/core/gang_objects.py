@@ -6,7 +6,7 @@ from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import at, condition_is, count, items, label, text
 from conformance.history.view import View
-from conformance.suite.checks import ABSENT
+from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.comparison import Comparison, of
 from conformance.testing.scene import Span

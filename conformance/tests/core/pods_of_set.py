@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.grove import expected_pods
 from conformance.grove.expected import Clique
 from conformance.grove.fields import Document
-from conformance.suite.checks import ABSENT
+from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import labels, pods
-from conformance.suite.checks import ABSENT
+from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core import gang_objects
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet

@@ -12,7 +12,7 @@ from conformance.grove.health import Health
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.invariants.creations import STALE
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import Comparison
 from conformance.testing.disruption import BREACHED, CLIQUES

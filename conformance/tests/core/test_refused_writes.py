@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.grove.expected import expected
-from conformance.suite.api import Object
-from conformance.suite.checks import Blocked
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.api import Object
 from conformance.testing.quotas import limit_pods
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from conformance.errors import HarnessError
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
-from conformance.suite.api import Object
-from conformance.suite.checks import Blocked
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 

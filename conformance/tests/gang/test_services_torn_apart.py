@@ -7,7 +7,7 @@ whatever the order of the pods.
 from __future__ import annotations
 
 from conformance.grove.expected import expected
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 

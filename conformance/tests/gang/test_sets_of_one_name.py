@@ -6,7 +6,7 @@ from conformance.grove import labels
 from conformance.grove.expected import expected
 from conformance.grove.fields import controller, items, label, name, text, uid
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import deleted, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from conformance.grove.labels import ANCHOR_ROLE
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS
 from conformance.testing.observed import all_of

@@ -8,7 +8,7 @@ from conformance.grove import labels, updates
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.observed import all_of

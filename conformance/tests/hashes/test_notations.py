@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import template_pairs
 from conformance.grove.admission.defaults import defaulted
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import incarnations, predicates, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 

@@ -11,7 +11,7 @@ from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 

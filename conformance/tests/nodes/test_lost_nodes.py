@@ -13,7 +13,7 @@ from conformance.grove.fields import label, name, number, terminating, uid
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES
 from conformance.testing.observed import all_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import labels
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 
 OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
 """A spec of ResourceClaims that no workload has in its own templates."""

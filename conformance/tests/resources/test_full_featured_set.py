@@ -8,7 +8,7 @@ from conformance.grove.fields import Document, at, items, mapping, name, number,
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.checks import ABSENT, Absent
+from conformance.suite.outcomes.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import carried, of
 from conformance.testing.composition import by_composition

@@ -10,7 +10,7 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, controller, items, name, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.dry_run import Reply
+from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import composition, observed, predicates
 from conformance.testing.composition import cliques_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement

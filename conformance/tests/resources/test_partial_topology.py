@@ -13,7 +13,7 @@ from conformance.grove.expected_topology import Levels, Placement
 from conformance.grove.fields import condition, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import composition, observed, predicates
 from conformance.testing.comparison import of
 from conformance.testing.scaled import scale

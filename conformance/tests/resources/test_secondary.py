@@ -10,7 +10,7 @@ from conformance.grove.fields import Document, controller, mapping, name, text
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import observed, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging

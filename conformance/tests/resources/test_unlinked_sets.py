@@ -7,7 +7,7 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import at, finalizers, items, name, text, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement

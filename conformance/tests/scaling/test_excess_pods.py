@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove import health, labels
 from conformance.grove.fields import label, name, uid
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
 from conformance.testing.disruption import CLIQUES, SERVING
 from conformance.testing.scaled import pods_are, scale

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from conformance.grove import labels
 from conformance.grove.fields import items, label, name, number, text, uid
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import of
 from conformance.testing.composition import cliques_of, gang_of, none_held

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 

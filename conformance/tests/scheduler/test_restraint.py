@@ -12,8 +12,8 @@ from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, N
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
-from conformance.suite import writers
-from conformance.suite.api import Object
+from conformance.suite.scenes import writers
+from conformance.suite.scenes.api import Object
 from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 

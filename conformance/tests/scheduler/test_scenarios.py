@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove.scheduling import sampling, scenarios
-from conformance.suite.requirement import requirements
+from conformance.suite.registry.requirement import requirements
 from conformance.testing import judging
 from conformance.testing.scene import Recorded, SceneEnvironment
 

@@ -10,7 +10,7 @@ from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.scene_environment import SceneEnvironment
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 HOLD = "conformance.grove.io/hold-ready"

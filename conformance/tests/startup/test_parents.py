@@ -9,8 +9,8 @@ from typing import Any
 from conformance.grove import startup, template
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import Document, at, name, texts
-from conformance.suite.api import Object
-from conformance.suite.checks import ABSENT
+from conformance.suite.outcomes.checks import ABSENT
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement

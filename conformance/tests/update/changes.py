@@ -15,8 +15,8 @@ from conformance.grove.fields import label, name, number, text, uid
 from conformance.history.query import Unmet
 from conformance.history.record import ADDED
 from conformance.history.view import View
-from conformance.suite.api import Object
-from conformance.suite.recorded import Span
+from conformance.suite.scenes.api import Object
+from conformance.suite.scenes.recorded import Span
 from conformance.testing import predicates, replay
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.scene import SceneEnvironment

@@ -10,7 +10,7 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, label, name, number, uid
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import BREACHED
 from conformance.testing.scaled import pods_are

@@ -6,7 +6,7 @@ from conformance.grove import updates
 from conformance.grove.fields import number, text, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from conformance.grove import pods
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement

@@ -7,7 +7,7 @@ from conformance.grove.fields import uid
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
 from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale

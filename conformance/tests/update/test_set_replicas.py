@@ -8,7 +8,7 @@ from conformance.grove import updates
 from conformance.grove.fields import condition_is
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
 from conformance.testing.observed import all_of, gone
 from conformance.testing.scaled import pods_are, scale

@@ -6,7 +6,7 @@ from conformance.grove.expected import Gang, expected
 from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.held import held
 from conformance.testing.observed import all_of, gone

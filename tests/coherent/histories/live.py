@@ -34,7 +34,7 @@ from conformance.history.view import View
 from conformance.implementation import deployment, loading
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
-from conformance.suite.api import Api, Loop
+from conformance.suite.scenes.api import Api, Loop
 from conformance.tests.coherent import sets
 from kube.errors import ApiError
 from kube.resource import PODS

@@ -12,7 +12,7 @@ from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.history.query import History
 from conformance.history.view import View
-from conformance.suite.scene import SceneEnded, Step
+from conformance.suite.scenes.scene import SceneEnded, Step
 from toy_gangs.scheduler import Scheduler
 from toy_gangs.world import NAMESPACE, Object, World
 

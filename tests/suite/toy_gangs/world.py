@@ -12,7 +12,7 @@ import orjson
 from conformance.grove.fields import name, terminating
 from conformance.history.log import CLUSTER, Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
-from conformance.suite.dry_run import Reply
+from conformance.suite.scenes.dry_run import Reply
 from conformance.testing.benches import group_of
 
 Object = dict[str, Any]

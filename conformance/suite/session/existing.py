@@ -26,7 +26,7 @@ from conformance.errors import UsageError
 from conformance.implementation import deployment
 from conformance.implementation.installation import WEBHOOKS
 from conformance.implementation.values import ClusterFacts
-from conformance.suite.api import Api, Loop
+from conformance.suite.scenes.api import Api, Loop
 from kube.client import Client
 from kube.resource import NAMESPACES, NODES
 

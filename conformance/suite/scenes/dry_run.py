@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from conformance.grove.refusals import FieldError, field_errors
-from conformance.suite.api import Api, NotServed, Object
+from conformance.suite.scenes.api import Api, NotServed, Object
 from kube.client import JSON, JSON_PATCH, MERGE_PATCH, Answer, Client
 from kube.resource import Resource
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from conformance.suite import requirement
-from conformance.suite.checks import Blocked, Checks
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import RUN, Played, Scene
+from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.registry import requirement
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import RUN, Played, Scene
 
 
 def stopped() -> Blocked:

@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 
 from conformance import specification
-from conformance.suite.basis import Kind, known
-from conformance.suite.requirement import Level, Registry, Requirement
+from conformance.suite.registry.basis import Kind, known
+from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 
 def markdown(registry: Registry) -> str:
@@ -16,7 +16,7 @@ def markdown(registry: Registry) -> str:
     lines = [
         "# Requirements",
         "",
-        "<!-- made by `grove-conformance docs` from conformance/suite/requirements/; do not edit -->",
+        "<!-- made by `grove-conformance docs` from conformance/suite/registry/requirements/; do not edit -->",
         "",
         "What an implementation of the Grove API is judged by. A MUST decides the verdict of its profile; a SHOULD",
         "that fails is shown and decides nothing. Ids are never reused or renamed. In parentheses are the rows of the",

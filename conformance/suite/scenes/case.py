@@ -12,10 +12,10 @@ from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
-from conformance.suite.checks import Ids
-from conformance.suite.scene import NotReached
-from conformance.suite.scene_environment import SceneEnvironment
-from conformance.suite.since import since
+from conformance.suite.outcomes.checks import Ids
+from conformance.suite.outcomes.since import since
+from conformance.suite.scenes.scene import NotReached
+from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 R = TypeVar("R")
 

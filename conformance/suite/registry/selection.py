@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from conformance import documents, invariants
 from conformance.errors import UsageError
 from conformance.grove import lines
-from conformance.suite.requirement import Registry, Requirement
+from conformance.suite.registry.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
 """The prefix of ids that nothing but invariants judges."""

@@ -8,10 +8,10 @@ import pytest
 
 from conformance import credentials
 from conformance.evidence import bundle
-from conformance.suite import markers
-from conformance.suite.checks import Blocked, CheckFailed
 from conformance.suite.environment import RunningTest
-from conformance.suite.requirement import Level, Limit, Requirement
+from conformance.suite.outcomes.checks import Blocked, CheckFailed
+from conformance.suite.registry.requirement import Level, Limit, Requirement
+from conformance.suite.session import markers
 
 TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
 """Files of a scene's bundle that each failing test has in Allure; the others are attached to the first of them."""

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.suite import foresight, ledger, repeated
-from conformance.suite.checks import Blocked
 from conformance.suite.environment import Environment, RunningTest
-from conformance.suite.recorded import Recorded
-from conformance.suite.scene import RUN, Played, Scene, SceneBroken, SceneChecks, SceneEnded, scenes_of
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes import foresight, repeated
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import RUN, Played, Scene, SceneBroken, SceneChecks, SceneEnded, scenes_of
 
 REPETITION = "repetition"
 

@@ -12,10 +12,10 @@ from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
-from conformance.suite import basis as bases
-from conformance.suite import coverage, declarations, requirement
-from conformance.suite.basis import Kind
-from conformance.suite.requirement import Registry, Requirement
+from conformance.suite.registry import basis as bases
+from conformance.suite.registry import coverage, declarations, requirement
+from conformance.suite.registry.basis import Kind
+from conformance.suite.registry.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
 """Entry points that return requirement id → names of the mutants that it has detected."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.silence import SILENCE, Silence, delay
-from conformance.suite.wait_budget import WaitBudget
+from conformance.suite.scenes.silence import SILENCE, Silence, delay
+from conformance.suite.scenes.wait_budget import WaitBudget
 
 R = TypeVar("R")
 

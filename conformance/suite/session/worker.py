@@ -31,17 +31,18 @@ from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite import existing, new_kinds, requirement, watched
-from conformance.suite.api import Api, Loop, by_admission, words
-from conformance.suite.case import Case
-from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
-from conformance.suite.ledger import Check, HarnessFault, Ledger, Phase
-from conformance.suite.removed_webhooks import removed
-from conformance.suite.selection import not_claimed
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.outcomes.ledger import Check, HarnessFault, Ledger, Phase
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import not_claimed
+from conformance.suite.scenes.api import Api, Loop, by_admission, words
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.silence import Silence
+from conformance.suite.scenes.wait_budget import WaitBudget
+from conformance.suite.session import existing, new_kinds, watched
+from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
-from conformance.suite.silence import Silence
-from conformance.suite.wait_budget import WaitBudget
 from kube import config
 from kube.errors import ApiError
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
-from conformance.suite import ledger
-from conformance.suite.checks import Checks, Moment
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.checks import Checks, Moment
 
 if TYPE_CHECKING:
-    from conformance.suite.scene_environment import SceneEnvironment
+    from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 RUN = "run"
 """The parameter with which a test takes the recording of a scene."""

@@ -7,8 +7,8 @@ from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURC
 from conformance.grove.labels import PART_OF
 from conformance.history.recorder import WATCHED, Watched
 from conformance.implementation.descriptor import Descriptor
-from conformance.suite.api import Api
-from conformance.suite.checks import Blocked
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.api import Api
 
 
 def resources(judged: Descriptor, api: Api) -> list[Watched]:

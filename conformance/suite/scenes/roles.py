@@ -1,4 +1,4 @@
-"""Control the processes of the implementation: `case.roles`."""
+"""Control the processes of the implementation: `env.roles`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
-from conformance.suite.checks import Blocked, Checks
+from conformance.suite.outcomes.checks import Blocked, Checks
 
 Numbers = tuple[int, int | None]
 """A span of a history: after which record it begins, and with which it ends (None: it lasts)."""

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from conformance.suite.settings import TESTS
-
+TESTS = Path(__file__).resolve().parents[2] / "tests"
 DECLARING = frozenset({"requirement", "requirements", "invariants"})
 
 

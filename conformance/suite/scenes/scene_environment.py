@@ -26,16 +26,16 @@ from conformance.history.view import View
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
-from conformance.suite.api import Api, NotServed, Object, by_admission, words
-from conformance.suite.checks import Checks
-from conformance.suite.dry_run import DryRun
-from conformance.suite.premises import Premises
-from conformance.suite.roles import Roles
-from conformance.suite.scene import NotReached, SceneEnded, Step
-from conformance.suite.silence import Silence
-from conformance.suite.sole_writer import SoleWriter
-from conformance.suite.wait_budget import WaitBudget
-from conformance.suite.waits import Waits
+from conformance.suite.outcomes.checks import Checks
+from conformance.suite.scenes.api import Api, NotServed, Object, by_admission, words
+from conformance.suite.scenes.dry_run import DryRun
+from conformance.suite.scenes.premises import Premises
+from conformance.suite.scenes.roles import Roles
+from conformance.suite.scenes.scene import NotReached, SceneEnded, Step
+from conformance.suite.scenes.silence import Silence
+from conformance.suite.scenes.sole_writer import SoleWriter
+from conformance.suite.scenes.wait_budget import WaitBudget
+from conformance.suite.scenes.waits import Waits
 from kube.errors import ApiError
 from kube.resource import NODES
 
@@ -183,7 +183,7 @@ class SceneEnvironment:
 
     def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
         """Give the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
-        `case.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
+        `env.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
         annotations = pod_behaviors.annotated(behavior, **parameters)
         for template in workload["spec"]["template"]["cliques"]:
             if template["name"] == clique:

@@ -21,7 +21,7 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.ports import Port
 from conformance.errors import HarnessError
 from conformance.implementation import installation
-from conformance.suite.api import Api
+from conformance.suite.scenes.api import Api
 from kube.resource import CRDS, Resource
 
 KNOWN_AFTER = 120.0

@@ -11,7 +11,7 @@ from conformance.errors import HarnessError
 from conformance.evidence.values import brief, plain
 from conformance.history import redaction
 from conformance.history.record import Record
-from conformance.suite import ledger
+from conformance.suite.outcomes import ledger
 
 Ids = str | Sequence[str]
 

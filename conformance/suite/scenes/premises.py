@@ -19,7 +19,7 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
-from conformance.suite.writers import CHANGES, WITHIN, borrowers, note
+from conformance.suite.scenes.writers import CHANGES, WITHIN, borrowers, note
 
 DELETIONS = frozenset({"delete", "deletecollection"})
 

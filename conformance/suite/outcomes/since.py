@@ -10,7 +10,7 @@ from conformance.evidence.values import plain
 from conformance.history.differences import reduced
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
-from conformance.suite.checks import Moment
+from conformance.suite.outcomes.checks import Moment
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from conformance import data, documents
 from conformance.specification import Row
-from conformance.suite.basis import BINDING
-from conformance.suite.requirement import Registry
+from conformance.suite.registry.basis import BINDING
+from conformance.suite.registry.requirement import Registry
 
 SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
 """Ids of scenarios, and of instances that were played by hand."""

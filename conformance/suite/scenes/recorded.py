@@ -15,11 +15,11 @@ from conformance.history.query import History, Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
-from conformance.suite.checks import Blocked, Checks
-from conformance.suite.requirement import requirements
-from conformance.suite.scene import RUN, Invariant, Played, Scene, SceneBroken, SceneEnded, Step
-from conformance.suite.since import since
-from conformance.suite.waits import SILENT
+from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.outcomes.since import since
+from conformance.suite.registry.requirement import requirements
+from conformance.suite.scenes.scene import RUN, Invariant, Played, Scene, SceneBroken, SceneEnded, Step
+from conformance.suite.scenes.waits import SILENT
 
 S = TypeVar("S", bound=Scene, covariant=True)
 

@@ -18,7 +18,7 @@ import msgspec
 
 from conformance import regular
 from conformance.errors import UsageError
-from conformance.suite.ledger import AnyEvent, HarnessFault, encoded
+from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, encoded
 
 FILE = "run.jsonl"
 _PIECE = 1 << 20

@@ -17,8 +17,8 @@ import pytest
 
 from conformance import documents
 from conformance.errors import UsageError
-from conformance.suite import basis as bases
-from conformance.suite.basis import Basis
+from conformance.suite.registry import basis as bases
+from conformance.suite.registry.basis import Basis
 
 FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"

@@ -9,8 +9,8 @@ from conformance.cluster import users
 from conformance.cluster.audit import AuditLog
 from conformance.errors import HarnessError
 from conformance.implementation.installation import WEBHOOKS
-from conformance.suite.api import Api, NotServed
-from conformance.suite.premises import DELETIONS
+from conformance.suite.scenes.api import Api, NotServed
+from conformance.suite.scenes.premises import DELETIONS
 from kube.errors import ApiError
 
 
