@@ -66,6 +66,8 @@ class Plan:
 
 Keep = Callable[[dict[str, Any]], None]
 """Takes the result document of a run, complete or not."""
+WARM = 2
+"""The pods of the raw floor are this many times those with which the cluster is warmed up."""
 T = TypeVar("T")
 
 
@@ -83,8 +85,9 @@ def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None =
 def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
     """Record what the implementation writes on one new cluster, replay it on another, and return the write floor.
 
-    The cluster of the replay has the same history as that of the run has before its first phase: the nodes and one raw
-    floor. An API server and an etcd that have seen more need more CPU for the same requests.
+    The cluster of the replay has the same history as that of the run has before its first phase: the nodes, the pods
+    that warm it up, and one raw floor. An API server and an etcd that have seen more need more CPU for the same
+    requests.
     """
 
     async def recorded(env: Environment) -> Recorded:
@@ -93,6 +96,7 @@ def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
 
     async def replayed(env: Environment) -> dict[str, Any]:
         await _create_nodes(env, plan.scenario)
+        await _warm_up(env, plan)
         raw = await _floor(env, "floor-before", plan)
         pods = plan.scenario.replicas * plan.scenario.pods_per_replica
         return {**await write_floor.measure(env, recording, pods), "rawFloor": raw["markers"]}
@@ -145,6 +149,7 @@ async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep
     document["phases"], floors = play.results, document["floors"]
     try:
         await _create_nodes(env, plan.scenario)
+        await _warm_up(env, plan)
         floors["before"] = await _floor(env, "floor-before", plan)
         await play.all()
         floors["after"] = await _floor(env, "floor-after", plan)
@@ -160,6 +165,13 @@ async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep
 
 async def _floor(env: Environment, namespace: str, plan: Plan) -> dict[str, Any]:
     return await floor.measure(env, namespace, plan.scenario.plain_pods(namespace, plan.kube_scheduler))
+
+
+async def _warm_up(env: Environment, plan: Plan) -> None:
+    """Create and delete a part of the pods, untimed. What has just been started is slower, so that without this the raw
+    floor before the phases would be higher than the one after them on an undisturbed machine, too."""
+    pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
+    await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)])
 
 
 async def _create_nodes(env: Environment, scenario: Scenario) -> None:

@@ -157,6 +157,17 @@ def _of_replicas_too() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
+@mutant("hash-of-a-burst", "operator", "gives a set another hash once it was changed five times", "TMPL-002")
+def _of_a_burst() -> None:
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        found = right(pcs, policy)
+        return Known(salted(found.written, "often"), dict) if (pcs.metadata.generation or 0) > 5 else found
+
+    replace(hashes, "known_generation", known_generation)
+
+
 @mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
 def _of_clique_replicas() -> None:
     right = hashes.known_template

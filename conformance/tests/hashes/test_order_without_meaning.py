@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
 from conformance.testing import sets
+from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import Object
 
@@ -16,14 +17,19 @@ ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "
 STARTUP = {"in-order": IN_ORDER, "explicit": EXPLICIT, "grouped": ANY, "listed-grouped": ANY}
 LISTS = ("lists", "grouped", "in-order", "explicit", *(f"chance-{number}" for number in range(BY_CHANCE)))
 """Sets whose pod specs have their lists reordered."""
-LISTED, SIZES = ("listed", "listed-grouped"), ("sizes",)
+RAPID, BY_SCALE = "rapid", "by-scale"
+"""A set that is changed back and forth, and one that is scaled as an autoscaler does, between two changes."""
+LISTED, SIZES = ("listed", "listed-grouped", RAPID, BY_SCALE), ("sizes",)
 """Sets whose cliques are listed in another order, and sets of which a clique gets other replicas."""
+BURST = 10
+"""How many times the rapid set is changed before its last change, without a pause."""
 NAMES = (*LISTS, *LISTED, *SIZES)
 """Each set changes in one way, apart from its replicas."""
 
 
 class SetsReordered(Scene):
-    """Room for all pods. Each set is changed in one way that means nothing, and gets a second replica with it."""
+    """Room for all pods. Each set is changed in one way that means nothing, and gets a second replica with it; one of
+    them with the last of many changes, and one by its scale subresource."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -34,6 +40,10 @@ class SetsReordered(Scene):
         env.wait_for("every set has its pods, with hashes", sets.have_pods(counts))
         env.quiet(1)
         env.mark("sets changed")
+        for number in range(BURST):
+            changed = pairs[RAPID][(number + 1) % 2]
+            sets.become(env, {**changed, "spec": {**changed["spec"], "replicas": 1}})
+        scale(env, sets.SETS, BY_SCALE, 2)
         for _, after in pairs.values():
             sets.become(env, after)
         # The second replica of each set shows that the operator has reconciled its new spec.
@@ -51,7 +61,7 @@ def test_reordered_lists_restart_nothing(run: Recorded[SetsReordered]) -> None:
 
 @requirement("TMPL-002")
 def test_reordered_cliques_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """In one of the sets, cliques are members of a scaling group."""
+    """In one of the sets, cliques are members of a scaling group; one is changed many times in a row."""
     run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTED)
 
