@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from conformance.errors import HarnessError
 from conformance.history import circles, storage
@@ -15,6 +16,7 @@ from conformance.history.record import Record
 from conformance.history.summary import describe, overview
 from conformance.history.view import View
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 UNASKED = frozenset({"events"})
@@ -56,6 +58,16 @@ class Unmet:
 Predicate = Callable[[View], R | Unmet | None]
 """Called with the state after each record. None, False and an Unmet mean that it does not hold. It must not keep the
 view (view.py)."""
+
+
+def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[[View], R]]:
+    """Make a function of a state and of what is wanted of it one that takes what is wanted, and returns a predicate."""
+
+    @functools.wraps(judge)
+    def wanted(*args: P.args, **kwargs: P.kwargs) -> Callable[[View], R]:
+        return lambda view: judge(view, *args, **kwargs)
+
+    return wanted
 
 
 class WaitTimeout(Exception):

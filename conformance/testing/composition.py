@@ -9,9 +9,8 @@ from dataclasses import replace
 from conformance.grove import labels
 from conformance.grove.expected import Clique, Expected
 from conformance.grove.fields import Document, condition_is, items, name, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.testing.predicates import Predicate
 
 GANGS = "podgangs"
 
@@ -26,34 +25,25 @@ def gang_of(view: View, clique: str) -> Document | None:
     return next((gang for gang in view.list(GANGS) if clique in cliques_of(gang)), None)
 
 
-def all_held(cliques: Collection[str]) -> Predicate:
+@predicate
+def all_held(view: View, cliques: Collection[str]) -> bool | Unmet:
     """Each of these PodCliques is in a PodGang."""
-
-    def seen(view: View) -> bool | Unmet:
-        loose = sorted(set(cliques) - _held(view))
-        return not loose or Unmet(f"no gang has a PodGroup for {', '.join(loose)}")
-
-    return seen
+    loose = sorted(set(cliques) - _held(view))
+    return not loose or Unmet(f"no gang has a PodGroup for {', '.join(loose)}")
 
 
-def none_held(cliques: Collection[str]) -> Predicate:
+@predicate
+def none_held(view: View, cliques: Collection[str]) -> bool | Unmet:
     """None of these PodCliques is in a PodGang."""
-
-    def seen(view: View) -> bool | Unmet:
-        held = sorted(set(cliques) & _held(view))
-        return not held or Unmet(f"gangs still have PodGroups for {', '.join(held)}")
-
-    return seen
+    held = sorted(set(cliques) & _held(view))
+    return not held or Unmet(f"gangs still have PodGroups for {', '.join(held)}")
 
 
-def initialized(clique: str, status: str = "True") -> Predicate:
+@predicate
+def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
     """The PodGang of a PodClique has this status of the condition Initialized."""
-
-    def seen(view: View) -> bool | Unmet:
-        reported = condition_is(gang_of(view, clique), "Initialized")
-        return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
-
-    return seen
+    reported = condition_is(gang_of(view, clique), "Initialized")
+    return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
 def by_composition(wanted: Expected, view: View) -> Expected:

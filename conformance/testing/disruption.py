@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import condition, condition_is, label, name, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
@@ -61,14 +61,11 @@ def breached(resource: str, names: Iterable[str], status: str = "True") -> predi
     return _say(resource, names, BREACHED, status)
 
 
-def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
+@predicate
+def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques has this number of bound pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
-        return found == dict(sizes) or Unmet(f"bound pods: {found}, wanted: {dict(sizes)}")
-
-    return seen
+    found = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
+    return found == dict(sizes) or Unmet(f"bound pods: {found}, wanted: {dict(sizes)}")
 
 
 def flagged(groups: Iterable[str]) -> predicates.Predicate:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from conformance.grove import gang_maps, labels, names, template
 from conformance.grove.fields import Document, controller, label, name, number, terminating, text, uid
 from conformance.grove.gang_maps import Entry, Gang
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -127,14 +127,11 @@ def everything(view: View, set_name: str) -> list[str]:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def followed(set_name: str) -> predicates.Predicate:
+@predicate
+def followed(view: View, set_name: str) -> bool | Unmet:
     """Maps, gangs and pods of a set say the same."""
-
-    def seen(view: View) -> bool | Unmet:
-        wrong = everything(view, set_name)
-        return not wrong or Unmet("; ".join(wrong[:3]))
-
-    return seen
+    wrong = everything(view, set_name)
+    return not wrong or Unmet("; ".join(wrong[:3]))
 
 
 def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from conformance.grove.expected import Expected
 from conformance.grove.fields import Document, at, count, items, number, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -23,14 +23,11 @@ def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def all_of(*wanted: predicates.Predicate) -> predicates.Predicate:
+@predicate
+def all_of(view: View, *wanted: predicates.Predicate) -> bool | Unmet:
     """All these predicates hold at once: one wait, where a wrong implementation would time out several times."""
-
-    def seen(view: View) -> bool | Unmet:
-        missed = [str(answer) for predicate in wanted if not (answer := predicate(view))]
-        return not missed or Unmet("; ".join(missed))
-
-    return seen
+    missed = [str(answer) for condition in wanted if not (answer := condition(view))]
+    return not missed or Unmet("; ".join(missed))
 
 
 def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
@@ -44,16 +41,13 @@ def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def replaced(resource: str, name: str, uid: str) -> predicates.Predicate:
+@predicate
+def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
     """The object exists and has another UID."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(resource, name)
-        if found is None:
-            return Unmet(f"no {resource}/{name}")
-        return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
-
-    return seen
+    found = view.get(resource, name)
+    if found is None:
+        return Unmet(f"no {resource}/{name}")
+    return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
 
 
 def errors(found: Document | None) -> list[str]:
@@ -61,13 +55,10 @@ def errors(found: Document | None) -> list[str]:
     return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
 
 
-def complains(set_name: str) -> predicates.Predicate:
+@predicate
+def complains(view: View, set_name: str) -> bool | Unmet:
     """The set reports an error."""
-
-    def seen(view: View) -> bool | Unmet:
-        return errors(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
-
-    return seen
+    return errors(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
 
 
 def claims_of_pod(pod: Document) -> list[str]:

@@ -12,7 +12,7 @@ from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 
 Pods = list[Mapping[str, Any]]
@@ -55,34 +55,25 @@ def none(cliques: Iterable[Clique]) -> dict[str, int]:
     return {clique.name: 0 for clique in cliques}
 
 
-def all_exist(cliques: Sequence[Clique]) -> Predicate:
+@predicate
+def all_exist(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Every clique has its desired number of pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
-
-    return seen
+    return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
 
 
-def all_ungated(cliques: Sequence[Clique]) -> Predicate:
+@predicate
+def all_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Every pod of the cliques exists and has no Grove gate any more."""
-
-    def seen(view: View) -> bool | Unmet:
-        free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-        return _short(sizes(cliques), free, "are ungated")
-
-    return seen
+    free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    return _short(sizes(cliques), free, "are ungated")
 
 
-def none_ungated(cliques: Sequence[Clique]) -> Predicate:
+@predicate
+def none_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
-
-    def waiting(view: View) -> bool | Unmet:
-        free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-        found = [f"{count} pods of {name}" for name, count in free.items() if count]
-        return not found or Unmet(f"ungated: {', '.join(found)}")
-
-    return waiting
+    free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    found = [f"{count} pods of {name}" for name, count in free.items() if count]
+    return not found or Unmet(f"ungated: {', '.join(found)}")
 
 
 def all_bound(cliques: Sequence[Clique]) -> Predicate:
@@ -90,14 +81,11 @@ def all_bound(cliques: Sequence[Clique]) -> Predicate:
     return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
 
 
-def none_bound(cliques: Sequence[Clique]) -> Predicate:
+@predicate
+def none_bound(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques is bound."""
-
-    def unbound(view: View) -> bool | Unmet:
-        found = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
-        return not found or Unmet(f"bound: {', '.join(found)}")
-
-    return unbound
+    found = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
+    return not found or Unmet(f"bound: {', '.join(found)}")
 
 
 def admitted(wanted: Expected, gang: Gang) -> Predicate:
@@ -106,22 +94,19 @@ def admitted(wanted: Expected, gang: Gang) -> Predicate:
     return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
 
 
-def available(set_name: str, replicas: int) -> Predicate:
+@predicate
+def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
     """The set reports that many available replicas for its current generation."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get("podcliquesets", set_name)
-        if found is None:
-            return Unmet(f"podcliquesets/{set_name} does not exist")
-        reported, generation = number(found, "status", "availableReplicas"), number(found, "metadata", "generation")
-        observed = number(found, "status", "observedGeneration")
-        if reported == replicas and observed == generation:
-            return True
-        return Unmet(
-            f"availableReplicas is {reported} of {replicas}, observedGeneration {observed} of generation {generation}"
-        )
-
-    return seen
+    found = view.get("podcliquesets", set_name)
+    if found is None:
+        return Unmet(f"podcliquesets/{set_name} does not exist")
+    reported, generation = number(found, "status", "availableReplicas"), number(found, "metadata", "generation")
+    observed = number(found, "status", "observedGeneration")
+    if reported == replicas and observed == generation:
+        return True
+    return Unmet(
+        f"availableReplicas is {reported} of {replicas}, observedGeneration {observed} of generation {generation}"
+    )
 
 
 def _clique_of(view: View, pod: Mapping[str, Any]) -> str:

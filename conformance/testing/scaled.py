@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from conformance.grove import pods
 from conformance.grove.fields import uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -17,17 +17,14 @@ def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> Non
     env.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
-def pods_are(sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> predicates.Predicate:
+@predicate
+def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> bool | Unmet:
     """Each of these cliques has this number of pods, all Ready if requested, and none of them is `but` (a UID)."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = {clique: predicates.pods_of(view, clique) for clique in sizes}
-        have = {clique: len(own) for clique, own in found.items()}
-        if have != dict(sizes):
-            return Unmet(f"pods: {have}, wanted: {dict(sizes)}")
-        late = [clique for clique, own in found.items() if ready and not all(map(pods.ready, own))]
-        if any(uid(pod) == but for own in found.values() for pod in own):
-            return Unmet("the pod is still there")
-        return not late or Unmet(f"not all pods are Ready: {', '.join(late)}")
-
-    return seen
+    found = {clique: predicates.pods_of(view, clique) for clique in sizes}
+    have = {clique: len(own) for clique, own in found.items()}
+    if have != dict(sizes):
+        return Unmet(f"pods: {have}, wanted: {dict(sizes)}")
+    late = [clique for clique, own in found.items() if ready and not all(map(pods.ready, own))]
+    if any(uid(pod) == but for own in found.values() for pod in own):
+        return Unmet("the pod is still there")
+    return not late or Unmet(f"not all pods are Ready: {', '.join(late)}")

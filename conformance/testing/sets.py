@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -101,20 +101,17 @@ def progress(view: View, set_name: str) -> object:
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
 
-def have_pods(wanted: Mapping[str, int]) -> predicates.Predicate:
+@predicate
+def have_pods(view: View, wanted: Mapping[str, int]) -> bool | Unmet:
     """Each set has this number of pods, and each of its cliques and the set itself have a hash."""
-
-    def seen(view: View) -> bool | Unmet:
-        for set_name, count in wanted.items():
-            own = [pod for pod in pods(view) if label(pod, labels.PART_OF) == set_name]
-            if len(own) != count:
-                return Unmet(f"{set_name} has {len(own)} of {count} pods")
-            lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
-            if lacking or not generation(view, set_name):
-                return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
-        return True
-
-    return seen
+    for set_name, count in wanted.items():
+        own = [pod for pod in pods(view) if label(pod, labels.PART_OF) == set_name]
+        if len(own) != count:
+            return Unmet(f"{set_name} has {len(own)} of {count} pods")
+        lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
+        if lacking or not generation(view, set_name):
+            return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
+    return True
 
 
 def have_second_replica(names: Iterable[str]) -> predicates.Predicate:

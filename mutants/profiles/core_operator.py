@@ -9,10 +9,12 @@ import msgspec
 from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace
+from reference_impl.api.models import PodGang
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, gangs, gates, labels, lines, names, pods, statuses
-from reference_impl.plan.layout import Gang, Layout
+from reference_impl.plan.layout import Gang, Layout, Role
 
 
 @mutant(
@@ -35,6 +37,22 @@ def _gate_never_waits() -> None:
 )
 def _base_gang_ignored() -> None:
     replace(gates, "been_scheduled", lambda gang, scheduled: True)
+
+
+@mutant(
+    "added-gang-does-not-wait",
+    "operator",
+    "ungates replicas that were added to a scaling group before their base gang is scheduled",
+    "GANG-007",
+)
+def _added_gang_does_not_wait() -> None:
+    right = CliqueReconciler._awaited
+
+    def awaited(self: CliqueReconciler, place: Place, name: str) -> list[PodGang | None]:
+        added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
+        return [] if added else right(self, place, name)
+
+    replace(CliqueReconciler, "_awaited", awaited)
 
 
 @mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import pods, updates
 from conformance.grove.coherent.model import shape
 from conformance.grove.fields import name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
@@ -119,34 +119,25 @@ class Interrupted(Scene):
         sets.release(env, "weak", second)
 
 
-def turn(set_name: str, replica: int) -> predicates.Predicate:
+@predicate
+def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
     """It is the turn of this replica."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = updates.turns(view.get(SETS, set_name))
-        return replica in found or Unmet(f"replicas of {set_name} that are being updated: {found}")
-
-    return seen
+    found = updates.turns(view.get(SETS, set_name))
+    return replica in found or Unmet(f"replicas of {set_name} that are being updated: {found}")
 
 
-def rolled(set_name: str, count: int, waiting: int) -> predicates.Predicate:
+@predicate
+def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
     """So many pods of the set that are held are of its second version, some of which wait to become Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        cliques = ("gm",) if set_name == "partly" else ("f",)
-        found = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
-        if found != count:
-            return Unmet(f"{found} of {count} pods of {set_name} are of the second version")
-        return sets.held(set_name, waiting, "2")(view)
-
-    return seen
+    cliques = ("gm",) if set_name == "partly" else ("f",)
+    found = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
+    if found != count:
+        return Unmet(f"{found} of {count} pods of {set_name} are of the second version")
+    return sets.held(set_name, waiting, "2")(view)
 
 
-def old_pods(count: int) -> predicates.Predicate:
+@predicate
+def old_pods(view: View, count: int) -> bool | Unmet:
     """So many pods of the set `weak` are of its first version."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
-        return found == count or Unmet(f"{found} pods of {WEAK} are of the first version, not {count}")
-
-    return seen
+    found = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
+    return found == count or Unmet(f"{found} pods of {WEAK} are of the first version, not {count}")

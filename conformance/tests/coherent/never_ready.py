@@ -8,7 +8,7 @@ from typing import Any
 from conformance.grove import labels, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.fields import label, name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.dry_run import Request
 from conformance.testing import predicates
@@ -111,14 +111,11 @@ def _reason(view: View) -> bool | Unmet:
     return bool(shapes.stalls(view.get(SETS, "s"))) or Unmet("the progress of the set gives no reason")
 
 
-def _again(lost: object, clique: str) -> predicates.Predicate:
+@predicate
+def _again(view: View, lost: object, clique: str) -> bool | Unmet:
     """The clique has as many pods of the lost one's gang and image as before, without that one."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = predicates.pods_of(view, clique)
-        same = [pod for pod in found if label(pod, labels.GANG) == label(lost, labels.GANG)]
-        wanted = 2 if clique == FRONT else 1
-        done = len(same) == wanted and uid(lost) not in {uid(pod) for pod in found}
-        return done or Unmet(f"{len(same)} of {wanted} pods of {clique} are of gang {label(lost, labels.GANG)}")
-
-    return seen
+    found = predicates.pods_of(view, clique)
+    same = [pod for pod in found if label(pod, labels.GANG) == label(lost, labels.GANG)]
+    wanted = 2 if clique == FRONT else 1
+    done = len(same) == wanted and uid(lost) not in {uid(pod) for pod in found}
+    return done or Unmet(f"{len(same)} of {wanted} pods of {clique} are of gang {label(lost, labels.GANG)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import label, name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
@@ -221,23 +221,18 @@ class ScaledAfterAnUpdate(Scene):
         env.mark(f"{step}: at rest")
 
 
-def _pods_of_f(size: int) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = predicates.pods_of(view, "s-0-f")
-        return len(found) == size or Unmet(f"f has {len(found)} pods, not {size}")
-
-    return seen
+@predicate
+def _pods_of_f(view: View, size: int) -> bool | Unmet:
+    found = predicates.pods_of(view, "s-0-f")
+    return len(found) == size or Unmet(f"f has {len(found)} pods, not {size}")
 
 
-def replaced(clique: str, lost: Mapping[str, Any]) -> predicates.Predicate:
+@predicate
+def replaced(view: View, clique: str, lost: Mapping[str, Any]) -> bool | Unmet:
     """The only pod of a clique is Ready, and not the lost one."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = predicates.pods_of(view, clique)
-        done = len(found) == 1 and pods.ready(found[0]) and uid(found[0]) != uid(lost)
-        return done or Unmet(f"pods of {clique}: {[name(pod) for pod in found]}")
-
-    return seen
+    found = predicates.pods_of(view, clique)
+    done = len(found) == 1 and pods.ready(found[0]) and uid(found[0]) != uid(lost)
+    return done or Unmet(f"pods of {clique}: {[name(pod) for pod in found]}")
 
 
 class ReplicasOfASet(Scene):

@@ -15,7 +15,7 @@ from conformance.grove import health, labels, pods, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Entry, Key, Layout, total
 from conformance.grove.fields import Document, label, name, number, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
@@ -137,13 +137,10 @@ def _is_held(pod: Mapping[str, Any]) -> bool:
     return HELD in pod["metadata"].get("annotations", {})
 
 
-def waiting(set_name: str) -> predicates.Predicate:
+@predicate
+def waiting(view: View, set_name: str) -> bool | Unmet:
     """A bound pod of a set is held."""
-
-    def seen(view: View) -> bool | Unmet:
-        return any(pods.bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
-
-    return seen
+    return any(pods.bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
@@ -246,15 +243,12 @@ def gangs(view: View, set_name: str) -> dict[str, Document]:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def deployed(set_name: str, replicas: int = 1) -> predicates.Predicate:
+@predicate
+def deployed(view: View, set_name: str, replicas: int = 1) -> bool | Unmet:
     """The set is available, all pods of its cliques are Ready, and all gangs of its maps have been Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        if not (answer := predicates.available(set_name, replicas)(view)):
-            return answer
-        return complete(view, set_name)
-
-    return seen
+    if not (answer := predicates.available(set_name, replicas)(view)):
+        return answer
+    return complete(view, set_name)
 
 
 def complete(view: View, set_name: str) -> bool | Unmet:
@@ -273,73 +267,55 @@ def complete(view: View, set_name: str) -> bool | Unmet:
     return True
 
 
-def updated(set_name: str, before: str) -> predicates.Predicate:
+@predicate
+def updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The update that followed a generation has ended, and everything is Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(SETS, set_name)
-        if updates.generation(found) in ("", before):
-            return Unmet(f"{set_name} still has the generation of before")
-        if not updates.ended(found):
-            return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(found))}")
-        return complete(view, set_name)
-
-    return seen
+    found = view.get(SETS, set_name)
+    if updates.generation(found) in ("", before):
+        return Unmet(f"{set_name} still has the generation of before")
+    if not updates.ended(found):
+        return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(found))}")
+    return complete(view, set_name)
 
 
-def held(set_name: str, count: int, tag_: str) -> predicates.Predicate:
+@predicate
+def held(view: View, set_name: str, count: int, tag_: str) -> bool | Unmet:
     """So many bound pods of a set are of an image, and are not Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = [pod for pod in of_set(view, set_name) if tag(pod) == tag_ and pods.bound(pod) and not pods.ready(pod)]
-        return len(found) == count or Unmet(f"{len(found)} of {count} pods of image {tag_} wait to become Ready")
-
-    return seen
+    found = [pod for pod in of_set(view, set_name) if tag(pod) == tag_ and pods.bound(pod) and not pods.ready(pod)]
+    return len(found) == count or Unmet(f"{len(found)} of {count} pods of image {tag_} wait to become Ready")
 
 
-def lost(first: Collection[str], count: int) -> predicates.Predicate:
+@predicate
+def lost(view: View, first: Collection[str], count: int) -> bool:
     """More of these pods (uids) than that are deleted, or being deleted."""
-
-    def seen(view: View) -> bool:
-        present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
-        return len(set(first) - present) > count
-
-    return seen
+    present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
+    return len(set(first) - present) > count
 
 
-def followed(set_name: str, part: str, size: int) -> predicates.Predicate:
+@predicate
+def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
     """The map holds so many of a component, and everything is Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = layout(view, set_name)
-        sizes = {total(found, Key("clique", part)), total(found, Key("group", part))}
-        if size not in sizes:
-            return Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
-        return complete(view, set_name)
-
-    return seen
+    found = layout(view, set_name)
+    sizes = {total(found, Key("clique", part)), total(found, Key("group", part))}
+    if size not in sizes:
+        return Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
+    return complete(view, set_name)
 
 
-def recreated(set_name: str, first: Mapping[str, str]) -> predicates.Predicate:
+@predicate
+def recreated(view: View, set_name: str, first: Mapping[str, str]) -> bool | Unmet:
     """None of these pods (uids) is left, and everything is Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        left = uids(of_set(view, set_name)).keys() & first.keys()
-        if left:
-            return Unmet(f"{len(left)} of {len(first)} pods are left")
-        return complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
-
-    return seen
+    left = uids(of_set(view, set_name)).keys() & first.keys()
+    if left:
+        return Unmet(f"{len(left)} of {len(first)} pods are left")
+    return complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
 
 
-def reported_ready(clique: str, count: int) -> predicates.Predicate:
+@predicate
+def reported_ready(view: View, clique: str, count: int) -> bool | Unmet:
     """A clique reports so many Ready pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = number(view.get(CLIQUES, clique), "status", "readyReplicas")
-        return found == count or Unmet(f"readyReplicas of {clique} is {found}, not {count}")
-
-    return seen
+    found = number(view.get(CLIQUES, clique), "status", "readyReplicas")
+    return found == count or Unmet(f"readyReplicas of {clique} is {found}, not {count}")
 
 
 def cliques_of(entry: Entry, prefix: str) -> list[str]:

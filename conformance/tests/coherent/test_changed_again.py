@@ -5,11 +5,10 @@ from __future__ import annotations
 from conformance.grove import updates
 from conformance.grove.coherent.model import indices
 from conformance.grove.fields import uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing.observed import all_of
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import SECONDS, SETS
@@ -61,14 +60,11 @@ class ChangedAgain(Scene):
         return generation
 
 
-def updated(count: int) -> Predicate:
+@predicate
+def updated(view: View, count: int) -> bool | Unmet:
     """So many pods of the set `back` are of its second version, whether Ready or not."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
-        return found == count or Unmet(f"{found} of {count} pods are of the second version")
-
-    return seen
+    found = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
+    return found == count or Unmet(f"{found} of {count} pods are of the second version")
 
 
 @requirement("COHR-065", reaches="back: ended")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import predicates
@@ -179,19 +179,14 @@ def _ready(view: View) -> int:
     return sum(map(pods.ready, predicates.pods_of(view, FRONT)))
 
 
-def _at_least(least: int) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = _ready(view)
-        return found >= least or Unmet(f"{found} pods of {FRONT} are Ready, {least} were")
-
-    return seen
+@predicate
+def _at_least(view: View, least: int) -> bool | Unmet:
+    found = _ready(view)
+    return found >= least or Unmet(f"{found} pods of {FRONT} are Ready, {least} were")
 
 
-def _lost_at_most(most: int, known: Collection[str]) -> predicates.Predicate:
+@predicate
+def _lost_at_most(view: View, most: int, known: Collection[str]) -> bool | Unmet:
     """At most so many of these pods (uids) of the set are gone."""
-
-    def seen(view: View) -> bool | Unmet:
-        lost = set(known) - sets.uids(sets.of_set(view, "s")).keys()
-        return len(lost) <= most or Unmet(f"{len(lost)} of {len(known)} pods are gone")
-
-    return seen
+    lost = set(known) - sets.uids(sets.of_set(view, "s")).keys()
+    return len(lost) <= most or Unmet(f"{len(lost)} of {len(known)} pods are gone")

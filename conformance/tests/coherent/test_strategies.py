@@ -8,10 +8,9 @@ from conformance.grove import labels, updates
 from conformance.grove.coherent import change, shapes
 from conformance.grove.coherent.model import indices, shape
 from conformance.grove.fields import label, name, text, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
-from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
@@ -242,8 +241,6 @@ def _pods(view: View, each: str) -> dict[str, str]:
     return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, each)}
 
 
-def _has_map(each: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        return bool(sets.layout(view, each)) or Unmet(f"{each} has no PodGangMap with entries")
-
-    return seen
+@predicate
+def _has_map(view: View, each: str) -> bool | Unmet:
+    return bool(sets.layout(view, each)) or Unmet(f"{each} has no PodGangMap with entries")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
@@ -32,13 +32,10 @@ class ReadyDisaggregatedSet(Scene):
         self.wanted = composition.by_composition(self.named, view)
 
 
-def _caught_up(named: Expected, set_name: str) -> predicates.Predicate:
+@predicate
+def _caught_up(view: View, named: Expected, set_name: str) -> bool | Unmet:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
-
-    def seen(view: View) -> bool | Unmet:
-        wanted = composition.by_composition(named, view)
-        compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
-        return all(right == found for right, found in compared) or Unmet("statuses or references are behind")
-
-    return seen
+    wanted = composition.by_composition(named, view)
+    compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
+    return all(right == found for right, found in compared) or Unmet("statuses or references are behind")

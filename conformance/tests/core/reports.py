@@ -2,87 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from conformance.grove.fields import condition_is, items, number, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.testing import predicates
 from conformance.testing.disruption import BREACHED, CLIQUES, GROUPS
 
 
-def available(resource: str, name: str, count: int) -> predicates.Predicate:
+@predicate
+def available(view: View, resource: str, name: str, count: int) -> bool | Unmet:
     """An object reports so many available replicas."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = number(view.get(resource, name), "status", "availableReplicas")
-        return found == count or Unmet(f"{resource}/{name} has {found} of {count} available replicas")
-
-    return seen
+    found = number(view.get(resource, name), "status", "availableReplicas")
+    return found == count or Unmet(f"{resource}/{name} has {found} of {count} available replicas")
 
 
-def counts(clique: str, wanted: Mapping[str, int]) -> predicates.Predicate:
+@predicate
+def counts(view: View, clique: str, wanted: Mapping[str, int]) -> bool | Unmet:
     """The status of a clique has these numbers."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(CLIQUES, clique)
-        reported = {field: number(found, "status", field) for field in wanted}
-        return reported == dict(wanted) or Unmet(f"{clique} reports {reported}, not {dict(wanted)}")
-
-    return seen
+    found = view.get(CLIQUES, clique)
+    reported = {field: number(found, "status", field) for field in wanted}
+    return reported == dict(wanted) or Unmet(f"{clique} reports {reported}, not {dict(wanted)}")
 
 
-def conditions(clique: str, wanted: Mapping[str, str]) -> predicates.Predicate:
+@predicate
+def conditions(view: View, clique: str, wanted: Mapping[str, str]) -> bool | Unmet:
     """The conditions of a clique have these statuses."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(CLIQUES, clique)
-        reported = {kind: condition_is(found, kind) for kind in wanted}
-        return reported == dict(wanted) or Unmet(f"{clique} reports {reported}")
-
-    return seen
+    found = view.get(CLIQUES, clique)
+    reported = {kind: condition_is(found, kind) for kind in wanted}
+    return reported == dict(wanted) or Unmet(f"{clique} reports {reported}")
 
 
-def group_breached(group: str, status: str) -> predicates.Predicate:
+@predicate
+def group_breached(view: View, group: str, status: str) -> bool | Unmet:
     """MinAvailableBreached of a scaling group has this status."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = condition_is(view.get(GROUPS, group), BREACHED)
-        return found == status or Unmet(f"{BREACHED} of {group} is {found or 'absent'}")
-
-    return seen
+    found = condition_is(view.get(GROUPS, group), BREACHED)
+    return found == status or Unmet(f"{BREACHED} of {group} is {found or 'absent'}")
 
 
-def warned(name: str) -> predicates.Predicate:
+@predicate
+def warned(view: View, name: str) -> bool | Unmet:
     """A Warning event says that all scheduled replicas of an object are lost."""
-
-    def seen(view: View) -> bool | Unmet:
-        for event in view.list("events"):
-            about = event.get("regarding") or event.get("involvedObject")
-            if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == name:
-                return text(event, "type") == "Warning" or Unmet(f"the event is of type {text(event, 'type')}")
-        return Unmet("there is no event AllScheduledReplicasLost about it")
-
-    return seen
+    for event in view.list("events"):
+        about = event.get("regarding") or event.get("involvedObject")
+        if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == name:
+            return text(event, "type") == "Warning" or Unmet(f"the event is of type {text(event, 'type')}")
+    return Unmet("there is no event AllScheduledReplicasLost about it")
 
 
-def an_error(cliques: Iterable[str]) -> Callable[[View], str | Unmet]:
+@predicate
+def an_error(view: View, cliques: Iterable[str]) -> str | Unmet:
     """The name of a clique whose lastErrors describe an error."""
-
-    def seen(view: View) -> str | Unmet:
-        for clique in cliques:
-            if any(text(error, "description") for error in items(view.get(CLIQUES, clique), "status", "lastErrors")):
-                return clique
-        return Unmet("no clique has an error in its lastErrors")
-
-    return seen
+    for clique in cliques:
+        if any(text(error, "description") for error in items(view.get(CLIQUES, clique), "status", "lastErrors")):
+            return clique
+    return Unmet("no clique has an error in its lastErrors")
 
 
-def no_errors(clique: str) -> predicates.Predicate:
+@predicate
+def no_errors(view: View, clique: str) -> bool | Unmet:
     """The lastErrors of a clique are empty."""
-
-    def seen(view: View) -> bool | Unmet:
-        errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
-        return not errors or Unmet(f"lastErrors of {clique} still has {errors}")
-
-    return seen
+    errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
+    return not errors or Unmet(f"lastErrors of {clique} still has {errors}")

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove import health, labels
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, items, label, name, text, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.status_at_rest import REST
@@ -133,25 +133,19 @@ def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
     return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, clique)}
 
 
-def _replaced(clique: str, lost: str, index: str) -> predicates.Predicate:
+@predicate
+def _replaced(view: View, clique: str, lost: str, index: str) -> bool | Unmet:
     """A clique has a pod of this index that is not the lost one (a uid)."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
-        return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
-
-    return seen
+    found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
+    return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
 
 
-def _refers(clique: str, wanted: set[str]) -> predicates.Predicate:
+@predicate
+def _refers(view: View, clique: str, wanted: set[str]) -> bool | Unmet:
     """The podReferences of the gang of a clique are these pods, in any order."""
-
-    def seen(view: View) -> bool | Unmet:
-        groups = items(gang_of(view, clique), "spec", "podgroups")
-        found = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
-        return found == sorted(wanted) or Unmet(f"the gang of {clique} refers to {found}, not to {sorted(wanted)}")
-
-    return seen
+    groups = items(gang_of(view, clique), "spec", "podgroups")
+    found = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
+    return found == sorted(wanted) or Unmet(f"the gang of {clique} refers to {found}, not to {sorted(wanted)}")
 
 
 def _initialized_lost(gang: Iterable[Record]) -> list[str]:

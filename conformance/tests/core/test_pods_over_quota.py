@@ -8,7 +8,7 @@ from typing import Any
 from conformance.grove import health, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, items, name, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.composition import all_held, gang_of
@@ -97,24 +97,18 @@ def _foreign(gang: Mapping[str, Any] | None) -> bool:
     return condition_is(gang, str(FOREIGN["type"])) == "True"
 
 
-def _initialized(clique: str, status: str) -> predicates.Predicate:
+@predicate
+def _initialized(view: View, clique: str, status: str) -> bool | Unmet:
     """The gang of a clique has this status of the condition Initialized, and a phase."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = gang_of(view, clique)
-        reported, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
-        if reported == status and phase:
-            return True
-        return Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}, phase {phase!r}")
-
-    return seen
+    found = gang_of(view, clique)
+    reported, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
+    if reported == status and phase:
+        return True
+    return Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}, phase {phase!r}")
 
 
-def _exist(cliques: Iterable[str], count: int) -> predicates.Predicate:
+@predicate
+def _exist(view: View, cliques: Iterable[str], count: int) -> bool | Unmet:
     """These cliques have so many pods together."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
-        return found == count or Unmet(f"there are {found} pods, not {count}")
-
-    return seen
+    found = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
+    return found == count or Unmet(f"there are {found} pods, not {count}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, number
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, predicates
 from conformance.testing.comparison import of
@@ -142,11 +142,8 @@ def _statuses(based: Sequence[Clique], scaled: Sequence[Clique], view: View) -> 
     return right, seen
 
 
-def _unscheduled(based: Sequence[Clique], scaled: Sequence[Clique]) -> predicates.Predicate:
+@predicate
+def _unscheduled(view: View, based: Sequence[Clique], scaled: Sequence[Clique]) -> bool | Unmet:
     """The statuses of all cliques are those of cliques without scheduled pods."""
-
-    def reported(view: View) -> bool | Unmet:
-        right, seen = _statuses(based, scaled, view)
-        return right == seen or Unmet("the statuses are behind")
-
-    return reported
+    right, seen = _statuses(based, scaled, view)
+    return right == seen or Unmet("the statuses are behind")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label, name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import following, predicates
 from conformance.testing.disruption import by_index
@@ -44,25 +44,19 @@ class LostPods(Scene):
         env.mark("end")
 
 
-def _without(lost: set[str], sizes: dict[str, int]) -> predicates.Predicate:
+@predicate
+def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
     """The cliques have their pods, all Ready, and none of those that were lost."""
-
-    def seen(view: View) -> bool | Unmet:
-        if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
-            return Unmet("a deleted pod is still there")
-        return pods_are(sizes, ready=True)(view)
-
-    return seen
+    if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
+        return Unmet("a deleted pod is still there")
+    return pods_are(sizes, ready=True)(view)
 
 
-def _marked(pod: str) -> predicates.Predicate:
+@predicate
+def _marked(view: View, pod: str) -> bool | Unmet:
     """The pod names a gang, or is gone."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get("pods", pod)
-        return found is None or label(found, labels.GANG) != "" or Unmet(f"{pod} names no gang")
-
-    return seen
+    found = view.get("pods", pod)
+    return found is None or label(found, labels.GANG) != "" or Unmet(f"{pod} names no gang")
 
 
 def _gangs(view: View) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.grove.labels import ANCHOR_ROLE
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import following, predicates
@@ -82,16 +82,13 @@ def _only(workload: Object, clique: str) -> Object:
     return workload
 
 
-def _holds_nothing(set_name: str) -> predicates.Predicate:
+@predicate
+def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
     """The map of a set is there, and no entry holds anything."""
-
-    def seen(view: View) -> bool | Unmet:
-        if 0 not in following.maps_of(view, set_name):
-            return Unmet(f"{set_name} has no map")
-        held = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
-        return not held or Unmet(f"the map of {set_name} holds {', '.join(held)}")
-
-    return seen
+    if 0 not in following.maps_of(view, set_name):
+        return Unmet(f"{set_name} has no map")
+    held = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
+    return not held or Unmet(f"the map of {set_name} holds {', '.join(held)}")
 
 
 @requirement("MAP-015", reaches=("maps hold nothing", *(f"{each} runs again" for each in RESTS)))

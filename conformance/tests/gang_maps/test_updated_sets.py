@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from conformance.grove import labels, updates
 from conformance.grove.fields import label, name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import following, predicates
@@ -79,16 +79,13 @@ def _sizes(each: str) -> dict[str, int]:
     }
 
 
-def _updated(each: str, before: str) -> predicates.Predicate:
+@predicate
+def _updated(view: View, each: str, before: str) -> bool | Unmet:
     """The set has another generation, its update has ended, and everything runs."""
-
-    def seen(view: View) -> bool | Unmet:
-        pcs = view.get(SETS, each)
-        if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
-            return Unmet(f"the update of {each} has not ended")
-        return predicates.available(each, REPLICAS)(view)
-
-    return seen
+    pcs = view.get(SETS, each)
+    if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
+        return Unmet(f"the update of {each} has not ended")
+    return predicates.available(each, REPLICAS)(view)
 
 
 def _of_entries(view: View, each: str) -> Mapping[str, str]:
@@ -106,15 +103,12 @@ def _of_gangs(view: View, each: str) -> Mapping[str, str]:
     return {f"gang {gang}": label(document, labels.GENERATION_HASH) for gang, document in gangs.items()}
 
 
-def _current(each: str, hashes: Callable[[View, str], Mapping[str, str]]) -> predicates.Predicate:
+@predicate
+def _current(view: View, each: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
     """All these hashes are the generation of the set."""
-
-    def seen(view: View) -> bool | Unmet:
-        generation = updates.generation(view.get(SETS, each))
-        late = [where for where, found in hashes(view, each).items() if found != generation]
-        return not late or Unmet(f"{len(late)} have another generation than {each}, the first: {late[0]}")
-
-    return seen
+    generation = updates.generation(view.get(SETS, each))
+    late = [where for where, found in hashes(view, each).items() if found != generation]
+    return not late or Unmet(f"{len(late)} have another generation than {each}, the first: {late[0]}")
 
 
 def _kept(view: View, each: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import template_pairs
 from conformance.grove.fields import text
 from conformance.grove.template_pairs import template
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -50,12 +50,9 @@ def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers])
     run.same("pods of reordered templates", kept, {pod: now.get(pod, "") for pod in kept})
 
 
-def _replaced(outdated: dict[str, str]) -> predicates.Predicate:
+@predicate
+def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
     """None of these pods is left, and the update has ended."""
-
-    def seen(view: View) -> bool | Unmet:
-        left = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
-        ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
-        return (not left and ended != "") or Unmet(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
-
-    return seen
+    left = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
+    ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
+    return (not left and ended != "") or Unmet(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label, name, number, terminating, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -253,33 +253,24 @@ def _terminating(names: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def _ended(clique: str, before: Mapping[str, str]) -> predicates.Predicate:
+@predicate
+def _ended(view: View, clique: str, before: Mapping[str, str]) -> bool | Unmet:
     """The clique is being deleted, or is gone; perhaps there is another one of its name."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(CLIQUES, clique) or {}
-        return terminating(found) or uid(found) != before[clique] or Unmet(f"{clique} is still there")
-
-    return seen
+    found = view.get(CLIQUES, clique) or {}
+    return terminating(found) or uid(found) != before[clique] or Unmet(f"{clique} is still there")
 
 
-def _counted(clique: str) -> predicates.Predicate:
+@predicate
+def _counted(view: View, clique: str) -> bool | Unmet:
     """The clique reports as replicas the pods that are not terminating, and none of its pods as ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        wanted = {"replicas": len(predicates.pods_of(view, clique)), "readyReplicas": 0}
-        return _reports(view, clique, wanted)
-
-    return seen
+    wanted = {"replicas": len(predicates.pods_of(view, clique)), "readyReplicas": 0}
+    return _reports(view, clique, wanted)
 
 
-def _unscheduled(clique: str) -> predicates.Predicate:
+@predicate
+def _unscheduled(view: View, clique: str) -> bool | Unmet:
     """The clique reports no scheduled pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        return _reports(view, clique, {"scheduledReplicas": 0})
-
-    return seen
+    return _reports(view, clique, {"scheduledReplicas": 0})
 
 
 def _reports(view: View, clique: str, wanted: Mapping[str, int]) -> bool | Unmet:

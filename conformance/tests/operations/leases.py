@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from conformance.grove.fields import number, text
 from conformance.grove.kinds import LEASE
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.testing.incarnations import Records
@@ -43,14 +43,11 @@ def renewed(by: str) -> Predicate:
     return seen
 
 
-def led_by_another(than: str) -> Predicate:
+@predicate
+def led_by_another(view: View, than: str) -> bool | Unmet:
     """The Lease names another holder than this one."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = led(view)
-        return found if isinstance(found, Unmet) else found != than or Unmet(f"its holder is still {than}")
-
-    return seen
+    found = led(view)
+    return found if isinstance(found, Unmet) else found != than or Unmet(f"its holder is still {than}")
 
 
 def taken_from(history: Records, former: str) -> Record | None:

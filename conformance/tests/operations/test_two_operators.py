@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from conformance.grove.expected import expected
 from conformance.grove.fields import name, terminating
 from conformance.grove.kinds import LEASE
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.testing import predicates
@@ -145,12 +145,9 @@ def _after_deletion(history: Records, records: list[Record], lost: str) -> list[
     return [record for record in records if ends and record.revision > min(ends)]
 
 
-def _replaced(before: set[str], count: int) -> predicates.Predicate:
+@predicate
+def _replaced(view: View, before: set[str], count: int) -> bool | Unmet:
     """There are so many pods, and not only those that there were before."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = {name(pod) for pod in view.list("pods") if not terminating(pod)}
-        new = found - before
-        return (len(found) == count and bool(new)) or Unmet(f"{len(found)} of {count} pods, {len(new)} of them new")
-
-    return seen
+    found = {name(pod) for pod in view.list("pods") if not terminating(pod)}
+    new = found - before
+    return (len(found) == count and bool(new)) or Unmet(f"{len(found)} of {count} pods, {len(new)} of them new")

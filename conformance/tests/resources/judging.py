@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from conformance.grove.expected import Owner
 from conformance.grove.fields import Document, at, controller, items, label, labels, text
 from conformance.grove.labels import COMPONENT, MANAGED_BY, PART_OF
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing.comparison import carried, of
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene
 
 PLURALS = {
@@ -53,24 +52,18 @@ def targets(scalers: Iterable[Document]) -> list[str]:
     return sorted(f"{text(one, 'kind')}/{text(one, 'name')}" for one in found)
 
 
-def scaled(wanted: Iterable[str]) -> Predicate:
+@predicate
+def scaled(view: View, wanted: Iterable[str]) -> bool | Unmet:
     """Each of these targets has an autoscaler."""
-
-    def seen(view: View) -> bool | Unmet:
-        lacking = sorted(set(wanted) - set(by_target(view)))
-        return not lacking or Unmet(f"no autoscaler targets {', '.join(lacking)}")
-
-    return seen
+    lacking = sorted(set(wanted) - set(by_target(view)))
+    return not lacking or Unmet(f"no autoscaler targets {', '.join(lacking)}")
 
 
-def unscaled(unwanted: Iterable[str]) -> Predicate:
+@predicate
+def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
     """None of these targets has an autoscaler."""
-
-    def seen(view: View) -> bool | Unmet:
-        left = sorted(set(unwanted) & set(by_target(view)))
-        return not left or Unmet(f"autoscalers still target {', '.join(left)}")
-
-    return seen
+    left = sorted(set(unwanted) & set(by_target(view)))
+    return not left or Unmet(f"autoscalers still target {', '.join(left)}")
 
 
 def same_controllers(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:

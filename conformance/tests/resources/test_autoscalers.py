@@ -9,7 +9,7 @@ from itertools import chain
 from conformance.grove.expected import expected
 from conformance.grove.fields import controller, name, number, text
 from conformance.grove.selectors import selects
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import observed, predicates
 from conformance.testing.composition import all_held, cliques_of, gang_of, none_held
@@ -149,30 +149,23 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
     run.expect("claims that are still needed", KEPT_CLAIMS, have)
 
 
-def _published(pcs: str, groups: list[str], cliques: list[str]) -> predicates.Predicate:
+@predicate
+def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
     """All of these publish in their status which pods are theirs."""
-
-    def seen(view: View) -> bool:
-        own = [("podcliquesets", pcs, "hpaPodSelector")]
-        own += [("podcliquescalinggroups", group, "selector") for group in groups]
-        own += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
-        return all(text(view.get(resource, found), "status", field) for resource, found, field in own)
-
-    return seen
+    own = [("podcliquesets", pcs, "hpaPodSelector")]
+    own += [("podcliquescalinggroups", group, "selector") for group in groups]
+    own += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
+    return all(text(view.get(resource, found), "status", field) for resource, found, field in own)
 
 
-def _pods(sizes: Mapping[str, int]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        have = {clique: len(predicates.pods_of(view, clique)) for clique in sizes}
-        return have == sizes or Unmet(f"pods: {have}, wanted: {dict(sizes)}")
-
-    return seen
+@predicate
+def _pods(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
+    have = {clique: len(predicates.pods_of(view, clique)) for clique in sizes}
+    return have == sizes or Unmet(f"pods: {have}, wanted: {dict(sizes)}")
 
 
-def _observed(set_name: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = view.get("podcliquesets", set_name)
-        generation, reported = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
-        return generation == reported or Unmet(f"observedGeneration is {reported} of {generation}")
-
-    return seen
+@predicate
+def _observed(view: View, set_name: str) -> bool | Unmet:
+    found = view.get("podcliquesets", set_name)
+    generation, reported = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
+    return generation == reported or Unmet(f"observedGeneration is {reported} of {generation}")

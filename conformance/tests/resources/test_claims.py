@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import expected_pods, names, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, name
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import observed, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -100,9 +100,7 @@ def _ready(clique: str, count: int) -> predicates.Predicate:
     return lambda view: sum(map(pods.ready, predicates.pods_of(view, clique))) == count
 
 
-def _left(clique: str, count: int) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        left = len(predicates.pods_of(view, clique))
-        return left == count or Unmet(f"{left} pods are left, not {count}")
-
-    return seen
+@predicate
+def _left(view: View, clique: str, count: int) -> bool | Unmet:
+    left = len(predicates.pods_of(view, clique))
+    return left == count or Unmet(f"{left} pods are left, not {count}")

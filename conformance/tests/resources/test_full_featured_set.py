@@ -6,7 +6,7 @@ from conformance.grove import expected_claims, expected_pods, expected_secondary
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
 from conformance.grove.role_rules import allowed
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
@@ -319,12 +319,10 @@ def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
     return seen
 
 
-def _token(set_name: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = judging.part_of(view, "secrets", set_name).values()
-        return any(text(one, "data", "token") for one in found) or Unmet(f"no Secret of {set_name} has a token")
-
-    return seen
+@predicate
+def _token(view: View, set_name: str) -> bool | Unmet:
+    found = judging.part_of(view, "secrets", set_name).values()
+    return any(text(one, "data", "token") for one in found) or Unmet(f"no Secret of {set_name} has a token")
 
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, mapping, name, number, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, observed, predicates
 from conformance.testing.comparison import of
@@ -116,17 +116,13 @@ def _as_templates(view: View) -> bool | Unmet:
     return found == [1, 1] or Unmet(f"minimums are {found}")
 
 
-def _without_priority_class(gang: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = text(view.get("podgangs", gang), "spec", "priorityClassName")
-        return not found or Unmet(f"the priority class of {gang} is {found}")
-
-    return seen
+@predicate
+def _without_priority_class(view: View, gang: str) -> bool | Unmet:
+    found = text(view.get("podgangs", gang), "spec", "priorityClassName")
+    return not found or Unmet(f"the priority class of {gang} is {found}")
 
 
-def _labelled(gang: str, key: str, value: str | None) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
-        return found == value or Unmet(f"its value on {gang} is {found!r}")
-
-    return seen
+@predicate
+def _labelled(view: View, gang: str, key: str, value: str | None) -> bool | Unmet:
+    found = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
+    return found == value or Unmet(f"its value on {gang} is {found!r}")

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.grove import labels, names
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, controller, items, name, number, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import composition, observed, predicates
@@ -244,14 +244,11 @@ def _asked(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
     return env.dry_run.ask(env.dry_run.create(dict(workload)))
 
 
-def _complains_or_scales(targets: list[str]) -> predicates.Predicate:
+@predicate
+def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
     """The set reports an error, or each target has an autoscaler."""
-
-    def seen(view: View) -> bool | Unmet:
-        told = observed.complains("alike")(view)
-        return True if told is True or judging.scaled(targets)(view) is True else told
-
-    return seen
+    told = observed.complains("alike")(view)
+    return True if told is True or judging.scaled(targets)(view) is True else told
 
 
 def _refused(run: Recorded[Scene], reply: Reply) -> bool:
@@ -261,19 +258,14 @@ def _refused(run: Recorded[Scene], reply: Reply) -> bool:
     return reply.refused
 
 
-def _ready(cliques: list[str]) -> predicates.Predicate:
+@predicate
+def _ready(view: View, cliques: list[str]) -> bool:
     """Each of these cliques has pods, and all of them are Ready."""
-
-    def seen(view: View) -> bool:
-        pods = [predicates.pods_of(view, clique) for clique in cliques]
-        return all(pods) and all(condition_is(pod, "Ready") == "True" for own in pods for pod in own)
-
-    return seen
+    pods = [predicates.pods_of(view, clique) for clique in cliques]
+    return all(pods) and all(condition_is(pod, "Ready") == "True" for own in pods for pod in own)
 
 
-def _one_complains(set_name: str, group: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
-        return any(map(observed.errors, owners)) or Unmet("lastErrors is empty in both")
-
-    return seen
+@predicate
+def _one_complains(view: View, set_name: str, group: str) -> bool | Unmet:
+    owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
+    return any(map(observed.errors, owners)) or Unmet("lastErrors is empty in both")

@@ -11,7 +11,7 @@ from conformance.grove import expected_topology, labels
 from conformance.grove.expected import Expected, Gang, expected
 from conformance.grove.expected_topology import Levels, Placement
 from conformance.grove.fields import condition, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import composition, observed, predicates
@@ -183,10 +183,8 @@ def _inherits(wanted: Expected, gang: Gang, parts: Mapping[str, Pack]) -> bool:
     return GROUP not in parts or any(clique.template.name == "free" for clique in wanted.of_gang(gang.name))
 
 
-def _reported(statuses: set[str]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = condition(view.get("podcliquesets", "none"), "TopologyLevelsUnavailable")
-        reported = text(found, "status")
-        return reported in statuses or Unmet(f"TopologyLevelsUnavailable is {reported or 'absent'}")
-
-    return seen
+@predicate
+def _reported(view: View, statuses: set[str]) -> bool | Unmet:
+    found = condition(view.get("podcliquesets", "none"), "TopologyLevelsUnavailable")
+    reported = text(found, "status")
+    return reported in statuses or Unmet(f"TopologyLevelsUnavailable is {reported or 'absent'}")

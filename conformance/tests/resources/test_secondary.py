@@ -8,7 +8,7 @@ from conformance.grove import expected_secondary, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, mapping, name, text
 from conformance.grove.role_rules import allowed
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import observed, predicates
@@ -223,20 +223,16 @@ def _uid(view: View, resource: str, found: str) -> str:
     return text(view.get(resource, found), "metadata", "uid")
 
 
-def _selects(service: str, selector: dict[str, str]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = mapping(view.get("services", service), "spec", "selector")
-        return found == selector or Unmet(f"services/{service} selects {found}")
-
-    return seen
+@predicate
+def _selects(view: View, service: str, selector: dict[str, str]) -> bool | Unmet:
+    found = mapping(view.get("services", service), "spec", "selector")
+    return found == selector or Unmet(f"services/{service} selects {found}")
 
 
-def _narrow(role: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = allowed(view.get("roles", role))
-        return found == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(found) or 'nothing'}")
-
-    return seen
+@predicate
+def _narrow(view: View, role: str) -> bool | Unmet:
+    found = allowed(view.get("roles", role))
+    return found == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(found) or 'nothing'}")
 
 
 def _owned(kind: str, of_name: str, owner: Document) -> Object:
@@ -244,22 +240,17 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": of_name, "ownerReferences": [reference]}}
 
 
-def _reports(set_name: str, code: str) -> predicates.Predicate:
+@predicate
+def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
     """The set reports an error of this code, or none at all where none is given."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = observed.errors(view.get("podcliquesets", set_name))
-        return (code in found if code else not found) or Unmet(f"lastErrors has {found or 'no code'}")
-
-    return seen
+    found = observed.errors(view.get("podcliquesets", set_name))
+    return (code in found if code else not found) or Unmet(f"lastErrors has {found or 'no code'}")
 
 
-def _has_a_secret(set_name: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        owners = [text(controller(secret), "name") for secret in view.list("secrets")]
-        return set_name in owners or Unmet(f"{set_name} controls no Secret")
-
-    return seen
+@predicate
+def _has_a_secret(view: View, set_name: str) -> bool | Unmet:
+    owners = [text(controller(secret), "name") for secret in view.list("secrets")]
+    return set_name in owners or Unmet(f"{set_name} controls no Secret")
 
 
 def _no_objects_of_replicas(view: View) -> bool | Unmet:

@@ -8,9 +8,9 @@ from conformance.grove import expected_topology, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_topology import Levels, Placement
 from conformance.grove.fields import Document, at, condition, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.testing import composition, observed, predicates
+from conformance.testing import composition, observed
 from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import spec, topology_binding
@@ -156,14 +156,12 @@ def _wanted(workload: Document, wanted: Expected, view: View, levels: Levels) ->
     return right
 
 
-def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> predicates.Predicate:
-    def seen(view: View) -> bool:
-        right = _wanted(workload, wanted, view, levels)
-        constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
-        named = _named(wanted, view, constrained=binding != "")
-        return constrained and set(named.values()) == {binding}
-
-    return seen
+@predicate
+def _placed(view: View, workload: Document, wanted: Expected, levels: Levels, binding: str) -> bool:
+    right = _wanted(workload, wanted, view, levels)
+    constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
+    named = _named(wanted, view, constrained=binding != "")
+    return constrained and set(named.values()) == {binding}
 
 
 def _named(wanted: Expected, view: View, *, constrained: bool) -> dict[str, str]:
@@ -176,23 +174,18 @@ def _named(wanted: Expected, view: View, *, constrained: bool) -> dict[str, str]
     }
 
 
-def _observed(of: str) -> predicates.Predicate:
-    def seen(view: View) -> bool:
-        found = view.get("podcliquesets", of)
-        return at(found, "status", "observedGeneration") == at(found, "metadata", "generation")
-
-    return seen
+@predicate
+def _observed(view: View, of: str) -> bool:
+    found = view.get("podcliquesets", of)
+    return at(found, "status", "observedGeneration") == at(found, "metadata", "generation")
 
 
-def _condition(status: str, reason: str, word: str = "", of: str = "p") -> predicates.Predicate:
+@predicate
+def _condition(view: View, status: str, reason: str, word: str = "", of: str = "p") -> bool | Unmet:
     """The condition of a set has one of these statuses, the reason if one is given, and the word in its message."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
-        reported = (text(found, "status"), text(found, "reason"))
-        fits = reported[0] in status.split() and reason in ("", reported[1])
-        if fits and word in text(found, "message"):
-            return True
-        return Unmet(f"TopologyLevelsUnavailable is {reported}: {text(found, 'message')}")
-
-    return seen
+    found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
+    reported = (text(found, "status"), text(found, "reason"))
+    fits = reported[0] in status.split() and reason in ("", reported[1])
+    if fits and word in text(found, "message"):
+        return True
+    return Unmet(f"TopologyLevelsUnavailable is {reported}: {text(found, 'message')}")

@@ -10,13 +10,12 @@ from typing import Any
 from conformance.grove import labels, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, label, name, number, terminating, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
 from conformance.scale.phases import Action, Phase, Until
 from conformance.testing import sets
 from conformance.testing.incarnations import uids
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.scale.load import Load
 
@@ -129,14 +128,11 @@ def test_a_deleted_set_is_gone(run: Recorded[ThousandPods]) -> None:
 test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV-009", "INV-010")
 
 
-def _ready(clique: str) -> Predicate:
+@predicate
+def _ready(view: View, clique: str) -> bool | Unmet:
     """Both pods of a clique are Ready. It looks at these alone, after each of many records."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
-        return found >= 2 or Unmet(f"{found} of 2 pods of {clique} are Ready")
-
-    return seen
+    found = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
+    return found >= 2 or Unmet(f"{found} of 2 pods of {clique} are Ready")
 
 
 def _pods_of_cliques(view: View) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, name, text
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -67,31 +67,25 @@ def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str,
     return {name(pod): condition(pod, CONDITION) for pod in found}
 
 
-def _unschedulable(cliques: Sequence[Clique]) -> predicates.Predicate:
+@predicate
+def _unschedulable(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Each pod says that it cannot be scheduled, and why."""
-
-    def seen(view: View) -> bool | Unmet:
-        for clique in cliques:
-            for pod in predicates.pods_of(view, clique.name):
-                one = condition(pod, CONDITION)
-                found = [text(one, "status"), text(one, "reason")]
-                if found != ["False", REASON] or not text(one, "message"):
-                    return Unmet(f"{name(pod)} has {CONDITION}={found[0]}, {found[1]}: {text(one, 'message')!r}")
-        return True
-
-    return seen
+    for clique in cliques:
+        for pod in predicates.pods_of(view, clique.name):
+            one = condition(pod, CONDITION)
+            found = [text(one, "status"), text(one, "reason")]
+            if found != ["False", REASON] or not text(one, "message"):
+                return Unmet(f"{name(pod)} has {CONDITION}={found[0]}, {found[1]}: {text(one, 'message')!r}")
+    return True
 
 
-def _warned(cliques: Sequence[Clique]) -> predicates.Predicate:
+@predicate
+def _warned(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """There is a Warning event about each pod."""
-
-    def seen(view: View) -> bool | Unmet:
-        about = {
-            text(event.get("regarding") or event.get("involvedObject"), "name")
-            for event in view.list("events")
-            if text(event, "type") == "Warning" and (text(event, "note") or text(event, "message"))
-        }
-        silent = [name(pod) for c in cliques for pod in predicates.pods_of(view, c.name) if name(pod) not in about]
-        return not silent or Unmet(f"no Warning event is about {', '.join(silent)}")
-
-    return seen
+    about = {
+        text(event.get("regarding") or event.get("involvedObject"), "name")
+        for event in view.list("events")
+        if text(event, "type") == "Warning" and (text(event, "note") or text(event, "message"))
+    }
+    silent = [name(pod) for c in cliques for pod in predicates.pods_of(view, c.name) if name(pod) not in about]
+    return not silent or Unmet(f"no Warning event is about {', '.join(silent)}")

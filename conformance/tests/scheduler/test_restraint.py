@@ -9,12 +9,11 @@ from typing import Any
 from conformance.grove.fields import at, items, mapping, name, terminating, text
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.scenes import writers
 from conformance.suite.scenes.api import Object
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 NOW = "2026-01-01T00:00:00Z"
@@ -129,21 +128,17 @@ def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
     run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
 
 
-def _bound(pods: list[str]) -> Predicate:
-    def seen(view: View) -> bool | Unmet:
-        waiting = [pod for pod in pods if not text(view.get("pods", pod), "spec", "nodeName")]
-        return not waiting or Unmet(f"{', '.join(waiting)} have no node")
-
-    return seen
+@predicate
+def _bound(view: View, pods: list[str]) -> bool | Unmet:
+    waiting = [pod for pod in pods if not text(view.get("pods", pod), "spec", "nodeName")]
+    return not waiting or Unmet(f"{', '.join(waiting)} have no node")
 
 
-def _stay(pods: list[str]) -> Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = {pod: view.get("pods", pod) for pod in pods}
-        gone = [pod for pod, there in found.items() if there is None or terminating(there)]
-        return not gone or Unmet(f"{', '.join(gone)} were deleted")
-
-    return seen
+@predicate
+def _stay(view: View, pods: list[str]) -> bool | Unmet:
+    found = {pod: view.get("pods", pod) for pod in pods}
+    gone = [pod for pod, there in found.items() if there is None or terminating(there)]
+    return not gone or Unmet(f"{', '.join(gone)} were deleted")
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.grove import pods
 from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -51,40 +51,31 @@ def ready(view: View, cliques: Iterable[Clique]) -> dict[str, int]:
     return {name: sum(map(pods.ready, found)) for name, found in predicates.by_clique(view, cliques).items()}
 
 
-def are_ready(cliques: Sequence[Clique], least: int | None = None) -> predicates.Predicate:
+@predicate
+def are_ready(view: View, cliques: Sequence[Clique], least: int | None = None) -> bool | Unmet:
     """All pods of each clique are Ready, or at least so many."""
-
-    def seen(view: View) -> bool | Unmet:
-        lacks = [
-            f"{found} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
-            for name, found in ready(view, cliques).items()
-            if found < (least or predicates.sizes(cliques)[name])
-        ]
-        return not lacks or Unmet("; ".join(lacks))
-
-    return seen
+    lacks = [
+        f"{found} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
+        for name, found in ready(view, cliques).items()
+        if found < (least or predicates.sizes(cliques)[name])
+    ]
+    return not lacks or Unmet("; ".join(lacks))
 
 
-def none_ready(cliques: Sequence[Clique]) -> predicates.Predicate:
+@predicate
+def none_ready(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques is Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
-        return not found or Unmet(f"Ready: {', '.join(found)}")
-
-    return seen
+    found = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
+    return not found or Unmet(f"Ready: {', '.join(found)}")
 
 
-def are_under_way(cliques: Sequence[Clique]) -> predicates.Predicate:
+@predicate
+def are_under_way(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Every pod of the cliques has been started on its node; its init containers may not be through."""
-
-    def seen(view: View) -> bool | Unmet:
-        lacks = [
-            name(pod)
-            for found in predicates.by_clique(view, cliques).values()
-            for pod in found
-            if not condition_is(pod, "Initialized")
-        ]
-        return not lacks or Unmet(f"{lacks[0]} has not been started")
-
-    return seen
+    lacks = [
+        name(pod)
+        for found in predicates.by_clique(view, cliques).values()
+        for pod in found
+        if not condition_is(pod, "Initialized")
+    ]
+    return not lacks or Unmet(f"{lacks[0]} has not been started")

@@ -3,12 +3,12 @@ can be seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import name, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
@@ -227,11 +227,8 @@ def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
     return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
 
 
-def _some_pod(clique: Clique, known: Container[str] = ()) -> Callable[[View], str | Unmet]:
+@predicate
+def _some_pod(view: View, clique: Clique, known: Container[str] = ()) -> str | Unmet:
     """The name of a bound pod of the clique whose uid is not among those known."""
-
-    def seen(view: View) -> str | Unmet:
-        found = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
-        return name(found[0]) if found else Unmet(f"no such pod of {clique.name} is bound")
-
-    return seen
+    found = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
+    return name(found[0]) if found else Unmet(f"no such pod of {clique.name} is bound")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import text
+from conformance.history.query import predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS
@@ -164,10 +165,7 @@ def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
     return [each for each in env.history.view().names(GROUPS) if each.startswith(mine)]
 
 
-def _have_had(env: SceneEnvironment, wanted: Mapping[str, int]) -> predicates.Predicate:
+@predicate
+def _have_had(view: View, env: SceneEnvironment, wanted: Mapping[str, int]) -> bool:
     """Each of these names has had so many cliques."""
-
-    def seen(view: View) -> bool:
-        return disruption.counts(env.history, wanted) == wanted
-
-    return seen
+    return disruption.counts(env.history, wanted) == wanted

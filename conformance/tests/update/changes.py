@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, number, text, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -146,42 +146,33 @@ def made_of_another(span: Span, clique: str, wanted: str) -> list[str]:
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def one_held(clique: str, of: str = "2") -> predicates.Predicate:
+@predicate
+def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
     """One of a clique's two pods is of that template, and held; the other one is Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        tags = [tag(pod) for pod in held(view, clique)]
-        two = len(predicates.pods_of(view, clique)) == 2
-        return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
-
-    return seen
+    tags = [tag(pod) for pod in held(view, clique)]
+    two = len(predicates.pods_of(view, clique)) == 2
+    return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
 
 
-def begun(each: str, before: str) -> predicates.Predicate:
+@predicate
+def begun(view: View, each: str, before: str) -> bool | Unmet:
     """A set reports another generation than before, and an update that has started."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(SETS, each)
-        if updates.generation(found) in ("", before):
-            return Unmet(f"{each} still has the generation of before")
-        return updates.started(found) != "" or Unmet(f"{each} has no updateProgress")
-
-    return seen
+    found = view.get(SETS, each)
+    if updates.generation(found) in ("", before):
+        return Unmet(f"{each} still has the generation of before")
+    return updates.started(found) != "" or Unmet(f"{each} has no updateProgress")
 
 
-def done(each: str, before: str) -> predicates.Predicate:
+@predicate
+def done(view: View, each: str, before: str) -> bool | Unmet:
     """A set reports the end of the update that followed a generation, and that all its replicas are updated."""
-
-    def seen(view: View) -> bool | Unmet:
-        if not (answer := begun(each, before)(view)):
-            return answer
-        found = view.get(SETS, each)
-        if not updates.ended(found):
-            return Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
-        wanted, reported = number(found, "spec", "replicas"), number(found, "status", "updatedReplicas")
-        return wanted == reported or Unmet(f"updatedReplicas of {each} is {reported}, not {wanted}")
-
-    return seen
+    if not (answer := begun(each, before)(view)):
+        return answer
+    found = view.get(SETS, each)
+    if not updates.ended(found):
+        return Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+    wanted, reported = number(found, "spec", "replicas"), number(found, "status", "updatedReplicas")
+    return wanted == reported or Unmet(f"updatedReplicas of {each} is {reported}, not {wanted}")
 
 
 def deleted(clique: str, wanted: Iterable[str]) -> predicates.Predicate:
@@ -210,11 +201,8 @@ def replaced(clique: str, before: Iterable[str], counts: Collection[int], total:
     return seen
 
 
-def ready(sizes: Mapping[str, int]) -> predicates.Predicate:
+@predicate
+def ready(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques reports this number of Ready pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        reported = {clique: number(view.get(CLIQUES, clique), "status", "readyReplicas") for clique in sizes}
-        return reported == dict(sizes) or Unmet(f"readyReplicas: {reported}, wanted: {dict(sizes)}")
-
-    return seen
+    reported = {clique: number(view.get(CLIQUES, clique), "status", "readyReplicas") for clique in sizes}
+    return reported == dict(sizes) or Unmet(f"readyReplicas: {reported}, wanted: {dict(sizes)}")

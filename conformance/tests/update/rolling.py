@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from conformance.grove import labels, updates
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, label, name, number, uid
+from conformance.history.query import predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -176,10 +177,7 @@ def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)
     return wrong
 
 
-def _deleted(first: Collection[str], count: int) -> predicates.Predicate:
+@predicate
+def _deleted(view: View, first: Collection[str], count: int) -> bool:
     """More of these pods (uids) than that are deleted, or being deleted."""
-
-    def seen(view: View) -> bool:
-        return len(set(first) - set(incarnations.uids(view, "pods").values())) > count
-
-    return seen
+    return len(set(first) - set(incarnations.uids(view, "pods").values())) > count

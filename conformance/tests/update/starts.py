@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import updates
 from conformance.grove.fields import number, text, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
@@ -147,20 +147,16 @@ def _parts_ended(view: View) -> bool | Unmet:
     return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
 
 
-def _updated_pods(clique: str, count: int) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        reported = number(view.get(CLIQUES, clique), "status", "updatedReplicas")
-        return reported == count or Unmet(f"updatedReplicas of {clique} is {reported}")
-
-    return seen
+@predicate
+def _updated_pods(view: View, clique: str, count: int) -> bool | Unmet:
+    reported = number(view.get(CLIQUES, clique), "status", "updatedReplicas")
+    return reported == count or Unmet(f"updatedReplicas of {clique} is {reported}")
 
 
-def _tags(wanted: dict[str, list[str]]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = {clique: changes.images(view, clique) for clique in wanted}
-        return found == wanted or Unmet(f"templates: {found}, wanted: {wanted}")
-
-    return seen
+@predicate
+def _tags(view: View, wanted: dict[str, list[str]]) -> bool | Unmet:
+    found = {clique: changes.images(view, clique) for clique in wanted}
+    return found == wanted or Unmet(f"templates: {found}, wanted: {wanted}")
 
 
 def _replica_updated(view: View) -> bool | Unmet:
@@ -171,13 +167,10 @@ def _replica_updated(view: View) -> bool | Unmet:
     return (count == 1 and updates.ended(own)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
 
 
-def _switched(each: str) -> predicates.Predicate:
+@predicate
+def _switched(view: View, each: str) -> bool | Unmet:
     """The operator has observed the present spec of a set, which is that of RollingRecreate."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(SETS, each)
-        there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
-        observed = number(found, "status", "observedGeneration")
-        return (there and observed == number(found, "metadata", "generation")) or Unmet(f"{each} is not observed")
-
-    return seen
+    found = view.get(SETS, each)
+    there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
+    observed = number(found, "status", "observedGeneration")
+    return (there and observed == number(found, "metadata", "generation")) or Unmet(f"{each} is not observed")

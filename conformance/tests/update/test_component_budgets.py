@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.grove import pods
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
@@ -79,14 +79,11 @@ def _ready(view: View, clique: str) -> int:
     return sum(map(pods.ready, predicates.pods_of(view, clique)))
 
 
-def _waiting(clique: str, count: int) -> predicates.Predicate:
+@predicate
+def _waiting(view: View, clique: str, count: int) -> bool | Unmet:
     """So many new pods of a clique wait to become Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = len(changes.held(view, clique))
-        return found == count or Unmet(f"{found} of {count} new pods of {clique} wait to become Ready")
-
-    return seen
+    found = len(changes.held(view, clique))
+    return found == count or Unmet(f"{found} of {count} new pods of {clique} wait to become Ready")
 
 
 def _down(view: View) -> int:
@@ -97,14 +94,11 @@ def _down(view: View) -> int:
     return sum(not all(ready[f"{GROUP}-0-g-{index}-{clique}"] for clique in "bc") for index in range(REPLICAS))
 
 
-def _replicas_waiting(count: int) -> predicates.Predicate:
+@predicate
+def _replicas_waiting(view: View, count: int) -> bool | Unmet:
     """The new pods of so many replicas of the group wait to become Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = sum(bool(changes.held(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
-        return found == count or Unmet(f"new pods of {found} replicas wait to become Ready, not of {count}")
-
-    return seen
+    found = sum(bool(changes.held(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
+    return found == count or Unmet(f"new pods of {found} replicas wait to become Ready, not of {count}")
 
 
 @requirement("UPD-047", reaches=f"{CLIQUE}: update ended")

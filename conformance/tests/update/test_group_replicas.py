@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, predicates, replay
 from conformance.testing.observed import all_of, gone, there
@@ -126,17 +126,14 @@ def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[Groups
 test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV-005")
 
 
-def _waits(cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> predicates.Predicate:
+@predicate
+def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
     """So many of these cliques, one of each replica, or more have a pod of that template; all held pods are of it."""
-
-    def seen(view: View) -> bool | Unmet:
-        held = [changes.tag(pod) for clique in cliques for pod in changes.held(view, clique)]
-        new = sum(tag in changes.images(view, clique) for clique in cliques)
-        return (set(held) == {tag} and new >= recreated) or Unmet(
-            f"of {', '.join(cliques)}, {new} have pods of template {tag}, wanted {recreated}; held are pods of {held}"
-        )
-
-    return seen
+    held = [changes.tag(pod) for clique in cliques for pod in changes.held(view, clique)]
+    new = sum(tag in changes.images(view, clique) for clique in cliques)
+    return (set(held) == {tag} and new >= recreated) or Unmet(
+        f"of {', '.join(cliques)}, {new} have pods of template {tag}, wanted {recreated}; held are pods of {held}"
+    )
 
 
 def _of_group(each: str) -> replay.Part:

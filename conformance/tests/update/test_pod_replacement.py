@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import pods, updates
 from conformance.grove.fields import uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -311,24 +311,18 @@ def _oldest_new(env: SceneEnvironment, each: str, first: Uids) -> set[str]:
     return set(sorted(new, key=order.index)[:1])
 
 
-def _ready(clique: str, wanted: set[str]) -> predicates.Predicate:
+@predicate
+def _ready(view: View, clique: str, wanted: set[str]) -> bool | Unmet:
     """These pods (uids) of a clique are Ready."""
-
-    def seen(view: View) -> bool | Unmet:
-        late = wanted - changes.where(view, clique, pods.ready)
-        return not late or Unmet(f"{len(late)} of {len(wanted)} pods of {clique} are missing or not Ready")
-
-    return seen
+    late = wanted - changes.where(view, clique, pods.ready)
+    return not late or Unmet(f"{len(late)} of {len(wanted)} pods of {clique} are missing or not Ready")
 
 
-def _ended(each: str) -> predicates.Predicate:
+@predicate
+def _ended(view: View, each: str) -> bool | Unmet:
     """An update that restores the first template has ended: its generation is the one of before."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get(SETS, each)
-        return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
-
-    return seen
+    found = view.get(SETS, each)
+    return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from conformance.grove import updates
 from conformance.grove.fields import condition_is
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
@@ -184,14 +184,11 @@ def _one_held(each: str, replicas: int) -> predicates.Predicate:
     return seen
 
 
-def _turn(each: str, index: int) -> predicates.Predicate:
+@predicate
+def _turn(view: View, each: str, index: int) -> bool | Unmet:
     """It is the turn of one replica of a set."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = updates.turns(view.get(SETS, each))
-        return found == [index] or Unmet(f"{each}: the turn is {found}, not {index}")
-
-    return seen
+    found = updates.turns(view.get(SETS, each))
+    return found == [index] or Unmet(f"{each}: the turn is {found}, not {index}")
 
 
 def _closed(view: View) -> bool | Unmet:

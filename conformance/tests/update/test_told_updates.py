@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import pods, updates
 from conformance.grove.fields import condition_is, name
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
@@ -61,14 +61,11 @@ class UpdateThatStandsStill(Scene):
 NAMES = {SETS: "u", CLIQUES: CLIQUE, GROUPS: GROUP}
 
 
-def _told(wanted: dict[str, str]) -> predicates.Predicate:
+@predicate
+def _told(view: View, wanted: dict[str, str]) -> bool | Unmet:
     """The conditions of these objects are so."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in wanted}
-        return found == wanted or Unmet(f"{CONDITION} is {found}, not {wanted}")
-
-    return seen
+    found = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in wanted}
+    return found == wanted or Unmet(f"{CONDITION} is {found}, not {wanted}")
 
 
 def _held(view: View) -> bool | Unmet:

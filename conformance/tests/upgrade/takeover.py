@@ -10,7 +10,7 @@ from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, number, terminating, text
 from conformance.grove.template_hashes import Way
 from conformance.grove.template_pairs import Spec, template
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
 from conformance.testing import predicates, sets
@@ -78,57 +78,45 @@ def _template_of(view: View, kind: str, which: str, model: str) -> str:
     return f"g-0-{role}" if role in MEMBERS else role
 
 
-def has_hashes_of(set_name: str, model: str) -> predicates.Predicate:
+@predicate
+def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
     """All stored hashes of a set are those of another one, which the present operator has created."""
-
-    def seen(view: View) -> bool | Unmet:
-        wanted, now = as_of(view, set_name, model), everything(view, set_name)
-        late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
-        if not wanted or not all(wanted.values()):
-            return Unmet(f"{model} has no hashes yet")
-        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
-
-    return seen
+    wanted, now = as_of(view, set_name, model), everything(view, set_name)
+    late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
+    if not wanted or not all(wanted.values()):
+        return Unmet(f"{model} has no hashes yet")
+    return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
 
 
-def has_hashes(set_name: str, wanted: Mapping[str, str]) -> predicates.Predicate:
+@predicate
+def has_hashes(view: View, set_name: str, wanted: Mapping[str, str]) -> bool | Unmet:
     """All stored hashes of a set are these."""
-
-    def seen(view: View) -> bool | Unmet:
-        now = everything(view, set_name)
-        late = [f"{where} is {now.get(where)!r}" for where, hash in wanted.items() if now.get(where) != hash]
-        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
-
-    return seen
+    now = everything(view, set_name)
+    late = [f"{where} is {now.get(where)!r}" for where, hash in wanted.items() if now.get(where) != hash]
+    return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
 
 
-def has_all_hashes(set_name: str, pods: int) -> predicates.Predicate:
+@predicate
+def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
     """No hash of a set is missing, and it has so many pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = everything(view, set_name)
-        lacking = [where for where, hash in found.items() if not hash]
-        count = sum(where.startswith("pods/") for where in found)
-        if count != pods:
-            return Unmet(f"{set_name} has {count} of {pods} pods")
-        return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
-
-    return seen
+    found = everything(view, set_name)
+    lacking = [where for where, hash in found.items() if not hash]
+    count = sum(where.startswith("pods/") for where in found)
+    if count != pods:
+        return Unmet(f"{set_name} has {count} of {pods} pods")
+    return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
 
 
-def rolled_out(set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> predicates.Predicate:
+@predicate
+def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> bool | Unmet:
     """The update of a set has ended, and these cliques have nothing but new pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        for clique in cliques:
-            pods = predicates.pods_of(view, clique)
-            old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
-            if old or not pods:
-                return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
-        ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
-        return ended != "" or Unmet(f"the update of {set_name} has not ended")
-
-    return seen
+    for clique in cliques:
+        pods = predicates.pods_of(view, clique)
+        old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
+        if old or not pods:
+            return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
+    ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
+    return ended != "" or Unmet(f"the update of {set_name} has not ended")
 
 
 def restarts(span: Span, set_name: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, items, name, number, terminating, text, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.benches import group_of
@@ -83,39 +83,30 @@ def leaf_of(view: View, clique: Clique) -> Object:
     return (view.get("podgroups", found.pop()) or {}) if len(found) == 1 else {}
 
 
-def tree_in_place(wanted: Expected, gang: Gang) -> Predicate:
+@predicate
+def tree_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
     """The gang has one root, and as many PodGroups as cliques."""
-
-    def seen(view: View) -> bool | Unmet:
-        found, cliques = of_gang(view, gang.name), wanted.of_gang(gang.name)
-        complete = len(found.roots) == 1 and len(found.leaves) >= len(cliques)
-        return complete or Unmet(
-            f"{gang.name} has {len(found.roots)} roots, and {len(found.leaves)} PodGroups for {len(cliques)} cliques"
-        )
-
-    return seen
+    found, cliques = of_gang(view, gang.name), wanted.of_gang(gang.name)
+    complete = len(found.roots) == 1 and len(found.leaves) >= len(cliques)
+    return complete or Unmet(
+        f"{gang.name} has {len(found.roots)} roots, and {len(found.leaves)} PodGroups for {len(cliques)} cliques"
+    )
 
 
-def workload_in_place(gang: Gang) -> Predicate:
+@predicate
+def workload_in_place(view: View, gang: Gang) -> bool | Unmet:
     """The gang has a Workload."""
-
-    def seen(view: View) -> bool | Unmet:
-        return bool(of_gang(view, gang.name).workloads) or Unmet(f"{gang.name} has no Workload")
-
-    return seen
+    return bool(of_gang(view, gang.name).workloads) or Unmet(f"{gang.name} has no Workload")
 
 
-def pods_in_place(wanted: Expected, gang: Gang) -> Predicate:
+@predicate
+def pods_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
     """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = of_gang(view, gang.name)
-        for clique in wanted.of_gang(gang.name):
-            if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
-                return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
-        return True
-
-    return seen
+    found = of_gang(view, gang.name)
+    for clique in wanted.of_gang(gang.name):
+        if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
+            return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
+    return True
 
 
 def in_place(wanted: Expected, gang: Gang) -> Predicate:

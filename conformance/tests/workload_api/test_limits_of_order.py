@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing.benches import RACK, Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -15,14 +15,11 @@ COPIES = 6
 """How often an instance is played of which a scheduler gets some right by chance."""
 
 
-def each(benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> Callable[[View], bool | Unmet]:
+@predicate
+def each(view: View, benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> bool | Unmet:
     """Something holds of every bench."""
-
-    def seen(view: View) -> bool | Unmet:
-        missing = [bench.name for bench in benches if not what(bench, view)]
-        return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
-
-    return seen
+    missing = [bench.name for bench in benches if not what(bench, view)]
+    return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
 
 
 class ExtrasThatEvict(Scene):

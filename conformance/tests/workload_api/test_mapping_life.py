@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.expected import Gang, expected
 from conformance.grove.fields import condition_is, name, terminating, uid
-from conformance.history.query import Unmet
+from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
@@ -252,14 +252,11 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
     run.given("service bound")
 
 
-def _says(gang: Gang, **wanted: str) -> Predicate:
+@predicate
+def _says(view: View, /, gang: Gang, **wanted: str) -> bool | Unmet:
     """The conditions of a PodGang, by type, have these values."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = {kind: condition_is(view.get("podgangs", gang.name), kind) for kind in wanted}
-        return found == wanted or Unmet(f"{gang.name} says {found}")
-
-    return seen
+    found = {kind: condition_is(view.get("podgangs", gang.name), kind) for kind in wanted}
+    return found == wanted or Unmet(f"{gang.name} says {found}")
 
 
 def _only_on(workload: Object, clique: str, *, gpus: int) -> None:

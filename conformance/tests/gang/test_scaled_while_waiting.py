@@ -1,0 +1,86 @@
+"""A set and its scaling groups are scaled out while nothing of the set runs: minimums come before everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.grove.expected import expected
+from conformance.testing import predicates
+from conformance.testing.disruption import GROUPS, SETS
+from conformance.testing.observed import all_of, there
+from conformance.testing.scaled import scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+SIZES: dict[str, Any] = {
+    "routers": 1,
+    "workersMinAvailable": 2,
+    "prefills": 2,
+    "prefillsMinAvailable": 1,
+    "prefillGpus": 4,
+    "decodeGpus": 4,
+}
+"""A replica of the workers at its minimum fills a node, and has one prefill pod above that."""
+
+
+class ScaledOutWhileItWaits(Scene):
+    """One node, on which a base gang does not fit: it needs two. Meanwhile the set gets a second replica, and the
+    scaling group of each replica one more. Then there is room for the minimums of both base gangs and nothing else, and
+    in the end for everything."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        first = env.workload("disaggregated", workers=3, **SIZES)
+        [waiting] = expected(first).base_gangs
+        self.wanted = expected(env.workload("disaggregated", replicas=2, workers=4, **SIZES))
+        every = list(self.wanted.cliques.values())
+        self.based = [clique for gang in self.wanted.base_gangs for clique in self.wanted.of_gang(gang.name)]
+        self.scaled = [clique for gang in self.wanted.scaled_gangs for clique in self.wanted.of_gang(gang.name)]
+        env.create(first)
+        env.wait_for("the base gang waits", predicates.all_ungated(expected(first).of_gang(waiting.name)))
+        scale(env, GROUPS, "inference-0-workers", 4)
+        scale(env, SETS, "inference", 2)
+        env.wait_for("the second replica has its group", there(GROUPS, ["inference-1-workers"]))
+        scale(env, GROUPS, "inference-1-workers", 4)
+        env.wait_for("all pods exist", predicates.all_exist(every))
+        env.wait_for("both base gangs wait", predicates.all_ungated(self.based))
+        env.quiet(1)
+        env.mark("nothing fits")
+        env.nodes("dgx-h100", 3)
+        both = [predicates.admitted(self.wanted, gang) for gang in self.wanted.base_gangs]
+        env.settle("the minimums of both base gangs are bound", all_of(*both), 60)
+        env.quiet(1)
+        env.nodes("dgx-h100", 9)
+        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
+        env.wait_for("everything bound", predicates.all_bound(every))
+
+
+@requirement("SCHED-001")
+def test_what_does_not_fit_is_not_bound(run: Recorded[ScaledOutWhileItWaits]) -> None:
+    """Single pods of all four gangs would fit on the node."""
+    run.always("no pod of a base gang is bound", predicates.none_bound(run.scene.based), until="nothing fits")
+
+
+@requirement("GANG-007")
+def test_added_replicas_keep_their_gates(run: Recorded[ScaledOutWhileItWaits]) -> None:
+    """They were added after their base gang, and wait for it like those that were there from the beginning."""
+    run.always("no pod of a scaled gang is ungated", predicates.none_ungated(run.scene.scaled), until="nothing fits")
+
+
+@requirement("SCALE-006", reaches="all pods exist")
+def test_a_group_is_scaled_out_whose_gang_waits(run: Recorded[ScaledOutWhileItWaits]) -> None: ...
+
+
+@requirement("SCHED-051", reaches="the minimums of both base gangs are bound")
+def test_minimums_come_first(run: Recorded[ScaledOutWhileItWaits]) -> None:
+    """Each base gang has two pods above its minimum; in the room of one of them, the other gang would not fit."""
+
+
+@requirement("GANG-008", reaches="scaled gangs ungated")
+def test_added_replicas_lose_their_gates(run: Recorded[ScaledOutWhileItWaits]) -> None: ...
+
+
+@requirement("SCHED-006", reaches="everything bound")
+def test_everything_is_bound_in_the_end(run: Recorded[ScaledOutWhileItWaits]) -> None: ...
+
+
+test_invariants = invariants(ScaledOutWhileItWaits, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008", "INV-010")
