@@ -1,4 +1,4 @@
-"""A set and its scaling groups are scaled out while nothing of the set runs: minimums come before everything else."""
+"""A set and its scaling groups are scaled out while nothing of the set runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.testing import predicates
 from conformance.testing.disruption import GROUPS, SETS
-from conformance.testing.observed import all_of, there
+from conformance.testing.observed import there
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -24,8 +24,7 @@ SIZES: dict[str, Any] = {
 
 class ScaledOutWhileItWaits(Scene):
     """One node, on which a base gang does not fit: it needs two. Meanwhile the set gets a second replica, and the
-    scaling group of each replica one more. Then there is room for the minimums of both base gangs and nothing else, and
-    in the end for everything."""
+    scaling group of each replica one more. In the end there is room for everything."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
@@ -45,11 +44,7 @@ class ScaledOutWhileItWaits(Scene):
         env.wait_for("both base gangs wait", predicates.all_ungated(self.based))
         env.quiet(1)
         env.mark("nothing fits")
-        env.nodes("dgx-h100", 3)
-        both = [predicates.admitted(self.wanted, gang) for gang in self.wanted.base_gangs]
-        env.settle("the minimums of both base gangs are bound", all_of(*both), 60)
-        env.quiet(1)
-        env.nodes("dgx-h100", 9)
+        env.nodes("dgx-h100", 12)
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
         env.wait_for("everything bound", predicates.all_bound(every))
 
@@ -68,11 +63,6 @@ def test_added_replicas_keep_their_gates(run: Recorded[ScaledOutWhileItWaits]) -
 
 @requirement("SCALE-006", reaches="all pods exist")
 def test_a_group_is_scaled_out_whose_gang_waits(run: Recorded[ScaledOutWhileItWaits]) -> None: ...
-
-
-@requirement("SCHED-051", reaches="the minimums of both base gangs are bound")
-def test_minimums_come_first(run: Recorded[ScaledOutWhileItWaits]) -> None:
-    """Each base gang has two pods above its minimum; in the room of one of them, the other gang would not fit."""
 
 
 @requirement("GANG-008", reaches="scaled gangs ungated")
