@@ -96,7 +96,9 @@ def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[No
 
 def written_by(view: View, way: Way) -> list[str]:
     """What of the set's hashes is not written in this way."""
-    whole = (view.get("podcliquesets", SET) or {}).get("spec", {}).get("template", {})
+    if (pcs := view.get("podcliquesets", SET)) is None:
+        return [f"{SET} has not arrived"]
+    whole = pcs["spec"]["template"]
     generation = template_hashes.of_set(whole, way)
     of_role = {each["name"]: template_hashes.of_clique(each, "", way) for each in whole["cliques"]}
     found = takeover.everything(view, SET)
