@@ -61,7 +61,7 @@ view (view.py)."""
 
 
 def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[[View], R]]:
-    """Make a function of a state and of what is wanted of it one that takes what is wanted, and returns a predicate."""
+    """Turn `f(view, *args)` into `f(*args)`, which returns a predicate: it calls `f` with each state."""
 
     @functools.wraps(judge)
     def wanted(*args: P.args, **kwargs: P.kwargs) -> Callable[[View], R]:

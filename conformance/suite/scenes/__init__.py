@@ -1,1 +1,1 @@
-"""Scenes: what is played in a namespace, how it is waited for, and the recordings that tests judge."""
+"""Scenes: the environment that they play in, how they wait, and the recordings that tests judge."""

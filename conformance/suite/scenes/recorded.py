@@ -46,15 +46,15 @@ class Span:
         """Return the state at the end of the span."""
         return _state(self._history, self._end)
 
-    def states(self) -> Iterator[View]:
+    def states(self, *, known: bool = False) -> Iterator[View]:
         """Yield the state at the beginning of the span, then after each of its records in the order of the server's
-        writes, as far as it is known: a broken watch may have missed some. It is one view that changes: keep `copy()`
-        of it."""
+        writes; if `known`, without those of which a broken watch of any resource may have missed a part. It is one view
+        that changes: keep `copy()` of it."""
         view = self.begin()
         yield view
         own = self.records()
         ordered = server_order(own) or own
-        unknown = uncertain(ordered)
+        unknown = uncertain(ordered) if known else set[int]()
         for index, record in enumerate(ordered):
             view.apply(record)
             if index not in unknown:

@@ -148,7 +148,7 @@ def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsO
     run.given(TAKEN_OVER)
     for each in ("s", "k"):
         early: list[str] = []
-        for view in run.between("before the upgrade", "taken over").states():
+        for view in run.between("before the upgrade", "taken over").states(known=True):
             pcs = view.get(SETS, each)
             mixed = not _is_old(view, each) and following.unfollowed(view, each)
             if mixed and condition_is(pcs, MIGRATING) != "True":
