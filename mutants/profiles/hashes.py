@@ -75,15 +75,23 @@ def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
 
 _sorted_too("init-containers", canonical._OF_POD, "initContainers", "name")
 _sorted_too("tolerations", canonical._OF_POD, "tolerations", "key")
+_sorted_too("readiness-gates", canonical._OF_POD, "readinessGates", "conditionType")
 _sorted_too("env", canonical._OF_CONTAINER, "env", "name")
 _sorted_too("args", canonical._OF_CONTAINER, "args", "")
 _sorted_too("command", canonical._OF_CONTAINER, "command", "")
 
 
-@mutant("hash-sorts-env-from", "operator", "ignores the order of envFrom", "TMPL-005")
-def _sorts_env_from() -> None:
-    canonical._OF_CONTAINER["envFrom"] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
-    note_calls(canonical, "_sorted")
+def _sorted_as_text(name: str, field: str) -> None:
+    """Register a mutant whose canonical form sorts a list of containers by the JSON of its items."""
+
+    @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
+    def _too_many() -> None:
+        canonical._OF_CONTAINER[field] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+        note_calls(canonical, "_sorted")
+
+
+_sorted_as_text("env-from", "envFrom")
+_sorted_as_text("restart-rules", "restartPolicyRules")
 
 
 def _templates_without(what: str) -> None:

@@ -124,7 +124,13 @@ def _refused_as_invalid() -> None:
     alter(AdmissionResult, "response", response)
 
 
-@variant("unknown-binding-answered-404", "operator", "answers a set with an unknown binding with status 404", "ADM-030")
+@variant(
+    "unknown-binding-answered-404",
+    "operator",
+    "answers a set with an unknown binding with status 404",
+    "ADM-030",
+    alone="others reword the message by which it knows what to answer so",
+)
 def _unknown_binding_answered_404() -> None:
     def response(told: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
         message = told["response"].get("status", {}).get("message", "")

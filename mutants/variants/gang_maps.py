@@ -119,6 +119,24 @@ def _label_restored_late() -> None:
 
 
 @variant(
+    "migrated-one-by-one",
+    "operator",
+    "assigns pods one after the other, the last one first",
+    "UPG-012",
+    "UPG-013",
+    "UPG-014",
+    "UPG-015",
+)
+def _migrated_one_by_one() -> None:
+    async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
+        for index in reversed(range(pcs.spec.replicas)):
+            for write in list(self._of_replica(pcs, index))[::-1]:
+                await write()
+
+    replace(GangMigration, "assign", assign)
+
+
+@variant(
     "earlier-gangs-go-first",
     "operator",
     "deletes earlier gangs before it creates new ones",
@@ -135,24 +153,6 @@ def _earlier_gangs_go_first() -> None:
         for gang in self._gangs(pcs) if gang_migration.running(pcs) else ():
             if self._layouts.line.stored and not gang.metadata.label(labels.EPOCH):
                 await self._writer.delete(self._cache.gangs, gang)
-
-    replace(GangMigration, "assign", assign)
-
-
-@variant(
-    "migrated-one-by-one",
-    "operator",
-    "assigns pods one after the other, the last one first",
-    "UPG-012",
-    "UPG-013",
-    "UPG-014",
-    "UPG-015",
-)
-def _migrated_one_by_one() -> None:
-    async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
-        for index in reversed(range(pcs.spec.replicas)):
-            for write in list(self._of_replica(pcs, index))[::-1]:
-                await write()
 
     replace(GangMigration, "assign", assign)
 
