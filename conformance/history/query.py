@@ -55,9 +55,12 @@ class Unmet:
         return self.reason
 
 
-Predicate = Callable[[View], R | Unmet | None]
+Question = Callable[[View], R | Unmet | None]
 """Called with the state after each record. None, False and an Unmet mean that it does not hold. It must not keep the
 view (view.py)."""
+
+Predicate = Callable[[View], bool | Unmet]
+"""A condition of a wait that says what is missing."""
 
 
 def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[[View], R]]:
@@ -185,7 +188,7 @@ class History:
     def wait(
         self,
         what: str,
-        predicate: Predicate[R],
+        predicate: Question[R],
         timeout: float,
         *,
         longest: float = 0,
@@ -275,7 +278,7 @@ class History:
         loaded.origins = storage.origins(path)
         return loaded
 
-    def _ask(self, predicate: Predicate[R]) -> R | Unmet | None:
+    def _ask(self, predicate: Question[R]) -> R | Unmet | None:
         self._asking = True
         try:
             return predicate(self._live)

@@ -5,7 +5,7 @@ Several benches of a scene are judged side by side: no pod of one fits on a node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods as pod_fields
@@ -14,7 +14,7 @@ from conformance.grove.kinds import COMPOSITES, PODGROUPS
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.instance import HOST, Instance, Node
-from conformance.history.query import Unmet
+from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.scene_environment import SceneEnvironment
@@ -30,8 +30,6 @@ NOT_SERVED = (
     "the cluster serves no {kind}: it needs Kubernetes 1.37 and its gates (cluster up --kubernetes 1.37 --features "
     "workload-api, or run with the same options)"
 )
-
-Predicate = Callable[[View], bool | Unmet]
 
 
 def class_of(priority: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label, name
+from conformance.history.query import Predicate
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.testing import incarnations
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.incarnations import Records
 from conformance.testing.observed import all_of, gone
-from conformance.testing.predicates import Predicate
 
 CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import condition, condition_is, label, name, text
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
@@ -56,7 +56,7 @@ def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
         env.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
-def breached(resource: str, names: Iterable[str], status: str = "True") -> predicates.Predicate:
+def breached(resource: str, names: Iterable[str], status: str = "True") -> Predicate:
     """The condition MinAvailableBreached of all these objects has this status."""
     return _say(resource, names, BREACHED, status)
 
@@ -68,12 +68,12 @@ def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     return found == dict(sizes) or Unmet(f"bound pods: {found}, wanted: {dict(sizes)}")
 
 
-def flagged(groups: Iterable[str]) -> predicates.Predicate:
+def flagged(groups: Iterable[str]) -> Predicate:
     """All these groups have the condition GangTerminationInProgress."""
     return _say(GROUPS, groups, IN_PROGRESS, "True")
 
 
-def cleared(groups: Iterable[str]) -> predicates.Predicate:
+def cleared(groups: Iterable[str]) -> Predicate:
     """The condition GangTerminationInProgress of all these groups is absent, or not True."""
     known = list(groups)
 
@@ -84,7 +84,7 @@ def cleared(groups: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def _say(resource: str, names: Iterable[str], kind: str, status: str) -> predicates.Predicate:
+def _say(resource: str, names: Iterable[str], kind: str, status: str) -> Predicate:
     wanted = list(names)
 
     def seen(view: View) -> bool | Unmet:

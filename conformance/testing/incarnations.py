@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.grove.fields import condition_is, name, terminating, uid
-from conformance.history.query import History, Unmet
+from conformance.history.query import History, Predicate, Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.scenes.recorded import Span
-from conformance.testing.predicates import Predicate
 
 Records = History | Span
 """A history, or a part of one."""

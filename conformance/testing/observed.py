@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 from conformance.grove.expected import Expected
 from conformance.grove.fields import Document, at, count, items, number, text
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
-from conformance.testing import predicates
 
 
-def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
+def there(resource: str, names: Iterable[str]) -> Predicate:
     """All these objects exist."""
     wanted = sorted(names)
 
@@ -24,13 +23,13 @@ def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
 
 
 @predicate
-def all_of(view: View, *wanted: predicates.Predicate) -> bool | Unmet:
+def all_of(view: View, *wanted: Predicate) -> bool | Unmet:
     """All these predicates hold at once: one wait, where a wrong implementation would time out several times."""
     missed = [str(answer) for condition in wanted if not (answer := condition(view))]
     return not missed or Unmet("; ".join(missed))
 
 
-def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
+def gone(resource: str, names: Iterable[str]) -> Predicate:
     """None of these objects exists."""
     unwanted = sorted(names)
 

@@ -5,19 +5,17 @@ Pods are found by their controller and not by their labels, so that a wrong labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 
 Pods = list[Mapping[str, Any]]
-
-Predicate = Callable[[View], bool | Unmet]
 
 
 def pods_of(view: View, clique: str) -> Pods:

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -114,7 +114,7 @@ def have_pods(view: View, wanted: Mapping[str, int]) -> bool | Unmet:
     return True
 
 
-def have_second_replica(names: Iterable[str]) -> predicates.Predicate:
+def have_second_replica(names: Iterable[str]) -> Predicate:
     """Each of these sets has a clique of its second replica."""
     wanted = list(names)
 

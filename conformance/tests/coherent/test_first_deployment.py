@@ -8,9 +8,9 @@ from conformance.grove import labels, pods
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import shape
 from conformance.grove.fields import items, label, name, text
+from conformance.history.query import Predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
-from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import ReplicasOfASet, SetUpdatedFourTimes
@@ -99,7 +99,7 @@ class AnchorWithoutRoom(Scene):
     anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
-        def made(wanted: Mapping[str, int]) -> predicates.Predicate:
+        def made(wanted: Mapping[str, int]) -> Predicate:
             return lambda view: {each: len(sets.of_set(view, each)) for each in wanted} == wanted
 
         env.nodes("tiny", 1)

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.query import Unmet
+from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.testing import sets
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import Object
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from conformance.grove import template_pairs
 from conformance.grove.admission.defaults import defaulted
+from conformance.history.query import Predicate
 from conformance.suite.scenes.api import Object
-from conformance.testing import incarnations, predicates, sets
+from conformance.testing import incarnations, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 USUAL = ("usual", "complete", "chance-0", "chance-1", "chance-2")
@@ -89,5 +90,5 @@ def _create(env: SceneEnvironment, pairs: dict[str, tuple[Object, Object]]) -> N
         env.create(before)
 
 
-def _have_pods(pairs: dict[str, tuple[Object, Object]]) -> predicates.Predicate:
+def _have_pods(pairs: dict[str, tuple[Object, Object]]) -> Predicate:
     return sets.have_pods({name: sets.pods_of_replica(before) for name, (before, _) in pairs.items()})

@@ -7,10 +7,9 @@ from typing import Any
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import Pair, template
-from conformance.history.query import Unmet
+from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.testing import sets
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 UNTOUCHED = ("untouched", "left-alone")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.grove import labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label, name, terminating
-from conformance.history.query import Unmet
+from conformance.history.query import Predicate, Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
 from conformance.history.view import View
@@ -109,7 +109,7 @@ def _gone(view: View) -> bool | Unmet:
     return Unmet("it is marked for deletion and stays" if terminating(found) else "it is not even marked for deletion")
 
 
-def _nothing_left(before: View, wanted: Expected) -> predicates.Predicate:
+def _nothing_left(before: View, wanted: Expected) -> Predicate:
     """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
     under its old name is left."""
     doomed = _parts(before, wanted)

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label, name, number, terminating, uid
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -212,7 +212,7 @@ def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
     return refused
 
 
-def _replaced(each: str, first: Pods) -> predicates.Predicate:
+def _replaced(each: str, first: Pods) -> Predicate:
     """A set has as many pods as at first, all Ready, and none of the former ones."""
     clique = CLIQUE[each]
     former = {uid(pod) for pod in first.values()}
@@ -225,7 +225,7 @@ def _replaced(each: str, first: Pods) -> predicates.Predicate:
     return seen
 
 
-def _moved(each: str, first: Pods, node: str) -> predicates.Predicate:
+def _moved(each: str, first: Pods, node: str) -> Predicate:
     """A set has other pods than at first, with the same indices, all Ready on this node."""
     clique, wanted = CLIQUE[each], sorted(first)
     former = {uid(pod) for pod in first.values()}
@@ -243,7 +243,7 @@ def _moved(each: str, first: Pods, node: str) -> predicates.Predicate:
     return seen
 
 
-def _terminating(names: Iterable[str]) -> predicates.Predicate:
+def _terminating(names: Iterable[str]) -> Predicate:
     """These pods are being deleted."""
     wanted = list(names)
 

@@ -6,11 +6,10 @@ from itertools import pairwise
 
 from conformance.grove.fields import number, text
 from conformance.grove.kinds import LEASE
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.testing.incarnations import Records
-from conformance.testing.predicates import Predicate
 
 LEASES = "leases"
 

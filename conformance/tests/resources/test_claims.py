@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import expected_pods, names, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, name
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import observed, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -96,7 +96,7 @@ def _other_set(env: SceneEnvironment, set_name: str) -> None:
     env.wait_for(f"{set_name} set without claims has its pods", predicates.all_exist(cliques))
 
 
-def _ready(clique: str, count: int) -> predicates.Predicate:
+def _ready(clique: str, count: int) -> Predicate:
     return lambda view: sum(map(pods.ready, predicates.pods_of(view, clique))) == count
 
 

@@ -6,7 +6,7 @@ from conformance.grove import expected_claims, expected_pods, expected_secondary
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
 from conformance.grove.role_rules import allowed
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
@@ -309,7 +309,7 @@ def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> di
     return carried(dict.fromkeys(wanted.gangs, mirrored(workload, kind)), have)
 
 
-def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
+def _mirrored(workload: Document, wanted: Expected) -> Predicate:
     right = mirrored(workload, "labels")
 
     def seen(view: View) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove import labels
 from conformance.grove.fields import items, label, name, number, text, uid
+from conformance.history.query import Predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
@@ -208,7 +209,7 @@ def _kept(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str
     return right, {f"{kind}/{each}": now.get((kind, each), "") for kind, each in before}
 
 
-def _all_gone(objects: Iterable[tuple[str, str]]) -> predicates.Predicate:
+def _all_gone(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these exists, each given by its resource and name."""
     known = list(objects)
     return all_of(*(gone(kind, [each for own, each in known if own == kind]) for kind in KINDS))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import text
-from conformance.history.query import predicate
+from conformance.history.query import Predicate, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS
@@ -154,7 +154,7 @@ class LostGangs(Scene):
         env.settle("later terminations no longer in progress", disruption.cleared(groups), 60)
 
 
-def available(sets: Iterable[str]) -> predicates.Predicate:
+def available(sets: Iterable[str]) -> Predicate:
     """Each of these sets is available."""
     return all_of(*(predicates.available(each, PAIR if each == "pair" else 1) for each in sets))
 

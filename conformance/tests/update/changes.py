@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, number, text, uid
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import ADDED
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -80,7 +80,7 @@ def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None
             env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
 
 
-def release_until(env: SceneEnvironment, what: str, cliques: Iterable[str], end: predicates.Predicate) -> None:
+def release_until(env: SceneEnvironment, what: str, cliques: Iterable[str], end: Predicate) -> None:
     """Lets held pods of these cliques become Ready whenever there are any, until `end` holds."""
     wanted, released = list(cliques), set[str]()
 
@@ -175,7 +175,7 @@ def done(view: View, each: str, before: str) -> bool | Unmet:
     return wanted == reported or Unmet(f"updatedReplicas of {each} is {reported}, not {wanted}")
 
 
-def deleted(clique: str, wanted: Iterable[str]) -> predicates.Predicate:
+def deleted(clique: str, wanted: Iterable[str]) -> Predicate:
     """Each of these pods (uids) of a clique is deleted, or being deleted."""
     before = set(wanted)
 
@@ -186,7 +186,7 @@ def deleted(clique: str, wanted: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> predicates.Predicate:
+def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
     """One of `counts` of these pods (uids) of a clique are deleted, and the clique has `total` bound pods."""
     known = set(before)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from conformance.grove import updates
 from conformance.grove.fields import condition_is
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
@@ -172,7 +172,7 @@ def _workload(env: SceneEnvironment, each: str, replicas: int) -> Object:
     return workload
 
 
-def _one_held(each: str, replicas: int) -> predicates.Predicate:
+def _one_held(each: str, replicas: int) -> Predicate:
     """One of two pods of one replica of a set is of the new template, and held; no other pod of the set is."""
     cliques = [f"{each}-{index}-web" for index in range(replicas)]
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, items, name, number, terminating, text, uid
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.benches import group_of
 from conformance.testing.observed import all_of
-from conformance.testing.predicates import Predicate
 
 Object = Mapping[str, Any]
 

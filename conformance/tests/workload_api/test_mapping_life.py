@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from conformance.grove.expected import Gang, expected
 from conformance.grove.fields import condition_is, name, terminating, uid
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.held import held
 from conformance.testing.observed import all_of, gone
-from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.workload_api import objects_of_gangs as objects
 

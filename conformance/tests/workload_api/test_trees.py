@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.history.query import Unmet
+from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
-from conformance.testing.benches import Bench, Predicate
+from conformance.testing.benches import Bench
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree
 

@@ -1,0 +1,16 @@
+"""The variants that are armed together whenever the tests run; `make variants` proves all of them on everything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(2400)
+def test_the_suite_lets_all_variants_through_at_once() -> None:
+    """What each names first passes, and each has made a difference."""
+    done = subprocess.run([sys.executable, "-m", "mutants.permit", "--quick"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
