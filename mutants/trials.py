@@ -105,20 +105,23 @@ def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]
     if `whole`, on everything."""
     listed = [variant for variant in variants if not variant.alone]
     casts = [(each, [variant for variant in listed if bench(variant.passes) is each]) for each in BENCHES]
-    return [
-        Trial(
-            "variant",
-            f"together-on-{each.implementation}",
-            f"{len(cast)} variants at once",
-            tuple(sorted({id for variant in cast for id in (variant.passes if whole else variant.passes[:1])})),
-            exempt=tuple(sorted({id for variant in cast for id in variant.exempt})),
-            armed=tuple(variant.name for variant in cast),
-            profiles=("workload-api",) if whole and each is WORKLOAD_API else (),
-            whole=whole,
-        )
-        for each, cast in casts
-        if cast
-    ]
+    return [_at_once(cast, each, whole) for each, cast in casts if cast]
+
+
+def _at_once(cast: Sequence[Variant], on: Bench, whole: bool) -> Trial:
+    """Return the trial of variants that are armed together. What one of them is exempt from, no other one can pass."""
+    exempt = {id for variant in cast for id in variant.exempt}
+    passes = [[id for id in variant.passes if id not in exempt] for variant in cast]
+    return Trial(
+        "variant",
+        f"together-on-{on.implementation}",
+        f"{len(cast)} variants at once",
+        tuple(sorted({id for ids in passes for id in (ids if whole else ids[:1])})),
+        exempt=tuple(sorted(exempt)),
+        armed=tuple(variant.name for variant in cast),
+        profiles=("workload-api",) if whole and on is WORKLOAD_API else (),
+        whole=whole,
+    )
 
 
 def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:

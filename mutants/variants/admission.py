@@ -297,6 +297,7 @@ def _inherited_binding_named() -> None:
     "refuses the MNNVL group of a clique that asks for no GPUs, as the guide says",
     "ADM-027",
     "ADM-042",
+    exempt=("ADM-037",),
 )
 def _mnnvl_with_gpus_only() -> None:
     def on_create(found: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:

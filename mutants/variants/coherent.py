@@ -18,12 +18,10 @@ from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.plan import defaults, fitting, gangs, maps
-from reference_impl.plan.children import group_configs
 from reference_impl.plan.coherent import planner, slots, steps, update, versions
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import Phase, SubStep
 from reference_impl.plan.components import Key, Kind
-from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
 from reference_impl.plan.maps import Stored
@@ -50,7 +48,13 @@ def _entries_reversed() -> None:
     replace(maps, "manifest", manifest)
 
 
-@variant("odd-replicas-first", "operator", "replaces every second replica first", "COHR-030", "COHR-031", "COHR-047")
+@variant(
+    "odd-replicas-first",
+    "operator",
+    "replaces every second replica first",
+    *("COHR-030", "COHR-031", "COHR-047"),
+    exempt=("COHR-037", "COHR-097"),
+)
 def _odd_replicas_first() -> None:
     right = slots.slots
 
@@ -229,18 +233,3 @@ def _added_pods_join_the_newest_anchor() -> None:
         return [entry for entry in self.entries.values() if entry.anchor][-1].key
 
     alter(fitting._Fitting, "_home", newest)
-
-
-@variant(
-    "further-gangs-unconstrained",
-    "operator",
-    "gives gangs of further replicas no topology constraint where their scaling group has none",
-    "COHR-019",
-)
-def _further_gangs_unconstrained() -> None:
-    def planned(found: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *rest: Any) -> Any:
-        bare = {config.name for config in group_configs(pcs) if config.topology_constraint is None}
-        free = {n for n, gang in placement.gangs.items() if not gang.entry.anchor and gang.groups.keys() <= bare}
-        return [dataclasses.replace(gang, topology=None) if gang.name in free else gang for gang in found]
-
-    alter(gangs, "planned", planned)

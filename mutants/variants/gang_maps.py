@@ -18,7 +18,7 @@ from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler, Place
-from reference_impl.plan import children, fitting, gang_migration, gangs, labels, lines, maps, update_progress
+from reference_impl.plan import children, fitting, gang_migration, gangs, labels, maps, update_progress
 from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
@@ -72,17 +72,6 @@ def _empty_members_listed() -> None:
         return found
 
     replace(maps, "_stored", stored)
-
-
-@variant(
-    "standalone-cliques-marked",
-    "operator",
-    "lets standalone cliques name a gang, too",
-    "MAP-004",
-    profiles=("gang-maps",),
-)
-def _standalone_cliques_marked() -> None:
-    replace(lines, "_standalone_by_epoch", lambda replica: {labels.PODGANG: replica})
 
 
 @variant(

@@ -41,7 +41,13 @@ def _members_select() -> None:
     alter(statuses, "clique_status", clique_status)
 
 
-@variant("terminating-scheduled", "operator", "counts terminating pods as scheduled", "CORE-018", "CORE-039")
+@variant(
+    "terminating-scheduled",
+    "operator",
+    "counts terminating pods as scheduled",
+    *("CORE-018", "CORE-039"),
+    exempt=("NODE-008",),
+)
 def _terminating_scheduled() -> None:
     def clique_status(status: PodCliqueStatus, clique: PodClique, found: list[Pod], *_: Any) -> PodCliqueStatus:
         leaving = sum(pod.terminating and pod.scheduled for pod in found)
@@ -93,7 +99,13 @@ def _completed_kept() -> None:
     replace(update_clique_pods, "_advanced", advanced)
 
 
-@variant("condition-in-other-words", "operator", "describes missing topology levels with another text", "RES-065")
+@variant(
+    "condition-in-other-words",
+    "operator",
+    "describes missing topology levels with another text",
+    "RES-065",
+    exempt=("RES-092",),
+)
 def _condition_in_other_words() -> None:
     right = topology.condition
 

@@ -24,6 +24,7 @@ from reference_impl.plan.layout import Gang
     "RES-061",
     "RES-063",
     "RES-064",
+    "COHR-019",
     exempt=("RES-062",),
 )
 def _nothing_inherited() -> None:

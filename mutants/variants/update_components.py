@@ -13,7 +13,13 @@ from reference_impl.api.models import Condition, PodCliqueSet
 from reference_impl.plan import update_clique_pods, update_condition, update_group_replicas, update_progress
 
 
-@variant("budget-unused", "operator", "replaces one pod and one replica at a time", "UPD-047", "UPD-048")
+@variant(
+    "budget-unused",
+    "operator",
+    "replaces one pod and one replica at a time",
+    *("UPD-047", "UPD-048"),
+    exempt=("UPD-049",),
+)
 def _budget_unused() -> None:
     replace(update_clique_pods, "further", lambda taken, clique, found, current, budget: [])
     replace(update_group_replicas, "further", lambda taken, replicas, budget: [])

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level
 from mutants import trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog
 from reference_impl import cli, extensions
@@ -66,6 +67,11 @@ def test_each_names_requirements_and_profiles_that_exist() -> None:
     assert {name: ids for name, ids in claims.items() if not ids or ids - known} == {}
     assert all(mutant.caught_by for mutant in MUTANTS.all().values())
     assert {profile for variant in VARIANTS.all().values() for profile in variant.profiles} <= profiles
+
+
+def test_no_variant_is_exempt_from_a_must() -> None:
+    musts = {entry.id for entry in requirement.load().requirements.values() if entry.level is Level.MUST}
+    assert {name: broken for name, each in VARIANTS.all().items() if (broken := musts & {*each.exempt})} == {}
 
 
 def test_each_requirement_has_been_seen_failing() -> None:

@@ -105,6 +105,14 @@ def test_variants_are_armed_at_once_where_they_can_be() -> None:
     assert of_kubernetes.switches == ("k",)
 
 
+def test_what_one_variant_is_exempt_from_no_other_one_has_to_pass() -> None:
+    odd, even = variant("odd", "AA-001", exempt=("AA-002",)), variant("even", "AA-002", "AA-003", "AA-004")
+    [trial], [whole] = together([odd, even]), together([odd, even], whole=True)
+    assert (trial.ids, whole.ids) == (("AA-001", "AA-003"), ("AA-001", "AA-003", "AA-004"))
+    entries = [{"id": id, "outcome": "passed"} for id in whole.ids] + [{"id": "AA-002", "outcome": "failed"}]
+    assert runs._wrong(whole, entries, 1) == {}
+
+
 def test_variants_that_are_armed_at_once_can_judge_everything() -> None:
     [trial] = together([variant("one", "AA-001")], whole=True)
     assert not {"--id", "--profile", "--cluster"} & set(runs._arguments(trial, Path("folder"), ""))

@@ -36,9 +36,8 @@ class ComponentsWithBudgets(Scene):
         for each, workload in workloads.items():
             _give_budget(workload, of_group=each == GROUP)
         [reply] = env.dry_run.all([env.dry_run.create(workloads[WHOLE])])
-        if reply.accepted:
-            env.mark(f"{WHOLE}: accepted")
-        else:
+        env.mark(f"{WHOLE}: accepted", "" if reply.accepted else f"refused: {reply.message}")
+        if not reply.accepted:
             del workloads[WHOLE]
         for workload in workloads.values():
             env.create(workload)
