@@ -1,6 +1,6 @@
 """What an operator has made of a PodGang: its Workload, its tree of groups, and the groups that its pods name.
 
-Objects are found by their owner, never by their name: no document promises names.
+Objects are found by their owner, and gangs by what they hold, never by their names: no document promises them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, items, name, number, terminating, text, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
-from conformance.testing import predicates
+from conformance.testing import composition, predicates
 from conformance.testing.benches import group_of
 from conformance.testing.observed import all_of
 
@@ -43,9 +43,14 @@ class OfGang:
         return 1 + max(below, default=0)
 
 
-def of_gang(view: View, gang: str) -> OfGang:
+def podgang(view: View, gang: Gang) -> Object:
+    """Return the PodGang that holds these PodCliques; an empty mapping if there is none."""
+    return composition.gang_of(view, min(gang.minimums)) or {}
+
+
+def of_gang(view: View, gang: Gang) -> OfGang:
     """Return what a PodGang controls. Objects that are being deleted are left out."""
-    owner = uid(view.get("podgangs", gang))
+    owner = uid(podgang(view, gang))
 
     def owned(resource: str) -> list[Object]:
         found = [each for each in view.list(resource) if not terminating(each)]
@@ -85,7 +90,7 @@ def leaf_of(view: View, clique: Clique) -> Object:
 @predicate
 def tree_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
     """The gang has one root, and as many PodGroups as cliques."""
-    found, cliques = of_gang(view, gang.name), wanted.of_gang(gang.name)
+    found, cliques = of_gang(view, gang), wanted.of_gang(gang.name)
     complete = len(found.roots) == 1 and len(found.leaves) >= len(cliques)
     return complete or Unmet(
         f"{gang.name} has {len(found.roots)} roots, and {len(found.leaves)} PodGroups for {len(cliques)} cliques"
@@ -95,13 +100,13 @@ def tree_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
 @predicate
 def workload_in_place(view: View, gang: Gang) -> bool | Unmet:
     """The gang has a Workload."""
-    return bool(of_gang(view, gang.name).workloads) or Unmet(f"{gang.name} has no Workload")
+    return bool(of_gang(view, gang).workloads) or Unmet(f"{gang.name} has no Workload")
 
 
 @predicate
 def pods_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
     """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
-    found = of_gang(view, gang.name)
+    found = of_gang(view, gang)
     for clique in wanted.of_gang(gang.name):
         if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
             return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")

@@ -7,9 +7,9 @@ from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
-from conformance.testing import predicates
+from conformance.testing import composition, predicates
 from conformance.testing.held import held
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.workload_api import objects_of_gangs as objects
 
@@ -74,7 +74,7 @@ class LostGroups(Scene):
         view = env.history.view()
         self.pods = {name(pod): uid(pod) for c in self.cliques for pod in predicates.pods_of(view, c.name)}
         env.mark("before")
-        found = objects.of_gang(view, self.gang.name)
+        found = objects.of_gang(view, self.gang)
         for kind, each in (("compositepodgroups", found.roots[0]), ("workloads", found.workloads[0])):
             old = uid(each)
             env.delete(kind, name(each))
@@ -84,7 +84,7 @@ class LostGroups(Scene):
 
     def _again(self, kind: str, old: str) -> Predicate:
         def seen(view: View) -> bool | Unmet:
-            found = objects.of_gang(view, self.gang.name)
+            found = objects.of_gang(view, self.gang)
             now = found.roots if kind == "compositepodgroups" else found.workloads
             fresh = len(now) == 1 and uid(now[0]) != old
             return fresh or Unmet(f"{self.gang.name} has {len(now)} {kind}, none of them new")
@@ -121,7 +121,7 @@ class ScaledService(Scene):
         with held(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
             env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
             env.wait_for("second replica gone", self._gone)
-            env.settle("second gang gone", gone("podgangs", [self.scaled.name]), 5)
+            env.settle("second gang gone", composition.none_held([clique.name for clique in more]), 5)
             env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
             env.settle("bound beside the former pods", predicates.all_bound(more), 10)
         env.wait_for("second replica bound again", predicates.all_bound(more))
@@ -183,7 +183,7 @@ def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNo
 
 @requirement("WAPI-081", reaches="gang says so")
 def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> None:
-    found = run.at("tried").get("podgangs", run.scene.gang.name)
+    found = objects.podgang(run.at("tried"), run.scene.gang)
     said = {kind: condition_is(found, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
     run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, said)
 
@@ -195,7 +195,7 @@ def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None: .
 @requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))
 def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
     """Root and Workload are deleted one after the other; a PodGroup is not."""
-    found = objects.of_gang(run.at("at rest"), run.scene.gang.name)
+    found = objects.of_gang(run.at("at rest"), run.scene.gang)
     run.expect("PodGroups under the root", len(found.leaves), len(found.children(found.roots[0])))
 
 
@@ -221,11 +221,11 @@ def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -
     """The PodGroups of the base are the same as before, by uid."""
     run.given("more routers bound", "second replica bound")
     view = run.at("second replica")
-    found = objects.of_gang(view, run.scene.scaled.name)
+    found = objects.of_gang(view, run.scene.scaled)
     groups = {c.name: objects.leaf_of(view, c) in found.leaves for c in run.scene.larger.of_gang(run.scene.scaled.name)}
     run.same("its Pods are in its own groups", dict.fromkeys(groups, True), groups)
-    base = {uid(each) for each in objects.of_gang(view, run.scene.base.name).leaves}
-    earlier = {uid(each) for each in objects.of_gang(run.at("scaled out"), run.scene.base.name).leaves}
+    base = {uid(each) for each in objects.of_gang(view, run.scene.base).leaves}
+    earlier = {uid(each) for each in objects.of_gang(run.at("scaled out"), run.scene.base).leaves}
     run.expect("PodGroups of the base", earlier, base)
 
 
@@ -254,7 +254,7 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
 @predicate
 def _says(view: View, /, gang: Gang, **wanted: str) -> bool | Unmet:
     """The conditions of a PodGang, by type, have these values."""
-    found = {kind: condition_is(view.get("podgangs", gang.name), kind) for kind in wanted}
+    found = {kind: condition_is(objects.podgang(view, gang), kind) for kind in wanted}
     return found == wanted or Unmet(f"{gang.name} says {found}")
 
 

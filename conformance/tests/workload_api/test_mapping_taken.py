@@ -24,7 +24,7 @@ class WorkloadOfSomebodyElse(Scene):
         [self.gang] = wanted.base_gangs
         env.create(workload)
         env.wait_for("tree in place", objects.in_place(wanted, self.gang))
-        [former] = objects.of_gang(env.history.view(), self.gang.name).workloads
+        [former] = objects.of_gang(env.history.view(), self.gang).workloads
         self.taken = name(former)
         env.delete("podcliquesets", "again")
         env.wait_for("set gone", self._gone)
@@ -51,7 +51,8 @@ class WorkloadOfSomebodyElse(Scene):
     def _bound_or_told(self, view: View) -> bool | Unmet:
         about = [each for each in view.list("events") if text(each, "type") == "Warning"]
         named = {text(each, "regarding", "name") or text(each, "involvedObject", "name") for each in about}
-        return self.gang.name in named or predicates.all_bound(self.cliques)(view)
+        told = name(objects.podgang(view, self.gang)) in named - {""}
+        return told or predicates.all_bound(self.cliques)(view)
 
 
 @requirement("WAPI-094", reaches=("bound or told", "bound once the name is free"))
