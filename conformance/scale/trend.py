@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from conformance.scale import svg
+from conformance import drawing
 from conformance.scale.compare import metrics
 from conformance.scale.compare.page import STYLE
 from conformance.scale.results import Result
 from conformance.scale.upstream import PublishedRun
 
-COLORS = (svg.BASE, svg.HEAD, svg.INK, svg.FAINT)
+COLORS = (drawing.BASE, drawing.HEAD, drawing.INK, drawing.FAINT)
 SHAPES = "oDs^vPX*"
 
 PAGE = """<!doctype html>
@@ -121,7 +121,7 @@ def _shown(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
 
 
 def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
-    drawn, axes = svg.figure(3.0)
+    drawn, axes = drawing.figure(3.0)
     days = sorted({point.at for points in lines.values() for point in points})
     for index, (name, points) in enumerate(lines.items()):
         places = [days.index(point.at) for point in points]
@@ -130,11 +130,11 @@ def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
     shown = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
     axes.set_xticks(shown, [days[place][:10] for place in shown])
     _finish(axes, "", metric)
-    return svg.element(drawn)
+    return drawing.element(drawn)
 
 
 def _growth(grown: Mapping[str, Growth], metric: str) -> str:
-    drawn, axes = svg.figure(3.5)
+    drawn, axes = drawing.figure(3.5)
     for index, (name, each) in enumerate(grown.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
         label = f"{name} (exponent {each.exponent:.2f})"
@@ -148,7 +148,7 @@ def _growth(grown: Mapping[str, Growth], metric: str) -> str:
     axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()
     _finish(axes, "pods", metric)
-    return svg.element(drawn)
+    return drawing.element(drawn)
 
 
 def _digits(value: float) -> str:
@@ -162,10 +162,10 @@ def _unit(metric: str) -> str:
 
 def _finish(axes: Any, x: str, metric: str) -> None:
     axes.spines["left"].set_visible(True)
-    axes.spines["left"].set_color(svg.FAINT)
-    axes.yaxis.label.set_color(svg.INK)
+    axes.spines["left"].set_color(drawing.FAINT)
+    axes.yaxis.label.set_color(drawing.INK)
     axes.set_ylabel(_unit(metric))
     axes.set_xlabel(x)
     if axes.get_yscale() == "linear":
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
-    axes.legend(frameon=False, labelcolor=svg.INK, fontsize=9)
+    axes.legend(frameon=False, labelcolor=drawing.INK, fontsize=9)

@@ -21,9 +21,10 @@ import psutil
 import pytest
 from rich.console import Console
 
+from conformance import drawing
 from conformance.data import PROJECT
 from conformance.errors import Exit, HarnessError, UsageError
-from conformance.scale import results, svg
+from conformance.scale import results
 from conformance.scale.compare import comparison, page, rounds, session, sides, tables, validity
 from conformance.scale.compare.comparison import Question
 from conformance.scale.compare.rounds import Side
@@ -348,7 +349,7 @@ def test_the_page_needs_no_network_and_escapes_names() -> None:
     assert text.count("<svg") == 2 and "prefers-color-scheme: dark" in text
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(link.startswith("#") for link in links)
-    for color in svg.VARIABLES:
+    for color in drawing.VARIABLES:
         assert color not in text
     assert page.page(document, "x") == page.page(document, "x")
 

@@ -6,7 +6,7 @@ import re
 import statistics
 from typing import Any
 
-from conformance.scale.svg import BASE, FAINT, GROUND, HEAD, INK, element, figure
+from conformance.drawing import BASE, FAINT, GROUND, HEAD, INK, element, figure
 
 Document = dict[str, Any]
 
