@@ -1,4 +1,4 @@
-"""Pictures as SVG elements whose colors are variables of the page that they stand in.
+"""Pictures as SVG, drawn by matplotlib: elements of a page, and documents of their own.
 
 A picture is drawn in placeholder colors, which become CSS variables, so that it follows the light or dark scheme of its
 reader. matplotlib is imported when a picture is drawn.
@@ -9,45 +9,84 @@ from __future__ import annotations
 import io
 import re
 from typing import Any
+from xml.sax.saxutils import escape
 
 from conformance.errors import UsageError
 
-INK, FAINT, BASE, HEAD, GROUND = "#010101", "#020202", "#030303", "#040404", "#050505"
-VARIABLES = {INK: "--ink", FAINT: "--faint", BASE: "--base", HEAD: "--head", GROUND: "--ground"}
+INK, FAINT, BLUE, ORANGE, GREEN, RED, GROUND, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 9))
+"""Placeholders. Text is INK, secondary lines are FAINT, areas are GROUND, the background is PAPER."""
+COLORS = {
+    INK: ("--ink", "#1f2328", "#e6edf3"),
+    FAINT: ("--faint", "#8b949e", "#7d8590"),
+    BLUE: ("--blue", "#0969da", "#58a6ff"),
+    ORANGE: ("--orange", "#bc4c00", "#ff9a4d"),
+    GREEN: ("--green", "#1a7f37", "#4cc27f"),
+    RED: ("--red", "#b3261e", "#ff7b72"),
+    GROUND: ("--ground", "#eef1f4", "#21262d"),
+    PAPER: ("--paper", "#ffffff", "#0d1117"),
+}
+"""CSS variable of each placeholder, and its color in the light and in the dark scheme."""
+LIGHT, DARK = (" ".join(f"{color[0]}: {color[scheme]};" for color in COLORS.values()) for scheme in (1, 2))
+SCHEMES = (
+    f":root {{ color-scheme: light dark; {LIGHT} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}\n"
+)
+"""Style sheet that defines the variables."""
+STYLE: dict[Any, Any] = {
+    "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": FAINT,
+    "axes.facecolor": "none", "figure.facecolor": PAPER, "legend.frameon": False,
+    "axes.spines.left": False, "axes.spines.right": False, "axes.spines.top": False,
+    "axes.titlelocation": "left", "axes.titlesize": 10, "axes.titleweight": "bold",
+    "figure.titlesize": 13, "figure.titleweight": "bold", "figure.constrained_layout.use": True,
+    "font.family": "sans-serif", "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "grove",
+}  # fmt: skip
+"""Parameters of matplotlib, for the whole process. Text stays text, `$` included, and a picture is always the same."""
 WIDTH = 6.0
-"""Width in inches; the page scales it."""
+"""Width in inches of a picture in a page, which scales it."""
 
 
-def figure(height: float) -> tuple[Any, Any]:
-    """Return a figure of a height in inches, and its axes. Raises UsageError if matplotlib is not installed."""
+def figure(height: float, width: float = WIDTH, **grid: Any) -> tuple[Any, Any]:
+    """Return a figure of a size in inches, and its axes, or several as `Figure.subplots` arranges them.
+
+    Raises UsageError if matplotlib is not installed.
+    """
+    drawn = require_matplotlib().figure.Figure(figsize=(width, height))
+    return drawn, drawn.subplots(**grid)
+
+
+def require_matplotlib() -> Any:
+    """Import matplotlib and set the style of our pictures. Raises UsageError if it is not installed."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure
     except ImportError as error:
         raise UsageError(
             "pictures need matplotlib, which is not installed", hint="pip install 'grove-conformance[scale]'"
         ) from error
-    drawn = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = drawn.add_subplot()
-    drawn.patch.set_visible(False)
-    axes.patch.set_visible(False)
-    axes.tick_params(colors=INK, labelsize=10)
-    axes.xaxis.label.set_color(INK)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == "bottom")
-        spine.set_color(FAINT)
-    return drawn, axes
+    matplotlib.rcParams.update(STYLE)
+    return matplotlib
 
 
 def element(drawn: Any) -> str:
-    """Return a figure as an SVG element that can stand in a page."""
-    import matplotlib
+    """Return a figure as an SVG element that can stand in a page with `SCHEMES`."""
+    drawn.patch.set_visible(False)
+    return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(drawn), count=1)
 
+
+def document(drawn: Any, title: str) -> str:
+    """Return a figure with its title and a legend of what has a label, as an SVG document.
+
+    It refers to nothing outside and has no script.
+    """
+    drawn.suptitle(title, x=0.01, ha="left")
+    handles = {each.get_label(): each for axes in drawn.axes for each in axes.get_legend_handles_labels()[0]}
+    drawn.legend(handles=handles.values(), loc="outside lower left", ncols=3)
+    tag, rest = _svg(drawn).split(">", 1)
+    return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{rest}"
+
+
+def _svg(drawn: Any) -> str:
     written = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "grove", "font.family": "sans-serif"}):
-        drawn.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    drawn.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = written.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', text, count=1)
-    for color, variable in VARIABLES.items():
+    for color, (variable, *_) in COLORS.items():
         text = text.replace(color, f"var({variable})")
-    return text
+    return text[text.index("<svg") :].replace("<svg", '<svg role="img"', 1)

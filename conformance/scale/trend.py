@@ -15,7 +15,7 @@ from conformance.scale.compare.page import STYLE
 from conformance.scale.results import Result
 from conformance.scale.upstream import PublishedRun
 
-COLORS = (drawing.BASE, drawing.HEAD, drawing.INK, drawing.FAINT)
+COLORS = (drawing.BLUE, drawing.ORANGE, drawing.INK, drawing.FAINT)
 SHAPES = "oDs^vPX*"
 
 PAGE = """<!doctype html>
@@ -100,7 +100,9 @@ def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -
             for name, each in grown.items()
         )
         sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown, metric)}</div><ul>{rows}</ul>')
-    return PAGE.format(style=STYLE, metric=escape(metric), sections="\n".join(sections) or "<p>No run has it.</p>")
+    return PAGE.format(
+        style=drawing.SCHEMES + STYLE, metric=escape(metric), sections="\n".join(sections) or "<p>No run has it.</p>"
+    )
 
 
 def _who(result: Result) -> str:
@@ -162,10 +164,8 @@ def _unit(metric: str) -> str:
 
 def _finish(axes: Any, x: str, metric: str) -> None:
     axes.spines["left"].set_visible(True)
-    axes.spines["left"].set_color(drawing.FAINT)
-    axes.yaxis.label.set_color(drawing.INK)
     axes.set_ylabel(_unit(metric))
     axes.set_xlabel(x)
     if axes.get_yscale() == "linear":
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
-    axes.legend(frameon=False, labelcolor=drawing.INK, fontsize=9)
+    axes.legend(fontsize=9)

@@ -349,7 +349,7 @@ def test_the_page_needs_no_network_and_escapes_names() -> None:
     assert text.count("<svg") == 2 and "prefers-color-scheme: dark" in text
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(link.startswith("#") for link in links)
-    for color in drawing.VARIABLES:
+    for color in drawing.COLORS:
         assert color not in text
     assert page.page(document, "x") == page.page(document, "x")
 

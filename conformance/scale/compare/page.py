@@ -5,20 +5,17 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from conformance.drawing import SCHEMES
 from conformance.scale.compare import pictures, tables
 
 Document = dict[str, Any]
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1f2328; --faint: #8b949e; --base: #0969da; --head: #bc4c00;
-  --ground: #eef1f4; --paper: #ffffff; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #7d8590; --base: #58a6ff; --head: #ff9a4d;
-  --ground: #21262d; --paper: #0d1117; --bad: #ff7b72; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
   max-width: 62rem; padding: 1rem; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .verdict { font-size: 1.2rem; font-weight: 600; }
-.fails { color: var(--bad); font-weight: 600; }
+.fails { color: var(--red); font-weight: 600; }
 .wide { overflow-x: auto; }
 .wide svg { width: 100%; max-width: 46rem; height: auto; }
 table { border-collapse: collapse; width: 100%; }
@@ -65,7 +62,7 @@ def page(document: Document, command: str) -> str:
     shown = [document["question"]["metric"], *(name for name in document["times"] if name.endswith(tables.SHOWN))]
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in tables.rows(document))
     return PAGE.format(
-        style=STYLE,
+        style=SCHEMES + STYLE,
         title=escape(tables.title(document)),
         verdict=escape(document["verdict"]),
         why=escape(document["why"]),

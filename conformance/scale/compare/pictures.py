@@ -6,7 +6,7 @@ import re
 import statistics
 from typing import Any
 
-from conformance.drawing import BASE, FAINT, GROUND, HEAD, INK, element, figure
+from conformance.drawing import BLUE, FAINT, GROUND, INK, ORANGE, element, figure
 
 Document = dict[str, Any]
 
@@ -30,7 +30,7 @@ def ratios(document: Document, names: list[str]) -> str:
         found = each["estimate"]
         points = [head / base for base, head in zip(each["base"], each["head"], strict=True)]
         axes.plot(points, [row] * len(points), "o", color=FAINT, markersize=4, markerfacecolor="none", zorder=3)
-        axes.plot([found["low"], found["high"]], [row, row], color=HEAD, linewidth=3, solid_capstyle="butt")
+        axes.plot([found["low"], found["high"]], [row, row], color=ORANGE, linewidth=3, solid_capstyle="butt")
         axes.plot([found["ratio"]], [row], "D", color=INK, markersize=5, zorder=4)
     axes.set_xscale("log")
     _label_rows(axes, [name for name, _ in rows])
@@ -56,14 +56,13 @@ def timeline(document: Document) -> str:
     names = (document["base"]["name"], document["head"]["name"])
     for row, (_, (_, *values)) in enumerate(rows):
         axes.plot(values, [row, row], color=FAINT, linewidth=2)
-        for value, name, color, shape in zip(values, names, (BASE, HEAD), "oD", strict=True):
+        for value, name, color, shape in zip(values, names, (BLUE, ORANGE), "oD", strict=True):
             label = name if row == 0 else None
             axes.plot([value], [row], shape, color=color, markersize=6, label=label, clip_on=False)
     _label_rows(axes, [f"{phase}/{marker}" for phase, (marker, _, _) in rows])
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds since the request of the phase, median of the rounds")
-    for text in axes.legend(frameon=False, labelcolor=INK, loc="lower right").get_texts():
-        text.set_parse_math(False)
+    axes.legend(loc="lower right")
     return element(drawn)
 
 
@@ -73,7 +72,7 @@ def _metric(document: Document, name: str) -> Document:
 
 
 def _label_rows(axes: Any, names: list[str]) -> None:
-    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)
 

@@ -1,0 +1,70 @@
+"""Pictures: they follow the scheme of their reader and need nothing else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance import drawing
+from conformance.errors import UsageError
+
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = "{http://www.w3.org/1999/xlink}href"
+
+
+def a_line() -> Any:
+    drawn, axes = drawing.figure(1.0)
+    axes.plot([1, 2], [3, 4], "o", color=drawing.BLUE, label="a $x^2$ line")
+    return drawn
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+
+
+def test_a_document_has_its_colors_for_both_schemes() -> None:
+    text = drawing.document(a_line(), "a title")
+    light, dark = text.split("@media (prefers-color-scheme: dark)")
+    used = set(re.findall(r"var\((--[a-z]+)\)", text))
+    assert {"--ink", "--blue", "--paper"} <= used
+    for variable, of_light, of_dark in drawing.COLORS.values():
+        assert f"{variable}: {of_light};" in light and f"{variable}: {of_dark};" in dark
+    assert not any(placeholder in text for placeholder in drawing.COLORS)
+
+
+def test_a_document_refers_to_nothing_outside() -> None:
+    text = drawing.document(a_line(), "a <b> & more")
+    root = ElementTree.fromstring(text)
+    assert all(each.get(LINK, "#").startswith("#") for each in root.iter())
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
+    assert set(re.findall(r"\w+://[^\"]*", text)) == {"http://www.w3.org/1999/xlink", "http://www.w3.org/2000/svg"}
+    assert not list(root.iter(f"{SVG}script"))
+
+
+def test_a_document_has_a_title_a_legend_and_a_size() -> None:
+    root = ElementTree.fromstring(drawing.document(a_line(), "a <b> & more"))
+    assert root.findtext(f"{SVG}title") == "a <b> & more"
+    assert {"a <b> & more", "a $x^2$ line"} <= set(texts(root))
+    assert root.get("width") == "432pt" and root.get("height") == "72pt"
+
+
+def test_an_element_has_the_size_and_the_background_of_its_page() -> None:
+    text = drawing.element(a_line())
+    root = ElementTree.fromstring(text)
+    assert root.get("width") is None and root.get("viewBox") == "0 0 432 72"
+    assert "--paper" not in text and "@media" not in text
+
+
+def test_a_picture_is_the_same_each_time() -> None:
+    assert drawing.document(a_line(), "a title") == drawing.document(a_line(), "a title")
+
+
+def test_a_missing_matplotlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match="pictures need matplotlib, which is not installed") as told:
+        drawing.figure(1.0)
+    assert told.value.hint == "pip install 'grove-conformance[scale]'"
