@@ -12,7 +12,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from conformance import disk
+from conformance import disk, drawing
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
 from conformance.commands import output
@@ -53,6 +53,7 @@ def coherent(
     Each update is played by the reference on a fake cluster. Writes a JSON document, which grows with each update, then
     a Markdown page and a picture.
     """
+    drawing.require_matplotlib()
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     used = versions(kubernetes)
     found = results.load(resume) if resume is not None else results.document(used)
@@ -142,6 +143,7 @@ def gaps(
     a Markdown page, a picture, and for each instance its objects as YAML, a script of kubectl commands that repeats it,
     and its recorded history. A run that is interrupted writes what it has.
     """
+    drawing.require_matplotlib()
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     columns = chosen(form or (), _known(kai or ()), "--form")
     wanted = chosen(gap or (), instances.load(), "--gap")

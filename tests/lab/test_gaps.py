@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -107,13 +108,41 @@ def test_a_cell_says_when_runs_differ(runs: tuple[str, str], word: str) -> None:
     assert results.cell(found, gap, BY_NAME["trees"]) == word
 
 
-def test_the_page_has_cells_outcomes_and_the_picture() -> None:
+def test_the_page_has_cells_and_outcomes() -> None:
     found, gap = played("", "expected: minimum")
     page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
     assert "| a gap | **varies** |" in page
     assert "| service | WL37-G06 | minimum | {4+0, 1} or {0+0, 0} ✗ |" in page
+
+
+def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
+    """The places of all marks of a kind, row by row."""
+    [group] = [each for each in ElementTree.fromstring(drawn).iter() if each.get("id") == kind]
+    return [(float(each.get("x", "")), float(each.get("y", ""))) for each in group.iter() if each.tag.endswith("}use")]
+
+
+def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
+    found, gap = played("", "expected: minimum")
     drawn = picture.draw(found, [gap])
-    assert drawn.count('class="bound"') == 5 and drawn.count('class="waiting"') == 6
+    prefill, decode = marks(drawn, "bound")[:4], marks(drawn, "bound")[4:]
+    waiting = marks(drawn, "waiting")
+    assert len(waiting) == 6 and len(decode) == 1 and not marks(drawn, "unexpected")
+    assert [y for _, y in [*prefill, *waiting[:4]]] == [prefill[0][1]] * 8
+    assert {y for _, y in waiting[4:]} == {decode[0][1]} and decode[0][1] > prefill[0][1]
+    assert sorted([*prefill, *waiting[:4]]) == [*prefill, *waiting[:4]], "the first replica stands on the left"
+
+
+def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
+    found, gap = played("expected: minimum")
+    drawn = picture.draw(found, [gap])
+    [(x, y)] = marks(drawn, "unexpected")
+    assert all(x < left and y <= top for left, top in marks(drawn, "waiting"))
+    assert not marks(drawn, "bound") and ">unexpected<" in drawn
+
+
+def test_gaps_without_an_instance_are_a_picture_too() -> None:
+    found, _ = played("")
+    assert "Bound pods of each instance" in picture.draw(found, [Gap("g", "a gap", "why", ("trees",), ())])
 
 
 def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> None:

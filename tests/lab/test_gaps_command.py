@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.commands import lab
-from conformance.errors import Exit
+from conformance.errors import Exit, UsageError
 from conformance.lab.gaps import instances, playing
 
 
@@ -47,3 +48,11 @@ def test_a_form_that_cannot_be_played_is_told(monkeypatch: pytest.MonkeyPatch, t
     assert "not played: kube-scheduler, plain pods: the scheduler ended" in capsys.readouterr().err
     [page] = tmp_path.glob("*.md")
     assert "The run did not end" not in page.read_text()
+
+
+@pytest.mark.parametrize("command", [lab.gaps, lab.coherent])
+def test_nothing_is_played_that_cannot_be_drawn(command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match="pictures need matplotlib"):
+        command(report_dir=tmp_path / "reports")
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,9 +12,11 @@ import pytest
 from conformance.commands import lab
 from conformance.errors import UsageError
 from conformance.lab import curves, results
-from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS
+from conformance.lab.experiment import COURSES, LAYOUTS, QUIET, WORKLOADS
 from conformance.lab.measures import Measured, Point
 from conformance.lab.playing import Outcome
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def document(runs: int = 2) -> dict[str, Any]:
@@ -67,9 +70,64 @@ def test_page_has_a_table_for_each_course() -> None:
     assert "picture.svg" in page
 
 
-def test_picture_is_a_document_of_its_own() -> None:
-    picture = curves.draw(document(1))
-    root = ElementTree.fromstring(picture)
-    assert root.tag.endswith("svg")
-    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
-    assert sum(each.get("class") == "frame" for each in root.iter()) == len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
+def quiet(workload: str, *layouts: str) -> list[dict[str, Any]]:
+    """The first undisturbed updates of a workload."""
+    trials = {
+        each["layout"]: each
+        for each in document(1)["trials"]
+        if each["course"] == QUIET and each["workload"] == workload
+    }
+    return [trials[layout] for layout in layouts or [each.name for each in LAYOUTS]]
+
+
+def words(picture: str) -> list[str]:
+    return ["".join(each.itertext()) for each in ElementTree.fromstring(picture).iter(f"{SVG}text")]
+
+
+def outlines(picture: str, style: str) -> list[tuple[list[float], list[float]]]:
+    """The x and y of the corners of each shape in a style, without the one of the legend."""
+    shapes = [each for each in ElementTree.fromstring(picture).iter(f"{SVG}path") if each.get("style") == style]
+    corners = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", each.get("d", "")) for each in shapes[:-1]]
+    return [([float(x) for x, _ in each], [float(y) for _, y in each]) for each in corners]
+
+
+def test_the_picture_has_a_panel_for_each_update_with_its_numbers() -> None:
+    shown = words(curves.draw(document(1)))
+    assert sum(each.startswith("11.0 s; lowest f ") for each in shown) == len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
+    assert {layout.name for layout in LAYOUTS} < set(shown)
+    assert {f"{course.name}, {workload.name}" for course in COURSES for workload in WORKLOADS} < set(shown)
+    assert "11.0 s; lowest f 4, p 3, d 2; whole units ≥ 1; 1 evicted" in shown
+
+
+def test_components_differ_in_color_and_dashes() -> None:
+    picture = curves.draw({"trials": quiet("sample")})
+    line = r'style="fill: none; (?:stroke-dasharray: ([\d.,]+); [^"]*)?stroke: var\((--[a-z]+)\); stroke-width: 1.5;'
+    dashes, colors = zip(*set(re.findall(line, picture)), strict=True)
+    assert len(set(dashes)) == len(set(colors)) == 3
+
+
+def test_updates_of_a_row_have_one_axis_which_ends_with_the_longest() -> None:
+    trials = quiet("sample")
+    for trial, seconds in zip(trials, (4.0, 8.0, 16.0), strict=True):
+        trial["seconds"] = seconds
+    picture = curves.draw({"trials": trials})
+    axis = next(ElementTree.fromstring(picture).iter(f"{SVG}clipPath"))[0].get("width")
+    widths = [max(x) - min(x) for x, _ in outlines(picture, "fill: var(--red); opacity: 0.3")]
+    assert widths == pytest.approx([float(axis or 0) / share for share in (4, 2, 1)])
+
+
+def test_the_band_shows_how_many_units_are_whole() -> None:
+    [trial] = quiet("wide", "PerStep")
+    trial["curve"].append([5.0, *trial["curve"][-1][1:]])  # a change of something else
+    picture = curves.draw({"trials": [trial]})
+    [(x, y)] = outlines(picture, "fill: var(--blue)")
+    assert sorted({(left - min(x)) / (max(x) - min(x)) for left in x}) == pytest.approx([0, 1 / 11, 2 / 11, 1])
+    assert sorted({(max(y) - top) / (max(y) - min(y)) for top in y}) == pytest.approx([0, 0.5, 1])
+    [(_, whole)] = outlines(picture, "fill: var(--red); opacity: 0.3")
+    assert (min(y), max(y)) == (min(whole), max(whole))
+
+
+def test_an_update_that_was_not_played_has_an_empty_panel() -> None:
+    shown = words(curves.draw({"trials": [*quiet("sample"), *quiet("wide", "SingleAnchor")]}))
+    assert shown.count("not played") == 2
+    assert "quiet, wide" in shown and shown.count("standalone clique f") == 1

@@ -1,76 +1,74 @@
-"""The outcomes of all instances as a picture (SVG): a square for each pod, filled if it is bound.
-
-The file refers to nothing outside and contains no script; it is readable on light and dark backgrounds.
-"""
+"""The outcomes of all instances as a picture (SVG): a square for each pod, filled if it is bound."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
+from conformance.drawing import FAINT, GREEN, RED, document, figure
 from conformance.lab.gaps import results
 from conformance.lab.gaps.forms import Form
-from conformance.lab.gaps.instances import Component, Gap, Instance
+from conformance.lab.gaps.instances import Gap, Instance
 
-LEFT, TOP, MARGIN = 250.0, 64.0, 16.0
-COLUMN, ROW, SQUARE, GAP = 260.0, 34.0, 9.0, 2.0
-STYLE = """<style>text{font:12px system-ui,sans-serif;fill:#1d2329}.strong{font-weight:600}.title{font-size:16px;
-font-weight:600}.ground{fill:#fff}.bound{fill:#1f8f4e;stroke:#1f8f4e}.waiting{fill:none;stroke:#98a4b0}
-.wrong{fill:#b3261e}@media (prefers-color-scheme:dark){text{fill:#e8ecf0}.ground{fill:#14181d}
-.bound{fill:#4cc27f;stroke:#4cc27f}.wrong{fill:#f2938c}}</style>
-"""
+UNIT = 0.15
+"""Distance of two squares in inches. All other lengths are in this unit."""
+NAMES, COLUMN, TOP, BOTTOM, MARGIN = 21.0, 22.0, 6.0, 4.0, 1.0
+"""Width of the names and of a column, height of titles and of the legend."""
+APART = 0.6
+"""Gap between two replicas and between two rows."""
+MARKS: dict[str, dict[str, Any]] = {
+    "bound": {"marker": "s", "color": GREEN},
+    "waiting": {"marker": "s", "color": FAINT, "markerfacecolor": "none"},
+    "unexpected": {"marker": "x", "color": RED, "markeredgewidth": 2},
+}
+
+Mark = tuple[str, float, float]
+"""Kind, x and y."""
 
 
 def draw(found: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
-    """Return the picture of the first run."""
+    """Return the picture of the first run. Raises UsageError if matplotlib is not installed."""
     forms = results.forms_of(dict(found))
-    rows = [(gap, instance) for gap in gaps for instance in gap.instances]
-    heads = [gap for gap in gaps if gap.instances]
-    width = LEFT + len(forms) * COLUMN + MARGIN
-    height = TOP + len(rows) * ROW + len(heads) * 22 + MARGIN
-    body = "".join(_body(found, heads, forms))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" role="img">\n<title>Bound pods of each instance</title>\n{STYLE}'
-        f'<rect class="ground" width="100%" height="100%"/>\n{body}</svg>\n'
-    )
+    rows = list(_rows(gaps))
+    width, height = NAMES + COLUMN * len(forms), max((y for y, _ in rows), default=TOP) + 1 + BOTTOM
+    drawn, axes = figure(height * UNIT, width * UNIT)
+    drawn.set_layout_engine("none")
+    axes.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    for y, row in rows:
+        words, weight = (row.title, "bold") if isinstance(row, Gap) else (f"{row.name} ({row.expect})", "normal")
+        axes.text(MARGIN, y, words, fontsize=9, fontweight=weight, va="center")
+    marks: list[Mark] = []
+    for x, form in enumerate(forms):
+        left = NAMES + COLUMN * x
+        axes.text(left - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
+        marks += [mark for y, row in rows if isinstance(row, Instance) for mark in _marks(found, form, row, left, y)]
+    for kind, look in MARKS.items():
+        xs, ys = ([mark[place] for mark in marks if mark[0] == kind] for place in (1, 2))
+        axes.plot(xs, ys, linestyle="", markersize=8, label=kind, gid=kind, **look)
+    return document(drawn, "Bound pods of each instance, by component and replica")
 
 
-def _body(found: Mapping[str, Any], gaps: Sequence[Gap], forms: Sequence[Form]) -> Iterator[str]:
-    yield _text(MARGIN, 24, "Bound pods of each instance, by component and replica", "title")
-    for column, form in enumerate(forms):
-        yield _text(LEFT + column * COLUMN, TOP - 12, form.title, "strong")
+def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | Instance]]:
+    """Yield gaps and their instances with the y of their first squares."""
     y = TOP
     for gap in gaps:
-        yield _text(MARGIN, y + 14, gap.title, "strong")
-        y += 22
+        if gap.instances:
+            yield y, gap
+            y += 1 + APART
         for instance in gap.instances:
-            yield _text(MARGIN, y + 13, f"{instance.name} ({instance.expect})", "")
-            for column, form in enumerate(forms):
-                yield from _cell(found, form, instance, LEFT + column * COLUMN, y)
-            y += ROW
+            yield y, instance
+            y += len(instance.components) + APART
+        y += APART
 
 
-def _cell(found: Mapping[str, Any], form: Form, instance: Instance, x: float, y: float) -> Iterator[str]:
-    seen = results.outcomes(dict(found), form, instance)
-    if not seen:
-        return
-    for line, component in enumerate(instance.components):
-        yield from _squares(component, seen[0]["bound"][component.name], x, y + line * (SQUARE + GAP))
-    if seen[0]["wrong"]:
-        yield _text(x + COLUMN - 30, y + 13, "✗", "wrong strong")
-
-
-def _squares(component: Component, bound: Sequence[int], x: float, y: float) -> Iterator[str]:
-    of_each = component.replicas if component.single else component.pods
-    for count in bound:
-        for index in range(of_each):
-            kind = "bound" if index < count else "waiting"
-            yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{SQUARE:g}" height="{SQUARE:g}" class="{kind}"/>\n'
-            x += SQUARE + GAP
-        x += 2 * GAP
-
-
-def _text(x: float, y: float, words: str, kind: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(words)}</text>\n'
+def _marks(found: Mapping[str, Any], form: Form, instance: Instance, left: float, y: float) -> Iterator[Mark]:
+    """Yield the squares of an instance in a form, and a cross before those of an unexpected outcome."""
+    for outcome in results.outcomes(dict(found), form, instance)[:1]:
+        if outcome["wrong"]:
+            yield "unexpected", left - 1.5, y
+        for line, component in enumerate(instance.components):
+            pods = component.replicas if component.single else component.pods
+            for replica, count in enumerate(outcome["bound"][component.name]):
+                for pod in range(pods):
+                    yield "bound" if pod < count else "waiting", left + replica * (pods + APART) + pod, y + line
