@@ -1,5 +1,5 @@
 """`python -m conformance`."""
 
-from conformance.cli import main
+from grove_conformance.start import suite
 
-main()
+suite()

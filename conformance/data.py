@@ -7,9 +7,9 @@ from pathlib import Path
 from conformance.errors import UsageError
 
 PROJECT = Path(__file__).resolve().parent.parent
-"""The folder that contains the packages: the root of a checkout, or a `site-packages` that is shared with others."""
+"""The folder that contains the packages: the root of a checkout, or the folder of a wheel that has nothing else."""
 _PACKED = Path(__file__).resolve().parent / "_data"
-"""Only in a wheel. It takes precedence, because a folder of the same name next to a wheel's packages is not ours."""
+"""Only in a wheel."""
 
 
 def folder(name: str) -> Path:

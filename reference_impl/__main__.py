@@ -1,5 +1,5 @@
 """`python -m reference_impl`."""
 
-from reference_impl.cli import main
+from grove_conformance.start import reference
 
-main()
+reference()

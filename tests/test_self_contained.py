@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("conformance", "docs", "fixtures", "kube", "kwok-profiles", "reference_impl", "tests")
+FOLDERS = ("conformance", "docs", "fixtures", "grove_conformance", "kube", "kwok-profiles", "reference_impl", "tests")
 ELSEWHERE = re.compile(r"\(anchors,? [A-Z]-\d|\banchors\.md|\b[Tt]he issue asked|\bhouse\.md|\b[Ss]eed 0\d\d\b")
 
 

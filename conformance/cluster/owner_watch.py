@@ -19,6 +19,7 @@ from conformance.cluster import processes
 from conformance.cluster.ports import Ports
 from conformance.cluster.state import State
 from conformance.errors import UsageError
+from grove_conformance import start
 
 LOOK_EVERY = 1.0
 """Seconds between two checks of the owner."""
@@ -26,7 +27,7 @@ LOOK_EVERY = 1.0
 
 def command(root: Path, name: str, uid: str) -> list[str]:
     """Return the command line of the process."""
-    return [sys.executable, "-m", "conformance.cluster.owner_watch", str(root), name, uid]
+    return start.command("conformance.cluster.owner_watch", str(root), name, uid)
 
 
 def take_down(state: State, name: str, uid: str) -> list[str]:

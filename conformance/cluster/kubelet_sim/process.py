@@ -18,6 +18,7 @@ from pathlib import Path
 from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
 from conformance.cluster.kubelet_sim.init_wait import Pod
+from grove_conformance import start
 from kube.client import Client
 from kube.config import Connection
 from kube.informer import Informer, typed
@@ -34,7 +35,7 @@ Gang = tuple[str, str]
 
 def command(server: str, pki: Path) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate."""
-    return [sys.executable, "-m", "conformance.cluster.kubelet_sim.process", server, str(pki)]
+    return start.command("conformance.cluster.kubelet_sim.process", server, str(pki))
 
 
 class Play:

@@ -7,7 +7,6 @@ round. Results of the warm-up are kept, but not used.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from conformance.scale.compare.rounds import Round, Side, judged, order
 from conformance.scale.compare.sides import Measured
 from conformance.scale.compare.validity import Limits, failures
 from conformance.scale.results import Result
+from grove_conformance import start
 
 PLAN = "plan.json"
 CLEANUP_SECONDS = 60.0
@@ -170,7 +170,7 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
 
 
 def _command(side: Measured, scenario: str, scheduler: str, path: Path) -> list[str]:
-    command = [sys.executable, "-m", "conformance", "scale", *side.arguments()]
+    command = start.command("conformance", "scale", *side.arguments())
     return [*command, "--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
 
 

@@ -1,0 +1,35 @@
+"""The wheel, installed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.data import PROJECT
+from tests.packaging.installed import call, link, needed
+
+
+@pytest.fixture(scope="session", params=["linked", pytest.param("installed", marks=pytest.mark.thorough)])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`grove-conformance` of a virtual environment that holds the wheel, what it says that it depends on, and
+    `fixtures`. That pip can install the former is shown by every fresh checkout; linking it is ten times as fast."""
+    folder = tmp_path_factory.mktemp("installed")
+    call([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
+    (wheel,) = folder.glob("*.whl")
+    call([sys.executable, "-m", "venv", "--without-pip", "environment"], folder)
+    programs = folder / "environment" / "bin"
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "--disable-pip-version-check"]
+    pip += ["install", "-q", "--no-compile"]
+    if request.param == "linked":
+        call([*pip, "--no-deps", wheel, "fixtures==4.3.2"], folder)
+        (packages,) = folder.glob("environment/lib/python*/site-packages")
+        link(needed("grove-conformance"), packages)
+    else:
+        # The lock file names the development tools, too; as constraints its versions hold for what the wheel asks for.
+        versions = folder / "constraints.txt"
+        versions.write_text(re.sub(r" \\\n +--hash=\S+", "", (PROJECT / "requirements.lock").read_text()))
+        call([*pip, "-c", versions, wheel, "fixtures==4.3.2"], folder)
+    return programs / "grove-conformance"

@@ -1,0 +1,49 @@
+"""What tests of the wheel share: an environment of its own for it, and commands that see nothing of this checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def needed(name: str, extra: str = "") -> set[str]:
+    """The distributions of this environment that the one called `name` depends on, directly or not."""
+    found, todo = set(), {(name, extra)}
+    while todo:
+        of, extra = todo.pop()
+        wanted = [Requirement(text) for text in metadata.requires(of) or ()]
+        wanted = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})]
+        new = {(canonicalize_name(one.name), extra) for one in wanted for extra in ("", *one.extras)} - found
+        found |= new
+        todo |= new
+    return {name for name, _ in found}
+
+
+def link(distributions: set[str], packages: Path) -> None:
+    """Link what belongs to distributions of this environment into the folder `packages` of another."""
+    for name in distributions:
+        distribution = metadata.distribution(name)
+        for top in {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}:
+            (packages / top).symlink_to(Path(str(distribution.locate_file(top))))
+
+
+def packages_of_theirs(folder: Path, *names: str) -> None:
+    """Make packages that end whatever imports them."""
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text('raise SystemExit("a package of theirs was imported: " + __file__)')
+
+
+def call(command: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,), **variables: str) -> str:
+    """What the command says. It sees nothing of this checkout but what is on its command line."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        command, cwd=folder, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode in codes, done.stdout
+    return done.stdout
