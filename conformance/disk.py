@@ -8,7 +8,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from conformance.errors import UsageError
@@ -40,6 +40,15 @@ def require(folder: Path, size: int, *, where: str, hint: str) -> None:
         raise UsageError(
             f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=where, hint=hint
         ) from None
+
+
+def used(folder: Path) -> int:
+    """Return the bytes of all files below a folder; 0 if there is none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # it has just been removed
+            total += path.lstat().st_size
+    return total
 
 
 @contextmanager

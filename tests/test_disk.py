@@ -39,3 +39,12 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OSError, match="full"):
         disk.write(path, "new")
     assert path.read_text() == "old" and [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_size_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    before = disk.used(tmp_path)
+    (tmp_path / "a" / "b" / "c").write_bytes(bytes(1000))
+    (tmp_path / "d").write_bytes(bytes(10))
+    assert disk.used(tmp_path) - before == 1010
+    assert disk.used(tmp_path / "none") == 0

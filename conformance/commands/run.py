@@ -90,6 +90,15 @@ def run(
     keep_passed: Annotated[
         bool, typer.Option("--keep-passed", help="Keep the evidence of scenes whose tests passed, too.")
     ] = False,
+    bundle_limit: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=1 << 20,
+            metavar="MIB",
+            help="Leave out histories, objects and logs of failures once their evidence takes so many MiB.",
+        ),
+    ] = 200,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every requirement and every failure in full.")
     ] = False,
@@ -137,6 +146,7 @@ def run(
         fail_fast=fail_fast,
         repeat=repeat,
         keep_passed=keep_passed,
+        bundle_limit=bundle_limit,
         verbose=verbose,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",

@@ -109,7 +109,7 @@ def _write(recording: storage.Recording, recorder: Recorder, written: int) -> in
 
 @app.command()
 def judge(
-    history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A recording, or history.jsonl of a bundle.")],
+    history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A recording, or history.jsonl.gz of a bundle.")],
     settle: Annotated[
         float, typer.Option(min=SETTLED, help="Seconds that the scheduler may take to go on with a gang.")
     ] = SETTLED,

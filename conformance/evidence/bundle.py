@@ -20,18 +20,21 @@ from conformance.evidence.values import brief
 from conformance.history import redaction
 from conformance.history.query import History
 
-MOST_LOG = 2_000_000
+MOST_LOG = 100_000
 """Maximum bytes of a log that is kept as it is. Of a longer one, the end is, and all of it is compressed."""
+MOST_TEXT = 1_000_000
+"""Maximum bytes of `objects.yaml` that are not compressed."""
 MOST_READ = 64 << 20
 """Maximum bytes of a log that are read. A program whose log is kept small has no more, except for an instant."""
-INDEX, PICTURE, REPLAY = "README.md", "timeline.svg", "replay.sh"
+INDEX, PICTURE, REPLAY, HISTORY = "README.md", "timeline.svg", "replay.sh", "history.jsonl.gz"
+LEFT_OUT = "Histories, objects and logs were left out: the bundles of this run had reached `--bundle-limit`."
 MEANING = {
     PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
     "timeline.txt": "every object of the test with its states and their times, and the failed checks",
     "events.txt": "the events of the namespace, written by schedulers and controllers",
     "objects.yaml": "all objects that existed at the end",
     "checks.yaml": "all checks, with expected and seen values",
-    "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for credentials",
+    HISTORY: "every watch event of the test's namespace and nodes, unchanged except for credentials",
     REPLAY: "what the test did, as kubectl commands, for a cluster without this suite",
     "reproduce.txt": "the command that runs the test again, and how to reproduce the failure by hand",
     "manifests": "the objects that the test wrote, in order",
@@ -81,8 +84,10 @@ def write(
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
     neighbor: History | None = None,
+    whole: bool = True,
 ) -> None:
-    """Write a bundle. If it exists, only the files about checks are written again.
+    """Write a bundle. If it exists, only the files about checks are written again. Unless it is to be `whole`, what is
+    large is left out: histories, objects and logs.
 
     `made` is what the test did, `logs` maps a name to a log file and the offset at which the test began,
     `steps` are the steps of a scene with their times, and `neighbor` is the history of its second namespace.
@@ -90,8 +95,15 @@ def write(
     spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
         for place, each in spaces.items():
-            _recorded(place, each)
-        _written(folder, made, logs, history.namespace)
+            place.mkdir(parents=True)
+            if text := events.render(each):
+                _save(place / "events.txt", text)
+            if whole:
+                _recorded(place, each)
+        _written(folder, made, history.namespace)
+        for name, (log, offset) in logs.items() if whole else ():
+            with contextlib.suppress(FileNotFoundError):
+                copy_log(log, offset, folder / "logs" / f"{name}.log")
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
@@ -107,40 +119,47 @@ def write(
 
 def _recorded(folder: Path, history: History) -> None:
     """Write what happened in a namespace."""
-    folder.mkdir(parents=True)
-    history.save(folder / "history.jsonl")
-    if text := events.render(history):
-        _save(folder / "events.txt", text)
+    history.save(folder / HISTORY)
     view = history.view()
     objects = [
         redaction.value(obj) for resource in view.resources() if resource != "events" for obj in view.list(resource)
     ]
-    _dump(folder / "objects.yaml", objects, many=True)
+    path = folder / "objects.yaml"
+    _dump(path, objects, many=True)
+    if path.stat().st_size > MOST_TEXT:
+        _compress(path.with_name(f"{path.name}.gz"), path.read_bytes())
+        path.unlink()
 
 
-def _written(folder: Path, made: Sequence[Act], logs: Mapping[str, tuple[Path, int]], namespace: str) -> None:
-    """Write what the test did, and the logs."""
+def _written(folder: Path, made: Sequence[Act], namespace: str) -> None:
+    """Write what the test did."""
     shown = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in made]
     _save(folder / REPLAY, replay.script(shown, namespace))
     for number, (word, body) in enumerate((act for act in shown if act[0] != WAIT), 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
         _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
-    for name, (log, offset) in logs.items():
-        with contextlib.suppress(FileNotFoundError):
-            copy_log(log, offset, folder / "logs" / f"{name}.log")
 
 
 def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:
     """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
     lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
-    lines += ["", "```sh", *commands, "```", "", "| file | contents |", "|---|---|"]
+    lines += ["", "```sh", *commands, "```", ""]
+    if not (folder / HISTORY).exists():
+        lines += [LEFT_OUT, ""]
+    lines += ["| file | contents |", "|---|---|"]
     found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     order = list(MEANING)
-    known = {name: name if name in MEANING else str(Path(name).parent) for name in found if name != INDEX}
+    known = {name: _kind(name) for name in found if name != INDEX}
     ordered = sorted(known, key=lambda name: (order.index(known[name]) if known[name] in order else len(order), name))
     lines += [f"| [{name}]({name}) | {MEANING.get(known[name], '')} |" for name in ordered]
     return "\n".join(lines) + "\n"
+
+
+def _kind(name: str) -> str:
+    """Return the file or folder of `MEANING` that a file belongs to."""
+    plain = name if name in MEANING else name.removesuffix(".gz")
+    return plain if plain in MEANING else str(Path(name).parent)
 
 
 def _sentence(check: Check) -> str:
@@ -167,6 +186,11 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
     _save(path, yaml.dump_all(value, **how) if many else yaml.dump(value, **how))
 
 
+def _compress(path: Path, content: bytes) -> None:
+    """Write a compressed file. Level 3 is fast, and level 9 would save a tenth more."""
+    regular.write(path, gzip.compress(content, compresslevel=3, mtime=0))
+
+
 def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
     """Copy what a log contains after `offset`, without credentials: of more than `most` bytes the end. If that is more
     than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
@@ -183,4 +207,4 @@ def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     regular.write(to, window[-MOST_LOG:])
     if len(window) > MOST_LOG:
-        regular.write(to.with_name(f"{to.name}.gz"), gzip.compress(window, compresslevel=3, mtime=0))
+        _compress(to.with_name(f"{to.name}.gz"), window)

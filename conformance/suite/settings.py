@@ -38,6 +38,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
     keep_passed: bool = False
     """Whether the evidence of scenes is kept whose tests all passed."""
+    bundle_limit: int = 200
+    """Mebibytes of failure bundles after which further ones leave out what is large."""
     verbose: bool = False
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"

@@ -193,12 +193,13 @@ def test_quiet_waits_for_the_last_change(story):
         story.history.quiet(1, 0.05)
 
 
-def test_a_saved_history_is_the_same_byte_for_byte(story, tmp_path):
+@pytest.mark.parametrize("name", ["history.jsonl", "history.jsonl.gz"])
+def test_a_saved_history_is_the_same_byte_for_byte(story, tmp_path, name):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.gone("pods", "a1")
-    story.history.save(tmp_path / "history.jsonl")
-    loaded = History.load(tmp_path / "history.jsonl")
+    story.history.save(tmp_path / name)
+    loaded = History.load(tmp_path / name)
     assert [(r.seq, r.at, r.kind, r.raw) for r in loaded.records()] == [
         (r.seq, r.at, r.kind, r.raw) for r in story.history.records()
     ]
@@ -211,6 +212,20 @@ def test_a_cut_file_is_refused_by_line(story, tmp_path):
     story.history.save(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UsageError, match=r"history.jsonl:2: no record"):
+        History.load(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda b: b[:-20], lambda b: b[:15] + bytes(20) + b[35:], lambda b: b[:-8] + bytes(8)],
+    ids=["cut", "overwritten", "wrong checksum"],
+)
+def test_a_damaged_compressed_file_is_refused(story, tmp_path, damage):
+    story.pod("a1", **A)
+    path = tmp_path / "history.jsonl.gz"
+    story.history.save(path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UsageError, match=r"history.jsonl.gz: no saved history"):
         History.load(path)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.evidence import bundle
 from conformance.suite.scenes.wait_budget import LIFELESS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -25,7 +26,8 @@ ADM-044, ADM-051, ADM-059 and COHR-008 let whatever is accepted pass, COHR-007 w
 
 def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", "--implementation=blank", "--workers=1", "--time-scale=0.1"]
-    ran = subprocess.run([*command, f"--report-dir={tmp_path}"], capture_output=True, text=True)
+    command += ["--bundle-limit=1", f"--report-dir={tmp_path}"]
+    ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "Traceback" not in ran.stdout + ran.stderr
     assert LIFELESS in ran.stdout
@@ -34,3 +36,7 @@ def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     passed = {r["id"] for r in report["verdict"]["requirements"] if r["outcome"] == "passed"}
     assert passed == BY_CRDS_ALONE
     assert report["verdict"]["counts"]["harness-error"] == 0
+    # Many scenes fail, and their evidence is bounded: not all of it is whole, and none is without an index.
+    kept = {(folder / bundle.HISTORY).exists() for folder in (path.parent / "bundles").iterdir()}
+    assert kept == {True, False}
+    assert all((folder / bundle.INDEX).is_file() for folder in (path.parent / "bundles").iterdir())

@@ -22,7 +22,7 @@ COMMAND = "grove-conformance run --implementation mine --id SCHED-007"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A bundle of a test in which a pod was bound that should not have been."""
     story = Story()
     story.owned("podcliquesets", "s", None, replicas=1)
@@ -60,6 +60,7 @@ def folder(tmp_path: Path) -> Path:
             "operator": (tmp_path / "nobody.log", 0),
         },
         reproduce=["# Runs this test again:", COMMAND],
+        whole=getattr(request, "param", True),
     )
     return tmp_path / "one"
 
@@ -86,12 +87,32 @@ def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Pa
     assert (folder / "logs" / "cluster" / "kube-scheduler.log").is_file()
     assert not (folder / "logs" / "operator.log").exists()
     assert (folder / "reproduce.txt").read_text() == f"# Runs this test again:\n{COMMAND}\n"
-    assert len((folder / "history.jsonl").read_text().splitlines()) >= 7
+    assert len(gzip.decompress((folder / bundle.HISTORY).read_bytes()).splitlines()) >= 7
 
 
 def test_events_are_told_in_a_line_each(folder: Path) -> None:
     [line] = (folder / "events.txt").read_text().splitlines()
     assert line.endswith("Warning FailedScheduling Pod/b1: 0/1 nodes are available (kube-scheduler)")
+
+
+@pytest.mark.parametrize("folder", [False], indirect=True)
+def test_beyond_the_limit_only_what_is_small_is_kept(folder: Path) -> None:
+    """The index says so, also after the bundle was written again."""
+    kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
+    assert kept >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
+    assert not kept & {bundle.HISTORY, "objects.yaml", "logs"}
+    assert bundle.LEFT_OUT in (folder / bundle.INDEX).read_text()
+
+
+def test_many_objects_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "MOST_TEXT", 100)
+    story = Story()
+    story.pod("a1", gang="s-0", clique="s-0-a")
+    bundle.write(tmp_path / "b", test=TEST, checks=[], history=story.history, made=[], logs={}, reproduce=[])
+    objects = yaml.safe_load(gzip.decompress((tmp_path / "b" / "objects.yaml.gz").read_bytes()))
+    assert objects["metadata"]["name"] == "a1" and not (tmp_path / "b" / "objects.yaml").exists()
+    index = (tmp_path / "b" / bundle.INDEX).read_text()
+    assert "| [objects.yaml.gz](objects.yaml.gz) | all objects" in index and bundle.LEFT_OUT not in index
 
 
 def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:

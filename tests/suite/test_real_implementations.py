@@ -136,7 +136,7 @@ os._exit(7)
     assert first["seconds"]["call"] < 10
     bundle = ran.folder / ran.report["verdict"]["requirements"][0]["failures"][0]["bundle"]
     assert "panic" in (bundle / "logs" / "operator.log").read_text()
-    assert {"history.jsonl", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
+    assert {"history.jsonl.gz", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
         p.name for p in bundle.iterdir()
     }
     assert real.left() == []

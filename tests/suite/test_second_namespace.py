@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -60,5 +61,6 @@ def test_a_bundle_has_both_histories(played: Played, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     about: dict[str, Any] = {"test": "t", "checks": [], "made": [], "logs": {}, "reproduce": []}
     bundle.write(folder, history=played.history, neighbor=played.neighbor, **about)
-    assert [OTHER in (folder / place / "history.jsonl").read_text() for place in ("", "neighbor")] == [False, True]
-    assert "neighbor/history.jsonl" in (folder / "README.md").read_text()
+    texts = [gzip.decompress((folder / place / bundle.HISTORY).read_bytes()).decode() for place in ("", "neighbor")]
+    assert [OTHER in text for text in texts] == [False, True]
+    assert f"neighbor/{bundle.HISTORY}" in (folder / "README.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import re
 import signal
@@ -200,7 +201,7 @@ def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_proc
     assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in ran.out
     [bundle] = (ran.folder / "bundles").iterdir()
     assert {f"{name}.log" for name in PROCESSES} <= {path.name for path in (bundle / "logs").iterdir()}
-    assert '"placements"' in (bundle / "history.jsonl").read_text()
+    assert '"placements"' in gzip.decompress((bundle / "history.jsonl.gz").read_bytes()).decode()
 
 
 def test_a_scheduler_that_never_binds_is_named_with_the_end_of_its_logs(run: Any) -> None:

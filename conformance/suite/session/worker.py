@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance import invariants
+from conformance import disk, invariants
 from conformance.cluster import outages
 from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
@@ -337,9 +337,11 @@ class ClusterEnvironment:
         """Write the bundle of a test or a scene, or update it with further checks."""
         case.history.end()
         running.removed = running.removed or removed(api, self.driver.installer.installed, self._audit)
-        running.bundle = self._settings.folder / "bundles" / folder_name(running.test)
+        bundles = self._settings.folder / "bundles"
+        running.bundle = bundles / folder_name(running.test)
         bundle.write(
             running.bundle,
+            whole=disk.used(bundles) < self._settings.bundle_limit << 20,
             test=running.test,
             checks=checks,
             history=case.history,
