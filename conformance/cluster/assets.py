@@ -103,6 +103,16 @@ def versions(kubernetes: str = "") -> dict[str, str]:
     return found | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
 
 
+def cache_key(kubernetes: str = "") -> str:
+    """Return a name for the programs of a cluster, for caches of CI systems: another one if a pin changes. Raises
+    UsageError, as `versions`."""
+    total = hashlib.sha256(pins.source().read_bytes())
+    for path in sorted(path for path in pins.PINS.rglob("*") if path.is_file()):
+        total.update(path.relative_to(pins.PINS).as_posix().encode() + path.read_bytes())
+    version = versions(kubernetes)[pins.KUBERNETES]
+    return f"grove-conformance-{pins.platform_name()}-{version}-{total.hexdigest()[:12]}"
+
+
 def cache_root() -> Path:
     """Return `$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"

@@ -249,8 +249,16 @@ def _states(everywhere: bool) -> list[State]:
     return [own, *others]
 
 
-def assets(kubernetes: Kubernetes = "") -> None:
+def assets(
+    kubernetes: Kubernetes = "",
+    key: Annotated[
+        bool, typer.Option("--key", help="Only print a name for these programs, for the cache of a CI system.")
+    ] = False,
+) -> None:
     """Download or build the control-plane programs and print their paths."""
+    if key:
+        typer.echo(programs.cache_key(kubernetes))
+        return
     with progress.terminal("assets") as report:
         found = programs.resolve_all(report, kubernetes)
     sources = programs.sources(kubernetes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import pins
+from conformance.cluster import assets, pins
 from conformance.cluster.pins import PINS, Program
 from conformance.errors import UsageError
 
@@ -117,3 +117,14 @@ def test_a_mistake_in_them_is_one_line(
     with pytest.raises(UsageError, match=told) as caught:
         pins.load("linux-amd64")
     assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_cache_of_a_ci_system_is_named_by_the_pins_and_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [assets.cache_key(), assets.cache_key("1.37")]
+    assert keys[0] == assets.cache_key() and keys[0] != keys[1]
+    changed = tmp_path / "assets.yaml"
+    changed.write_text(pins.source().read_text() + "# another pin\n")
+    monkeypatch.setenv(pins.OWN, str(changed))
+    assert assets.cache_key() != keys[0]

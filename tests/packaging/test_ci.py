@@ -1,0 +1,145 @@
+"""What docs/ci.md offers: the files are valid for their systems, and their shell does what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from conformance.data import PROJECT
+
+PAGE = PROJECT / "docs" / "ci.md"
+ACTION = PROJECT / "action.yml"
+CONTAINERFILE = PROJECT / "Containerfile"
+SHORT, SHARDED, PIPELINE = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+GITHUB, GITLAB = ("vendor.github-workflows",), ("vendor.gitlab-ci", "--data-transform=gitlab-ci")
+FILES = {
+    "short": (SHORT, GITHUB),
+    "sharded": (SHARDED, GITHUB),
+    "pipeline": (PIPELINE, GITLAB),
+    "action": (ACTION.read_text(), ("vendor.github-actions",)),
+}
+SUITE = """#!/usr/bin/env python3
+import json, os, pathlib, sys
+options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+pathlib.Path("arguments.json").write_text(json.dumps(sys.argv[1:]))
+if made := "--report-dir" in options and os.environ["CODE"] != "4":
+    pathlib.Path(options["--report-dir"], "r1").mkdir(parents=True)
+print("the verdict")
+sys.exit(int(os.environ["CODE"]))
+"""
+"""A program in place of `grove-conformance`: it keeps its arguments, and has a report unless CODE is a usage error."""
+
+
+def steps() -> list[dict[str, Any]]:
+    """The steps of the action."""
+    found: list[dict[str, Any]] = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
+    return found
+
+
+def scripts(value: Any) -> list[str]:
+    """All shell in a file, with the expressions of the CI system as a word."""
+    if isinstance(value, list):
+        return [script for each in value for script in scripts(each)]
+    if not isinstance(value, dict):
+        return []
+    found = [script for each in value.values() for script in scripts(each)]
+    for name in ("run", "script", "before_script"):
+        match value.get(name):
+            case str(text):
+                found.append(re.sub(r"\$\{\{.*?\}\}", "word", text))
+            case [*lines]:
+                found.append("\n".join(lines))
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_schema_of_its_system(tmp_path: Path, name: str) -> None:
+    text, schema = FILES[name]
+    (tmp_path / "file.yaml").write_text(text)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(tmp_path / "file.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", ["action", "pipeline", "sharded"])
+def test_shellcheck_finds_nothing(name: str) -> None:
+    found = scripts(yaml.safe_load(FILES[name][0]))
+    assert found
+    for script in found:
+        program = Path(sys.executable).with_name("shellcheck")
+        done = subprocess.run([program, "--shell=bash", "-"], input=script, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("text", [SHORT, SHARDED, PIPELINE])
+def test_an_example_is_short(text: str) -> None:
+    assert len(text.splitlines()) <= 30
+
+
+def test_only_actions_of_github_are_used() -> None:
+    used = re.findall(r"uses: ([^\s,}]+)", ACTION.read_text() + SHARDED)
+    assert used and all(re.fullmatch(r"actions/[a-z/-]+@v\d+", each) for each in used)
+
+
+def test_every_input_is_used_and_no_shell_reads_one_as_a_command() -> None:
+    document = yaml.safe_load(ACTION.read_text())
+    for name in document["inputs"]:
+        assert f"inputs.{name}" in yaml.safe_dump(document["runs"]), name
+    assert not [step for step in steps() if "${{" in step.get("run", "")]
+
+
+@pytest.mark.parametrize(("code", "report"), [(0, True), (1, True), (4, False)])
+def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: int, report: bool) -> None:
+    (tmp_path / "grove-conformance").write_text(SUITE)
+    (tmp_path / "grove-conformance").chmod(0o755)
+    files = {"GITHUB_OUTPUT": tmp_path / "output", "GITHUB_STEP_SUMMARY": tmp_path / "summary"}
+    [run] = [step for step in steps() if step.get("id") == "run"]
+    given = {"implementation": "it's mine.yaml", "arguments": "--profile core\n  --set a=$(touch made)", "shard": "1/3"}
+    variables = {name: given.get(words.split(".")[1].rstrip(" }"), "") for name, words in run["env"].items()}
+    variables |= {name: str(path) for name, path in files.items()}
+    variables |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION": "one", "CODE": str(code)}
+    variables |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
+    done = subprocess.run([*bash, run["run"]], env=variables, cwd=tmp_path)
+    folder = f"{tmp_path}/conformance-reports/one"
+    arguments = ["run", "--implementation", "it's mine.yaml", "--report-dir", folder, "--shard", "1/3"]
+    arguments += ["--profile", "core", "--set", "a=$(touch", "made)"]
+    assert yaml.safe_load((tmp_path / "arguments.json").read_text()) == arguments
+    assert done.returncode == code and not (tmp_path / "made").exists()
+    outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
+    assert outputs == {"exit-code": str(code)} | ({"report": f"{folder}/r1"} if report else {})
+    assert files["GITHUB_STEP_SUMMARY"].read_text() == "```text\nthe verdict\n```\n"
+
+
+def test_the_image_has_the_versions_of_the_lock_file(tmp_path: Path) -> None:
+    [script] = re.findall(r"^ +(sed .*) /tmp/requirements.lock", CONTAINERFILE.read_text(), re.M)
+    done = subprocess.run(f"{script} {PROJECT / 'requirements.lock'}", shell=True, capture_output=True, text=True)
+    versions = [Requirement(line) for line in done.stdout.splitlines()]
+    assert {"aiohttp", "kubernetes", "pytest"} <= {each.name for each in versions}
+    assert all(each.specifier for each in versions)
+
+
+def test_the_image_gets_all_that_the_wheel_needs(tmp_path: Path) -> None:
+    allowed = [line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for name in allowed:
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(PROJECT / name, tmp_path)
+    contents = []
+    for source in (PROJECT, tmp_path):
+        to = tmp_path / "wheels" / str(len(contents))
+        subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", to], cwd=source, check=True)
+        [wheel] = to.glob("*.whl")
+        contents.append({file.filename: file.CRC for file in zipfile.ZipFile(wheel).infolist()})
+    assert contents[0] == contents[1] and len(contents[0]) > 100
