@@ -24,7 +24,7 @@ CHAOS ?= 1/16
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants variants attacks histories scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types site mutants variants attacks histories scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -38,14 +38,17 @@ test: check $(READY)  ## run all checks of this project: lint, types, unit and i
 unit: $(READY)  ## run the tests that need no control plane
 	@$(PYTEST) -m "not cluster"
 
-check: $(READY)  ## run lint and types
-	@$(MAKE) --no-print-directory -j2 lint types
+check: $(READY)  ## run lint and types, and build the site
+	@$(MAKE) --no-print-directory -j2 lint types site
 
 lint: $(READY)  ## run ruff (lint and format), import-linter, schema checks of data files, and the lint of citations
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate && $(BIN)/python -m tests.citations.lint
 
 types: $(READY)  ## run mypy in strict mode
 	@$(BIN)/mypy
+
+site: $(READY)  ## build the documents as a site with search: reports/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)

@@ -1,0 +1,124 @@
+"""The documents as a site: every link leads somewhere, on GitHub and there, and nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from markdown_it import MarkdownIt
+
+from conformance.data import PROJECT
+
+LOADED = {"img": "src", "script": "src", "link": "href"}
+
+
+class References(HTMLParser):
+    """What a page links to, what it loads, and which places it has."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.ids: set[str] = set()
+        self.feed(page.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attributes}
+        self.ids |= {found["id"]} if "id" in found else set()
+        if tag == "a" and "href" in found:
+            self.links.add(found["href"])
+        if tag in LOADED and LOADED[tag] in found and found.get("rel") != "canonical":
+            self.loaded.add(found[LOADED[tag]])
+
+
+def build(project: Path, to: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a project as `make site` does."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(to)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small project with our settings: a document, a folder and a file outside `docs/`."""
+    for name in ("mkdocs.yml", "docs/site.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(PROJECT / name, tmp_path / name)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one.yaml").write_text("a: 1\n")
+    (tmp_path / "OUTSIDE.md").write_text("# Outside\n\n## A place\n\nBack to [the index](docs/README.md).\n")
+    (tmp_path / "docs" / "README.md").write_text("# Index\n")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(PROJECT, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_link_of_our_site_leads_somewhere(site: Path) -> None:
+    pages = {page: References(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    assert len(pages) > 50
+    dead = []
+    for page, references in pages.items():
+        for link in references.links | references.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = Path(os.path.normpath(page.parent / unquote(parts.path))) if parts.path else page
+            target = target / "index.html" if target.is_dir() else target
+            if not target.is_file() or (parts.fragment and target in pages and parts.fragment not in pages[target].ids):
+                dead.append(f"{page.relative_to(site)}: {link}")
+        assert not [link for link in references.loaded if urlsplit(link).netloc], page
+    assert dead == []
+
+
+def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> None:
+    """MkDocs reads Markdown of its own kind: what belongs to an item of a list has to be indented by four spaces, and a
+    list or a table begins after an empty line."""
+    tags = re.compile(r"<(li|ol|ul|table|tr|code|h2|h3|blockquote)[ >]")
+    different = {}
+    for document in [*(PROJECT / "docs").rglob("*.md"), PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md"]:
+        inside = document.is_relative_to(PROJECT / "docs")
+        page = site / (document.relative_to(PROJECT / "docs") if inside else Path("repository", document.name))
+        text = page.with_name("index.html" if page.name == "README.md" else f"{page.stem}.html").read_text("utf-8")
+        shown = Counter(tags.findall(text[text.index("<article") : text.index("</article>")]))
+        meant = Counter(tags.findall(MarkdownIt("commonmark").enable("table").render(document.read_text("utf-8"))))
+        if shown != meant:
+            different[str(document.relative_to(PROJECT))] = {"shown": shown - meant, "meant": meant - shown}
+    assert different == {}
+
+
+def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -> None:
+    text = "# Index\n\n[1](../OUTSIDE.md#a-place), [2](../data/one.yaml), [3](../data/)\n\n    [it](../OUTSIDE.md)\n"
+    (project / "docs" / "README.md").write_text(text)
+    done = build(project, project / "site")
+    assert done.returncode == 0, done.stderr
+    site, outside = project / "site", project / "site" / "repository"
+    expected = {f"repository/{name}" for name in ("OUTSIDE.html#a-place", "data/one.yaml", "data/index.html")}
+    assert References(site / "index.html").links >= expected
+    assert "[it](../OUTSIDE.md)" in (site / "index.html").read_text(), "an example stays as it is"
+    assert "../index.html" in References(outside / "OUTSIDE.html").links
+    assert "one.yaml" in References(outside / "data" / "index.html").links
+    assert (outside / "data" / "one.yaml").read_text() == "a: 1\n"
+
+
+def test_a_dead_link_fails_the_build(project: Path) -> None:
+    dead = ["none.md", "../none.yaml", "../none/", "../OUTSIDE.md#no-such-place", "../../../etc/passwd"]
+    text = "".join(f"- [it]({link})\n" for link in dead)
+    (project / "docs" / "README.md").write_text(f"# Index\n\n{text}")
+    done = build(project, project / "site")
+    assert done.returncode == 1
+    assert [link for link in dead if link.removeprefix("../OUTSIDE.md") not in done.stderr] == []
