@@ -30,6 +30,7 @@ COMMANDS = {
     "lab": ("conformance.commands.lab", "app"),
     "scheduler": ("conformance.commands.scheduler", "app"),
     "run": ("conformance.commands.run", "run"),
+    "implementation": ("conformance.commands.implementation", "app"),
     "findings": ("conformance.commands.findings", "app"),
     "list": ("conformance.commands.requirements", "list_requirements"),
     "explain": ("conformance.commands.requirements", "explain"),

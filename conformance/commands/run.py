@@ -24,6 +24,7 @@ from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, versions
 from conformance.cluster.features import Requested, of_programs, resolve
 from conformance.cluster.state import State
+from conformance.commands import declared
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import UsageError
@@ -157,8 +158,7 @@ def run(
     judged, supplied = worker.load_implementation(settings)
     for each in filter(None, (judged, judged.predecessor, supplied)):
         installer.check(each)
-    _expectations(judged, registry)
-    _features(judged, registry)
+    declared.check(judged, registry)
     roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, release=judged.release)
     if not (where or kubernetes or wanted):
@@ -262,25 +262,6 @@ def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scal
 
 def _run_id() -> str:
     return time.strftime("r%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
-
-
-def _expectations(judged: Descriptor, registry: requirement.Registry) -> None:
-    for number, entry in enumerate(judged.expected_failures):
-        if entry.id not in registry.requirements:
-            raise UsageError(
-                f"unknown requirement {entry.id!r}",
-                where=judged.document.where("expectedFailures", number, "id"),
-                hint=suggestion(entry.id, registry.requirements),
-            )
-
-
-def _features(judged: Descriptor, registry: requirement.Registry) -> None:
-    for feature in sorted(judged.features - registry.features):
-        raise UsageError(
-            f"unknown feature {feature!r}",
-            where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
-            hint=suggestion(feature, registry.features),
-        )
 
 
 def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Scope) -> RunSettings:

@@ -137,6 +137,12 @@ def validate(path: Path) -> None:
     _read(path)
 
 
+def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
+    """Return the parameters of a file that have no default and are not among those `given`. Raises UsageError."""
+    _, file = _read(path)
+    return {name: each for name, each in file.parameters.items() if each.default is None and name not in given}
+
+
 def folder() -> Path:
     """Return the folder of the descriptors that have a name."""
     return data.folder("fixtures") / "implementations"

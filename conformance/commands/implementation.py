@@ -1,0 +1,199 @@
+"""`grove-conformance implementation …`: descriptors of users: make one, check it, try it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.cluster import progress
+from conformance.commands import declared, output
+from conformance.documents import shown, suggestion
+from conformance.errors import Exit, UsageError
+from conformance.grove import workloads
+from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
+from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
+from conformance.run import trial
+from conformance.suite.registry import requirement
+
+app = typer.Typer(
+    help="Make, check and try the descriptor of an implementation.", no_args_is_help=True, add_completion=False
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="Path of a descriptor, or the name of one of ours.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
+]
+
+
+@app.command()
+def validate(file: File, setting: Settings = None) -> None:
+    """Check a descriptor, and every file and program that it names, without a cluster."""
+    path, given = loading.locate(file, "FILE"), parameters.assignments(setting or ())
+    if missing := loading.without_value(path, given):
+        options = " ".join(
+            f"--set {name}={'PATH' if each.kind == 'path' else 'VALUE'}" for name, each in missing.items()
+        )
+        typer.echo(f"{shown(path)} is well-formed; to check the programs and files that it names, give {options}")
+        return
+    judged, supplied = _checked(file, given)
+    typer.echo("\n".join([f"{shown(path)} is valid", *(f"  {line}" for line in _described(judged, supplied))]))
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")] = Path("conformance.yaml"),
+    name: Annotated[str, typer.Option(help="Name in reports, for example my-operator.")] = "",
+    version: Annotated[str, typer.Option(help="Version in reports.")] = "0.1.0",
+    role: Annotated[
+        list[Role] | None, typer.Option(help="A role that it plays (repeatable); the reference supplies the other.")
+    ] = None,
+    scheduler_name: Annotated[str, typer.Option(help="spec.schedulerName of the pods of its gangs.")] = "",
+    command: Annotated[
+        str, typer.Option(help="Command line that starts it, with placeholders such as ${kubeconfig}.")
+    ] = "",
+    ready: Annotated[
+        str, typer.Option(help="URL that answers 200, or a regular expression that a line of the log matches.")
+    ] = "",
+    running: Annotated[bool, typer.Option("--running", help="It runs already: the suite starts nothing.")] = False,
+    crds: Annotated[str, typer.Option(help="Its CRDs: a file, a folder or a glob; ours by default.")] = "",
+    webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = "",
+) -> None:
+    """Write a descriptor from a few answers: options, and questions on a terminal for those that are missing."""
+    if file.exists():
+        raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
+    if running and (command or ready):
+        raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
+    name = name or _asked("--name", "Name of the implementation", "my-operator")
+    roles = role or _roles(_asked("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
+    scheduler_name = scheduler_name or _asked("--scheduler-name", "schedulerName of the pods of its gangs", name)
+    if not running:
+        example = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
+        command = command or _asked("--command", "Command that starts it", example)
+        ready = ready or _asked("--ready", "URL or log line that shows that it is ready", _READY)
+    answers = skeleton.Answers(
+        name=name,
+        version=version,
+        roles=sorted(set(roles)),
+        scheduler_name=scheduler_name,
+        command=_words(command),
+        ready=ready,
+        crds=crds or skeleton.OUR_CRDS,
+        webhooks=webhooks,
+    )
+    _write(file, skeleton.descriptor(answers))
+    typer.echo(f"wrote {shown(file)}; next: grove-conformance implementation try {shlex.quote(_argument(file))}")
+
+
+@app.command("try")
+def try_(
+    file: File,
+    setting: Settings = None,
+    workload: Annotated[str, typer.Option(help="The set to create, of fixtures/workloads/.")] = trial.WORKLOAD,
+    within: Annotated[float, typer.Option(min=1, max=600, help="Seconds in which everything should be there.")] = 20.0,
+) -> int:
+    """Start an implementation on a cluster of its own with one small set; say what is there and what should be.
+
+    Exit codes: 0 everything is there, 1 something is missing, 3 cluster error, 4 usage error.
+    """
+    if workload not in workloads.names():
+        raise UsageError(
+            f"unknown workload {workload!r}", where="--workload", hint=suggestion(workload, workloads.names())
+        )
+    judged, supplied = _checked(file, parameters.assignments(setting or ()))
+    with progress.terminal(f"trial of {judged.name}") as report:
+        outcome = trial.attempt(judged, supplied, within, report, workload=workload)
+    table = Table("", "should be there", "is there", box=None, pad_edge=False)
+    for line in outcome.lines:
+        table.add_row(*(("ok", line.wanted, "yes") if not line.unmet else ("MISSING", line.wanted, line.unmet)))
+    output.console().print(table, markup=False)
+    if outcome.complete:
+        options = " ".join(f"--set {shlex.quote(text)}" for text in setting or ())
+        command = f"grove-conformance run --implementation {shlex.quote(file)} {options}".rstrip()
+        typer.echo(f"everything is there; next: {command} --profile core")
+        return Exit.CONFORMANT
+    if outcome.last_words:
+        typer.echo(outcome.last_words)
+    return Exit.NOT_CONFORMANT
+
+
+# -- within ----------------------------------------------------------------------------------------------------------
+
+_READY = "http://127.0.0.1:${port.health}/readyz"
+
+
+def _checked(file: str, given: dict[str, str]) -> tuple[Descriptor, Descriptor | None]:
+    """Return a descriptor with everything checked that needs no cluster, and who supplies its missing roles. Raises
+    UsageError."""
+    judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")))
+    supplied = deployment.supplier_of(judged)
+    for each in filter(None, (judged, supplied)):
+        installer.check(each)
+    declared.check(judged, requirement.load())
+    return judged, supplied
+
+
+def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]:
+    absent = ", ".join(sorted(set(Role) - judged.roles))
+    beside = f"; {supplied.name} {supplied.version} supplies: {absent}" if supplied else ""
+    yield f"plays      {', '.join(sorted(judged.roles))}, as {judged.name} {judged.version}{beside}"
+    if judged.line:
+        yield f"contract   line {judged.line}, release {judged.release}"
+    yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
+    counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
+    yield f"installs   {', '.join(counts) or 'nothing'}"
+    for role, processes in judged.processes.items():
+        for each in processes:
+            words = " ".join(word for word in each.argv if isinstance(word, str))
+            yield f"starts     {f'{role} {each.name}'.rstrip()}: {words}"
+    if not judged.processes:
+        yield "starts     nothing: it runs already"
+
+
+def _asked(option: str, question: str, default: str) -> str:
+    """Return the answer of a person. Raises UsageError if there is no terminal to ask."""
+    if not sys.stdin.isatty():
+        raise UsageError("is required without a terminal", where=option, hint=f"for example: {option} '{default}'")
+    return str(typer.prompt(question, default=default, err=True))
+
+
+def _roles(text: str) -> list[Role]:
+    if text.strip() == "both":
+        return list(Role)
+    found = text.replace(",", " ").split()
+    for role in found:
+        if role not in list(Role):
+            raise UsageError(f"unknown role {role!r}", where="--role", hint=suggestion(role, Role))
+    return [Role(role) for role in found]
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"cannot be split into words: {error}", where="--command", hint="close the quote") from error
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a descriptor that `loading` accepts, or nothing. Raises UsageError."""
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(file), hint="give another path") from error
+    try:
+        loading.validate(file)
+    except BaseException:
+        file.unlink()
+        raise
+
+
+def _argument(file: Path) -> str:
+    """Return a path as the commands take one: with a slash or a suffix, it is no name of ours."""
+    text = shown(file)
+    return text if "/" in text or text.endswith(SUFFIXES) else f"./{text}"

@@ -1,0 +1,75 @@
+"""The text of a new descriptor, from a few answers. Pure; `loading` checks the result as any other file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.implementation.descriptor import Role
+
+OUR_CRDS = "${project}/reference_impl/crds"
+"""The CRDs of the reference, for an implementation without CRDs of its own."""
+GUIDE = "docs/writing-an-implementation.md"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a descriptor needs at least. An implementation without a `command` runs already. `ready` is a URL, or a
+    regular expression for a line of the log. All texts may contain placeholders."""
+
+    name: str
+    version: str
+    roles: Sequence[Role]
+    scheduler_name: str
+    command: Sequence[str] = ()
+    ready: str = ""
+    crds: str = OUR_CRDS
+    webhooks: str = ""
+
+
+def descriptor(answers: Answers) -> str:
+    """Return the YAML text of a descriptor, with comments that say what may follow."""
+    roles = [str(role) for role in answers.roles]
+    lines = [
+        f"# How the Grove conformance suite installs, starts and stops {answers.name}.",
+        f"# All fields: {GUIDE}.",
+        "apiVersion: conformance.grove.io/v1alpha1",
+        "kind: Implementation",
+        f"name: {_quoted(answers.name)}",
+        f"version: {_quoted(answers.version)}",
+        f"roles: [{', '.join(roles)}]",
+        f"schedulerName: {_quoted(answers.scheduler_name)}",
+        "# Optional features that you claim; requirements of other features are reported as not claimed.",
+        "features: []",
+        *([] if answers.command else ["start: running"]),
+        "",
+        "install:",
+        f"  crds: [{_quoted(answers.crds)}]",
+        *([f"  webhooks: [{_quoted(answers.webhooks)}]"] if answers.webhooks else []),
+    ]
+    if answers.command:
+        lines += ["", "processes:", *(line for role in roles for line in _process(role, answers))]
+    lines += [
+        "",
+        "# Requirements that are known to fail, for a CI that is to be green before everything passes:",
+        "# expectedFailures:",
+        "#   - {id: CORE-001, reason: not done yet, expires: 2030-01-31}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _process(role: str, answers: Answers) -> list[str]:
+    condition = "http" if answers.ready.startswith("http://") else "log"
+    return [
+        f"  {role}:",
+        "    # Each item is one argument; there is no shell. ${port.NAME} is a free port of 127.0.0.1.",
+        "    argv:",
+        *(f"      - {_quoted(word)}" for word in answers.command),
+        f"    ready: {{{condition}: {_quoted(answers.ready)}, within: 30}}",
+    ]
+
+
+def _quoted(text: str) -> str:
+    """Return a YAML scalar: JSON strings are YAML."""
+    return json.dumps(text, ensure_ascii=False)

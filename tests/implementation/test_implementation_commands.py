@@ -1,0 +1,165 @@
+"""`grove-conformance implementation …`: what it prints, and the one line for a mistake."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance import cli
+from conformance.data import PROJECT
+from conformance.errors import Exit
+from conformance.implementation import loading
+
+TOY = PROJECT / "docs/examples/toy-operator/toy.yaml"
+NEW = ("new", "mine.yaml", "--name=mine", "--role=operator", "--scheduler-name=mine", "--ready=started")
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
+    """Call a command in an empty folder; return its exit code and what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["grove-conformance", "implementation", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return call
+
+
+def test_a_new_descriptor_is_written_and_valid(call: Call, tmp_path: Path) -> None:
+    code, out, _ = call(*NEW, f"--command={sys.executable} --kubeconfig=${{kubeconfig}}")
+    assert code == 0 and out == "wrote mine.yaml; next: grove-conformance implementation try mine.yaml\n"
+    code, out, _ = call("validate", "mine.yaml")
+    assert code == 0 and out.startswith("mine.yaml is valid\n")
+    for words in (
+        "plays      operator, as mine 0.1.0; reference 0.1.0 supplies: gang-scheduler",
+        "line maps",
+        "operator: ",
+    ):
+        assert words in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--command=op 'x",), "--command: cannot be split into words"),
+        (
+            ("--command=op ${kubeconfg}",),
+            "mine.yaml:20: processes.operator.argv[1]: ${kubeconfg} is not known — did you",
+        ),
+        (("--running", "--command=op"), "--running: starts nothing — leave out --command"),
+        ((), "--command: is required without a terminal — for example: --command 'bin/mine"),
+        (("--command=op", "--name=Mine!"), "mine.yaml:5: name:"),
+    ],
+)
+def test_a_wrong_answer_gets_one_line_and_no_file(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    code, out, err = call(*NEW, *arguments)
+    assert code == Exit.USAGE and out == "" and len(err.splitlines()) == 1
+    assert words in err
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_no_file_is_overwritten(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("kept")
+    code, _, err = call(*NEW, "--running")
+    assert code == Exit.USAGE and "mine.yaml: exists already" in err
+    assert (tmp_path / "mine.yaml").read_text() == "kept"
+
+
+def test_a_terminal_is_asked_for_what_is_missing(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answers = iter(["mine", "both", "mine-scheduler", "op --kubeconfig=${kubeconfig}", "started"])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    assert call("new")[0] == 0
+    text = (tmp_path / "conformance.yaml").read_text()
+    assert "roles: [gang-scheduler, operator]" in text and '- "--kubeconfig=${kubeconfig}"' in text
+    assert next(answers, None) is None
+
+
+def test_a_descriptor_with_required_parameters_says_what_it_needs(call: Call, tmp_path: Path) -> None:
+    code, out, _ = call("validate", str(TOY))
+    assert code == 0 and out.endswith("to check the programs and files that it names, give --set binary=PATH\n")
+    assert str(TOY) in out
+    code, out, _ = call("validate", str(TOY), f"--set=binary={sys.executable}")
+    assert code == 0 and f"{TOY} is valid" in out
+    code, _, err = call("validate", str(TOY), "--set=binary=nowhere")
+    assert code == Exit.USAGE and "nowhere does not exist" in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("roles:", "role:", "did you mean"),
+        ("features: []", "features: [topolgy]", "features[0]: unknown feature 'topolgy' — did you mean"),
+        ("# expectedFailures:\n#   - {id: CORE-001,", "expectedFailures:\n  - {id: CORE-999,", "CORE-999"),
+        ("reference_impl/crds", "reference_impl/admission", "holds an object of kind"),
+    ],
+)
+def test_a_mistake_of_a_descriptor_is_found_without_a_cluster(
+    call: Call, tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    call(*NEW, f"--command={sys.executable}")
+    text = (tmp_path / "mine.yaml").read_text()
+    assert old in text
+    (tmp_path / "mine.yaml").write_text(text.replace(old, new))
+    code, out, err = call("validate", "mine.yaml")
+    assert code == Exit.USAGE and out == "" and len(err.splitlines()) == 1
+    assert words in err and err.startswith("grove-conformance: ")
+
+
+def test_every_descriptor_of_ours_can_be_named(call: Call) -> None:
+    for name in loading.names():
+        assert call("validate", name)[0] == 0, name
+
+
+# -- on a cluster ----------------------------------------------------------------------------------------------------
+
+
+def tried(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance", "implementation", "try", *arguments]
+    environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert list((tmp_path / "state/clusters").iterdir()) == []
+    return done
+
+
+@pytest.mark.cluster
+def test_an_implementation_that_makes_everything_is_told_so(tmp_path: Path) -> None:
+    done = tried(tmp_path, "reference", "--within=60")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "everything is there; next: grove-conformance run --implementation reference" in done.stdout
+    assert "MISSING" not in done.stdout
+
+
+@pytest.mark.cluster
+def test_an_implementation_that_does_nothing_is_told_what_is_missing(tmp_path: Path) -> None:
+    done = tried(tmp_path, "blank", "--within=1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = [line.split("  ")[0] for line in done.stdout.splitlines()[1:]]
+    assert lines == ["ok", *["MISSING"] * 8]
+    assert "frontend-0-web missing; there: none" in done.stdout
+
+
+@pytest.mark.cluster
+def test_a_process_that_ends_at_its_start_is_told_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "{apiVersion: conformance.grove.io/v1alpha1, kind: Implementation, name: mine, version: '1', roles: [operator],"
+        "schedulerName: mine, processes: {operator: {argv: ['${python}', '-c', 'raise SystemExit(\"no luck\")'],"
+        " ready: {log: x}}}}"
+    )
+    done = tried(tmp_path, "mine.yaml")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "MISSING" in done.stdout and "no luck" in done.stdout

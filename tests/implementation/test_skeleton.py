@@ -1,0 +1,47 @@
+"""A new descriptor, from a few answers, is one that the suite accepts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.implementation import loading
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.skeleton import Answers, descriptor
+
+HEALTH = "http://127.0.0.1:${port.health}/readyz"
+COMMAND = [sys.executable, "--kubeconfig=${kubeconfig}"]
+ANSWERS = Answers("mine", "1.0", [Role.OPERATOR], "mine-scheduler", COMMAND, HEALTH)
+
+
+def loaded(answers: Answers, folder: Path) -> Descriptor:
+    (folder / "mine.yaml").write_text(descriptor(answers))
+    return loading.load(str(folder / "mine.yaml"))
+
+
+def test_the_answers_are_in_it(tmp_path: Path) -> None:
+    mine = loaded(ANSWERS, tmp_path)
+    assert (mine.name, mine.version, mine.scheduler_name, mine.start) == ("mine", "1.0", "mine-scheduler", "processes")
+    ((process,),) = mine.processes.values()
+    assert (process.argv, process.ready.http) == (COMMAND, HEALTH)
+    assert mine.manifests("crds")
+
+
+def test_each_role_has_its_process(tmp_path: Path) -> None:
+    answers = Answers("mine", "1.0", list(Role), "mine", [sys.executable], "started")
+    mine = loaded(answers, tmp_path)
+    assert {role: each[0].ready.log for role, each in mine.processes.items()} == dict.fromkeys(Role, "started")
+
+
+def test_without_a_command_it_runs_already(tmp_path: Path) -> None:
+    mine = loaded(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
+    assert (mine.start, mine.processes) == ("running", {})
+
+
+@pytest.mark.parametrize("text", ["2.0", "yes", 'with "quotes"', "a: b", "# no comment", "ünï"])
+def test_a_text_stays_what_it_is(tmp_path: Path, text: str) -> None:
+    mine = loaded(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
+    ((process,),) = mine.processes.values()
+    assert (mine.version, process.argv[1], process.ready.log) == (text, text, text)

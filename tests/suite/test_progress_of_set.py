@@ -1,0 +1,67 @@
+"""What should be there of a set, and what is: the comparison of `implementation try`, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.grove.expected import expected
+from conformance.grove.workloads import load
+from conformance.run.progress_of_set import Line, lines
+from tests.history.story import Story
+
+WANTED = expected(dict(load("frontend")))
+POD: dict[str, Any] = {
+    "metadata": {"ownerReferences": [{"kind": "PodClique", "name": "frontend-0-web", "controller": True, "uid": ""}]},
+    "spec": {"nodeName": "a"},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+def compared(story: Story, *, of: str = "frontend") -> list[Line]:
+    wanted = expected(dict(load(of)))
+    return lines(story.history.view(), "frontend", 1, wanted)
+
+
+def complete() -> Story:
+    story = Story()
+    story.tell("services", "frontend-0", {})
+    clique = story.tell("podcliques", "frontend-0-web", {})
+    story.tell("podgangs", "any-name", {"spec": {"podgroups": [{"name": "frontend-0-web"}]}})
+    for name in ("a", "b"):
+        (owner,) = POD["metadata"]["ownerReferences"]
+        story.tell("pods", name, {**POD, "metadata": {"ownerReferences": [{**owner, "uid": clique.uid}]}})
+    status = {"availableReplicas": 1, "observedGeneration": 1}
+    story.tell("podcliquesets", "frontend", {"metadata": {"generation": 1}, "status": status})
+    return story
+
+
+def test_nothing_is_missing_of_a_complete_set() -> None:
+    assert [line for line in compared(complete()) if line.unmet] == []
+
+
+def test_everything_is_missing_where_nothing_was_made() -> None:
+    found = compared(Story())
+    assert len(found) == 8 and all(line.unmet for line in found)
+
+
+def test_what_is_missing_is_named_with_what_is_there() -> None:
+    story = complete()
+    story.tell("podcliques", "frontend-0-web", {}, kind="DELETED")
+    story.tell("podcliques", "web", {})
+    (line,) = [line for line in compared(story) if line.wanted.startswith("podcliques")]
+    assert line == Line("podcliques frontend-0-web", "frontend-0-web missing; there: web")
+
+
+def test_a_gated_pod_is_counted_where_it_stands() -> None:
+    story = complete()
+    (pod,) = [pod for pod in story.history.view().list("pods") if pod["metadata"]["name"] == "b"]
+    gated = {"schedulingGates": [{"name": "grove.io/podgang-pending-creation"}]}
+    story.tell("pods", "b", {"metadata": pod["metadata"], "spec": gated})
+    unmet = {line.wanted: line.unmet for line in compared(story) if line.unmet}
+    assert list(unmet) == ["2 pods without Grove's scheduling gate", "2 pods bound to nodes", "2 pods Ready"]
+    assert "1 of 2" in unmet["2 pods Ready"]
+
+
+def test_scaling_groups_are_there_only_where_the_set_has_some() -> None:
+    assert not any("scalinggroups" in line.wanted for line in compared(Story()))
+    assert any("podcliquescalinggroups" in line.wanted for line in compared(Story(), of="disaggregated"))
