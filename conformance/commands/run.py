@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 
 from conformance import data, disk
-from conformance.cluster import progress
+from conformance.cluster import chosen_kubeconfig, progress
 from conformance.cluster.assets import resolve_all, versions
 from conformance.cluster.features import Requested, of_programs, resolve
 from conformance.cluster.state import State
@@ -48,6 +48,7 @@ SPACE = 64 << 20
 
 
 def run(
+    ctx: typer.Context,
     implementation: Annotated[
         str, typer.Option(help="Implementation to judge (name or path of a descriptor).")
     ] = "reference",
@@ -108,7 +109,10 @@ def run(
     cluster: Annotated[
         str, typer.Option(help="`own` starts a fake cluster per worker; `existing` uses --kubeconfig.")
     ] = "own",
-    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the existing cluster.")] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
+    ] = None,
+    context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
     kubernetes: Kubernetes = "",
     features: Presets = None,
     feature_gates: Gates = None,
@@ -121,7 +125,7 @@ def run(
     but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    where = _cluster(cluster, kubeconfig, count, scale)
+    where, options = _cluster(ctx, cluster, kubeconfig, context, count, scale)
     wanted = requested(features, feature_gates, runtime_config)
     if where:
         existing.prove(Path(where), wanted)
@@ -152,6 +156,7 @@ def run(
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,
+        kubeconfig_options=options,
         kubernetes="" if where else versions(kubernetes)["kubernetes"],
         cluster_features=wanted,
     )
@@ -240,24 +245,25 @@ def _how_many(wanted: int | None, tests: int) -> int:
     return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
 
 
-def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scale: float) -> str:
-    """Return the kubeconfig of an existing cluster; empty for clusters of the run itself."""
+def _cluster(
+    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str, count: int | None, time_scale: float
+) -> tuple[str, tuple[str, ...]]:
+    """Return the kubeconfig of an existing cluster and the options that choose it; empty for clusters of the run
+    itself."""
     if cluster not in ("own", "existing"):
         raise UsageError(
             f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
         )
     if cluster == "own":
-        if kubeconfig is not None:
-            raise UsageError("needs --cluster existing", where="--kubeconfig", hint="add it, or drop --kubeconfig")
-        return ""
-    if kubeconfig is None:
-        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", hint="give its kubeconfig")
-    if not kubeconfig.is_file():
-        raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", hint="give the path of a kubeconfig")
-    existing.guard(kubeconfig, time_scale)
+        for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
+            if value:
+                raise UsageError("needs --cluster existing", where=option, hint=f"add it, or drop {option}")
+        return "", ()
+    found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+    existing.guard(found.path, time_scale)
     if count is not None and count > 1:
         raise UsageError("an existing cluster has only one worker", where=f"--workers {count}", hint="leave it out")
-    return str(kubeconfig.absolute())
+    return str(found.path), found.options
 
 
 def _run_id() -> str:
@@ -303,7 +309,7 @@ def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable
     words += ["--kubernetes", settings.kubernetes] if _not_default(settings) else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
-        words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]
+        words += ["--cluster", "existing", *settings.kubeconfig_options]
     return shlex.join(words)
 
 

@@ -44,6 +44,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""
+    kubeconfig_options: tuple[str, ...] = ()
+    """The options of the command line that choose it."""
     kubernetes: str = ""
     """The version of Kubernetes of the run's own clusters; empty on an existing one."""
     cluster_features: Requested = NOTHING

@@ -51,7 +51,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--implementation", "refrence"), ('unknown implementation "refrence"', 'did you mean "reference"?')),
         (("--implementation", "no/such.yaml"), ("no/such.yaml", "no such file")),
         (("--cluster", "exsting"), ("unknown kind of cluster", 'did you mean "existing"?')),
-        (("--cluster", "existing"), ("needs --kubeconfig",)),
+        (("--cluster", "existing"), ("none: no such file", "give --kubeconfig FILE, or set KUBECONFIG")),
+        (("--context", "x"), ("--context: needs --cluster existing",)),
         (("--kubeconfig", "x"), ("needs --cluster existing",)),
         (("--cluster", "existing", "--kubeconfig", "no-such"), ("--kubeconfig no-such: no such file",)),
         (("--report-dir", "/proc/nowhere"), ("--report-dir /proc/nowhere: cannot be written",)),
@@ -73,6 +74,7 @@ def test_a_wrong_argument_gets_one_line(
     words: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", "none")
     message = refused(monkeypatch, capsys, "run", *arguments)
     assert len(message) < 800
     for word in words:

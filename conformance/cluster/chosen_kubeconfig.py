@@ -1,0 +1,140 @@
+"""Which kubeconfig and context a command uses, as kubectl chooses them: `--kubeconfig`, `$KUBECONFIG` (several files),
+or `~/.kube/config`; and `--context`.
+
+Programs that are given a kubeconfig use its current context. So where another one is chosen, or the parts lie in
+several files, there is a copy of what the context needs, readable by its user only, as long as the command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance import disk, documents
+from conformance.cluster.state import Owner, State
+from conformance.documents import shown, suggestion
+from conformance.errors import UsageError
+
+Object = Mapping[str, Any]
+
+_KINDS = ("clusters", "users", "contexts")
+_PATHS = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+}
+"""The fields that are paths, relative to the file that they are in."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A kubeconfig whose current context is the chosen one, and the options that choose it again."""
+
+    path: Path
+    options: tuple[str, ...]
+
+
+@contextmanager
+def chosen(given: Path | None, context: str, state: State | None = None) -> Iterator[Chosen]:
+    """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names what is missing
+    and where it was looked for."""
+    files, where = _files(given)
+    contents = {file: documents.parse(file).value for file in files}
+    current = next((str(each["current-context"]) for each in contents.values() if each.get("current-context")), "")
+    file = ("--kubeconfig", str(files[0])) if len(files) == 1 else ()
+    options = (*file, *(("--context", context) if context else ()))
+    if len(files) == 1 and context in ("", current):
+        yield Chosen(files[0], options)
+        return
+    text = yaml.safe_dump(minimal(contents, context or current, where))
+    with _kept(text, state or State()) as path:
+        yield Chosen(path, options)
+
+
+def minimal(files: Mapping[Path, Object], context: str, where: str) -> Object:
+    """Return a kubeconfig with one context, its cluster and its user. Of several entries of a name, the first one
+    counts; relative paths become absolute. `where` is named in errors. Raises UsageError."""
+    entries = {kind: _named(kind, files) for kind in _KINDS}
+    if context not in entries["contexts"]:
+        hint = suggestion(context, entries["contexts"]) if context else "give --context"
+        what = f"has no context {context!r}" if context else "has no current context"
+        raise UsageError(what, where=where, hint=hint)
+    needs = entries["contexts"][context].get("context") or {}
+    found: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": context}
+    for kind, name in (("clusters", needs.get("cluster")), ("users", needs.get("user")), ("contexts", context)):
+        if name not in entries[kind]:
+            what = f"context {context!r} names the {kind[:-1]} {name!r}, which does not exist"
+            raise UsageError(what, where=where, hint=f"known: {', '.join(entries[kind]) or 'none'}")
+        found[kind] = [entries[kind][str(name)]]
+    return found
+
+
+def _files(given: Path | None) -> tuple[list[Path], str]:
+    """Return the files, and what named them."""
+    if given is not None:
+        if not given.is_file():
+            raise UsageError("no such file", where=f"--kubeconfig {given}", hint="give the path of a kubeconfig")
+        return [given.absolute()], f"--kubeconfig {given}"
+    named = os.environ.get("KUBECONFIG", "")
+    paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
+    where = f"KUBECONFIG {named}" if named else shown(paths[0])
+    files = [path.absolute() for path in paths if path.is_file()]  # as kubectl: those that do not exist do not count
+    if not files:
+        raise UsageError("no such file", where=where, hint="give --kubeconfig FILE, or set KUBECONFIG")
+    return files, where
+
+
+def _named(kind: str, files: Mapping[Path, Object]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for path, document in files.items():
+        for entry in _mappings(document.get(kind)):
+            found.setdefault(str(entry.get("name")), _absolute(kind, entry, path.parent))
+    return found
+
+
+def _absolute(kind: str, entry: Object, folder: Path) -> dict[str, Any]:
+    fields = entry.get(kind[:-1])
+    if not isinstance(fields, Mapping):
+        return dict(entry)
+    moved = {key: str(folder / str(fields[key])) for key in _PATHS.get(kind, ()) if fields.get(key)}
+    plugin = fields.get("exec")
+    if isinstance(plugin, Mapping) and os.sep in str(plugin.get("command", "")):  # a bare name is found on PATH
+        moved["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}  # type: ignore[assignment]
+    return {**entry, kind[:-1]: {**fields, **moved}}
+
+
+def _mappings(value: object) -> Iterable[Object]:
+    entries: Sequence[object] = value if isinstance(value, list) else ()
+    return (entry for entry in entries if isinstance(entry, Mapping))
+
+
+@contextmanager
+def _kept(text: str, state: State) -> Iterator[Path]:
+    """Keep a copy while this process needs it, and remove those of processes that were killed."""
+    folder = state.root / "kubeconfigs"
+    disk.make(folder, where=f"state folder {state.root}", hint="make it writable", mode=0o700)
+    _remove_left(folder)
+    me = Owner.this_process()
+    path = folder / f"{me.pid}_{me.started}_{secrets.token_hex(3)}"
+    disk.write(path, text)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _remove_left(folder: Path) -> None:
+    for path in folder.iterdir():
+        try:
+            pid, started, _ = path.name.removeprefix(".").split("_")  # with a dot while it is being written
+            alive = Owner(int(pid), float(started)).alive()
+        except ValueError:  # not ours
+            continue
+        if not alive:
+            path.unlink(missing_ok=True)

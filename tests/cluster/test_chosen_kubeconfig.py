@@ -1,0 +1,126 @@
+"""The kubeconfig and the context are chosen as kubectl chooses them, and a copy of credentials does not stay."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster.chosen_kubeconfig import chosen
+from conformance.cluster.state import State
+from conformance.errors import UsageError
+from kube import config
+
+
+def kubeconfig(folder: Path, *names: str, current: str = "") -> Path:
+    """Write a kubeconfig with a context, a cluster and a user of each name."""
+    folder.mkdir(exist_ok=True)
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": current or names[0]}
+    document["clusters"] = [{"name": n, "cluster": {"server": f"http://{n}.example"}} for n in names]
+    document["users"] = [{"name": n, "user": {"token": f"token-of-{n}"}} for n in names]
+    document["contexts"] = [{"name": n, "context": {"cluster": n, "user": n}} for n in names]
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def server(path: Path) -> str:
+    return config.load(path).server
+
+
+@pytest.fixture(autouse=True)
+def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_an_option_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other", "other")))
+    mine = kubeconfig(tmp_path / "mine", "mine")
+    with chosen(mine, "") as found:
+        assert (found.path, found.options) == (mine, ("--kubeconfig", str(mine)))
+    with chosen(None, "") as found:
+        assert server(found.path) == "http://other.example"
+        assert found.options == ("--kubeconfig", str(tmp_path / "other/config"))
+
+
+def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: State) -> None:
+    with pytest.raises(UsageError, match=r"home/.kube/config: no such file — give --kubeconfig FILE, or set"):
+        chosen(None, "").__enter__()
+    (tmp_path / "home").mkdir()
+    kubeconfig(tmp_path / "home/.kube", "usual")
+    with chosen(None, "") as found:
+        assert server(found.path) == "http://usual.example"
+
+
+def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: State) -> None:
+    mine = kubeconfig(tmp_path / "mine", "a", "b")
+    with chosen(mine, "b") as found:
+        assert found.path != mine and server(found.path) == "http://b.example"
+        assert found.options == ("--kubeconfig", str(mine), "--context", "b")
+        assert stat.S_IMODE(found.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(found.path.parent.stat().st_mode) == 0o700
+        assert "token-of-a" not in found.path.read_text(), "only what the context needs is copied"
+    assert list(found.path.parent.iterdir()) == []
+
+
+def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: State) -> None:
+    mine = kubeconfig(tmp_path / "mine", "a", "b")
+    folder = state.root / "kubeconfigs"
+    folder.mkdir(parents=True)
+    for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another process
+        (folder / name).write_text("secret")
+    with chosen(mine, "b") as first, chosen(mine, "b") as second:
+        assert set(folder.iterdir()) == {first.path, second.path}
+
+
+def test_several_files_are_one_and_the_first_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State
+) -> None:
+    first, second = kubeconfig(tmp_path / "1", "a"), kubeconfig(tmp_path / "2", "b", "a")
+    second.write_text(second.read_text().replace("http://a.example", "http://wrong.example"))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first}:{second}")
+    with chosen(None, "") as found:
+        assert server(found.path) == "http://a.example"
+    with chosen(None, "b") as found:
+        assert server(found.path) == "http://b.example"
+        assert found.options == ("--context", "b")
+
+
+def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: State) -> None:
+    mine = kubeconfig(tmp_path / "mine", "a", "b")
+    document = yaml.safe_load(mine.read_text())
+    document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
+    document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
+    mine.write_text(yaml.safe_dump(document))
+    with chosen(mine, "b") as found:
+        copied = yaml.safe_load(found.path.read_text())
+    assert copied["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
+    user = copied["users"][0]["user"]
+    assert (user["client-key"], Path(user["exec"]["command"])) == ("/abs/key", tmp_path / "mine/plugin")
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ("bb", "mine/config: has no context 'bb' — did you mean \"b\"?"),
+        ("b", "mine/config: context 'b' names the user 'gone', which does not exist — known: a, b"),
+    ],
+)
+def test_a_context_that_cannot_be_used_gets_one_line(tmp_path: Path, state: State, context: str, words: str) -> None:
+    mine = kubeconfig(tmp_path / "mine", "a", "b")
+    mine.write_text(mine.read_text().replace("user: b", "user: gone"))
+    with pytest.raises(UsageError) as caught, chosen(mine, context):
+        pass
+    assert str(caught.value).endswith(words)
+
+
+def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, state: State) -> None:
+    (tmp_path / "wrong").write_text("a: [")
+    with pytest.raises(UsageError, match=r"^wrong:2: is not YAML"), chosen(tmp_path / "wrong", ""):
+        pass
