@@ -125,7 +125,8 @@ def run(
     but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    where, options = _cluster(ctx, cluster, kubeconfig, context, count, scale)
+    where, options = _cluster(ctx, cluster, kubeconfig, context, count)
+    unplayed = existing.guard(Path(where), scale) if where else {}
     wanted = requested(features, feature_gates, runtime_config)
     if where:
         existing.prove(Path(where), wanted)
@@ -157,6 +158,7 @@ def run(
         cluster="existing" if where else "own",
         kubeconfig=where,
         kubeconfig_options=options,
+        unplayed=unplayed,
         kubernetes="" if where else versions(kubernetes)["kubernetes"],
         cluster_features=wanted,
     )
@@ -192,6 +194,10 @@ def run(
     )
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     on = "".join(f", {words}" for words in (_not_default(settings), shlex.join(wanted.options())) if words)
+    for line in existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ():
+        err.print(line, markup=False)
+    for ability, seen in unplayed.items():
+        err.print(f"the cluster does not play {ability}: {seen}; what needs that is blocked", markup=False)
     say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
     return launch.run(
@@ -246,7 +252,7 @@ def _how_many(wanted: int | None, tests: int) -> int:
 
 
 def _cluster(
-    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str, count: int | None, time_scale: float
+    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str, count: int | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the kubeconfig of an existing cluster and the options that choose it; empty for clusters of the run
     itself."""
@@ -260,7 +266,6 @@ def _cluster(
                 raise UsageError("needs --cluster existing", where=option, hint=f"add it, or drop {option}")
         return "", ()
     found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
-    existing.guard(found.path, time_scale)
     if count is not None and count > 1:
         raise UsageError("an existing cluster has only one worker", where=f"--workers {count}", hint="leave it out")
     return str(found.path), found.options

@@ -46,6 +46,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     kubeconfig_options: tuple[str, ...] = ()
     """The options of the command line that choose it."""
+    unplayed: dict[str, str] = {}
+    """What an existing cluster does not play (`abilities.Ability`), each with what was seen instead."""
     kubernetes: str = ""
     """The version of Kubernetes of the run's own clusters; empty on an existing one."""
     cluster_features: Requested = NOTHING

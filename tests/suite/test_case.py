@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +57,7 @@ def play(
     sound: Callable[[bool], None] = lambda thoroughly: None,
     silence: Silence | None = None,
     audit: AuditLog | None = None,
+    unplayed: Mapping[str, str] = MappingProxyType({}),
 ) -> Case:
     return Case(
         checks=Checks("test", ["AA-001"], lambda check: None),
@@ -72,6 +73,7 @@ def play(
         randomness=random.Random(0),
         silence=silence,
         audit=audit,
+        unplayed=unplayed,
     )
 
 
@@ -364,3 +366,29 @@ def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> Non
     where = [ledger.Deviation(f"pods/{each.name}", each.revision) for each in (second, first, second)]
     assert [check.deviation for check in case.checks.made] == [*where, None, None]
     assert [check.at for check in case.checks.made[:3]] == [round(each.at, 3) for each in (second, first, second)]
+
+
+HELD = {"metadata": {"annotations": {"conformance.grove.io/hold-ready": "yes"}}}
+
+
+def test_what_the_cluster_does_not_play_blocks_the_scene_before_anything_is_sent(story: Story) -> None:
+    case = play(story, unplayed={"pod behaviors": "a held pod is Ready"})
+    held = {"apiVersion": "v1", "kind": "ConfigMap", **HELD}
+    attempts: list[Callable[[], object]] = [
+        lambda: case.create(held),
+        lambda: case.create_all([held]),
+        lambda: case.patch("pods", "a", HELD),
+    ]
+    for attempt in attempts:
+        with pytest.raises(Blocked, match=r"the cluster does not play pod behaviors: a held pod is Ready") as caught:
+            attempt()
+        assert caught.value.cause == "circumstances"
+    assert case.made == []
+
+
+def test_what_a_cluster_plays_is_sent(story: Story) -> None:
+    for unplayed in ({}, {"node failures": "a lost node stays Ready"}):
+        case = play(story, unplayed=unplayed)
+        story.pod("a", revision=200)
+        case.patch("pods", "a", HELD)
+        assert len(case.made) == 1

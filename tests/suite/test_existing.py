@@ -5,43 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from conformance.cluster import kubeconfigs
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import UsageError
+from conformance.implementation import loading
 from conformance.suite.scenes.api import Api, Loop
-from conformance.suite.session import existing
-
-
-class Nodes:
-    """An API server whose nodes become Ready, or do not."""
-
-    def __init__(self, ready: bool) -> None:
-        self.status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-        self.nodes: dict[str, Any] = {}
-
-    def create_all(self, resource: object, wanted: list[Any]) -> None:
-        self.nodes |= {node["metadata"]["name"]: {**node, "status": self.status} for node in wanted}
-
-    def get(self, plural: str, namespace: None, name: str) -> Any:
-        return self.nodes[name]
-
-    def delete(self, plural: str, namespace: None, names: list[str]) -> None:
-        for name in names:
-            del self.nodes[name]
-
-
-def test_a_node_is_made_ready_and_goes_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(existing, "ours", lambda kubeconfig: None)
-    well, unwell = Nodes(True), Nodes(False)
-    existing._preflight(tmp_path, well, 30)
-    with pytest.raises(
-        UsageError, match=r"a fake node is not Ready after 0.2 s: KWOK does not run, or .* — start KWOK"
-    ):
-        existing._preflight(tmp_path, unwell, 0.2)
-    assert well.nodes == unwell.nodes == {}
+from conformance.suite.session import existing, foreign
 
 
 @pytest.fixture
@@ -70,9 +42,52 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
             existing.guard(bare_cluster.kubeconfig)
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
         begin = time.monotonic()
-        with pytest.raises(UsageError, match=r"a fake node is not Ready after 5 s: KWOK does not run"):
+        with pytest.raises(UsageError, match=r"a fake node is not Ready after 4 s: KWOK does not run"):
             existing.guard(bare_cluster.kubeconfig)
         assert time.monotonic() - begin < 10
     finally:
         kwok.resume()
     assert [name for name in api.names("nodes") if "preflight" in name] == []
+
+
+@pytest.fixture
+def reader(bare_cluster: Cluster, api: Api, tmp_path: Path) -> Path:
+    """The kubeconfig of a user who may only read."""
+    path = tmp_path / "reader"
+    path.write_bytes(kubeconfigs.role(bare_cluster, "operator").read_bytes())
+    path.chmod(0o600)
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}],
+    }
+    api.create(binding)
+    return path
+
+
+@pytest.mark.cluster
+def test_rights_that_are_missing_are_named_before_the_first_test(reader: Path, api: Api) -> None:
+    foreign.require_rights(api, "here")
+    loop = Loop()
+    limited = Api(loop, reader, "test", {})
+    try:
+        with pytest.raises(UsageError, match=r"^here: its user may not create namespaces, .* create podgangs — give"):
+            foreign.require_rights(limited, "here")
+    finally:
+        limited.close()
+        loop.close()
+
+
+@pytest.mark.cluster
+def test_the_owner_of_a_cluster_is_told_what_will_be_made(
+    bare_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = loading.load("reference")
+    assert existing.effects(bare_cluster.kubeconfig, [reference]) == [], "nothing about a cluster of the suite"
+    monkeypatch.setattr(existing, "ours", lambda kubeconfig: None)
+    version, namespaces, crds, hooks = existing.effects(bare_cluster.kubeconfig, [reference])
+    assert f"the cluster at {bare_cluster.server} has Kubernetes 1." in version
+    assert "removes them after it" in namespaces and "removes them at the end" in hooks
+    assert "which stay; of these it changes" in crds and "podcliquesets.grove.io" in crds

@@ -10,9 +10,10 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from conformance.cluster import nodes, pod_behaviors
+from conformance.cluster import abilities, nodes, pod_behaviors
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
@@ -26,7 +27,7 @@ from conformance.history.view import View
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
-from conformance.suite.outcomes.checks import Checks
+from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.api import Api, NotServed, Object, by_admission, words
 from conformance.suite.scenes.dry_run import DryRun
 from conformance.suite.scenes.premises import Premises
@@ -65,6 +66,7 @@ class SceneEnvironment:
         randomness: random.Random,
         audit: AuditLog | None = None,
         silence: Silence | None = None,
+        unplayed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
@@ -79,6 +81,7 @@ class SceneEnvironment:
         self.sole_writer = SoleWriter(pool)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
+        self._unplayed = unplayed
         self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
         self.steps: dict[str, Step] = {}
         """The steps of a scene that were reached, by name."""
@@ -205,6 +208,7 @@ class SceneEnvironment:
         obj = self._completed(obj)
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
+        self._require(obj)
         self.made.append(("create", obj))
         what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
         created = self._attempt(what, lambda: self._create(obj))
@@ -214,12 +218,14 @@ class SceneEnvironment:
     def create_all(self, objects: Sequence[Object]) -> None:
         """Create many namespaced objects at once, then write their `status` if they have one."""
         objects = [self._completed(obj) for obj in objects]
+        self._require(objects)
         self.made += [("create", obj) for obj in objects]
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, self._note))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
         the history when this returns: later waits do not see the state before."""
+        self._require(patch)
         self.made.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
         written = self._attempt(
             f"a patch of {resource}/{name} is accepted",
@@ -386,6 +392,13 @@ class SceneEnvironment:
         except WaitTimeout as error:
             self._blame()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
+
+    def _require(self, obj: object) -> None:
+        """Raise Blocked if the cluster does not play what an object, or a patch of one, asks for."""
+        for ability in sorted(abilities.needed(obj) if self._unplayed else ()):
+            if ability in self._unplayed:
+                reason = f"the cluster does not play {ability}: {self._unplayed[ability]} (docs/fake-cluster.md)"
+                raise Blocked(reason, "circumstances")
 
     def _note(self, obj: Object, created: Object) -> None:
         self.history.origins.sent(obj, created)

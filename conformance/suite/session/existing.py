@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-
-from conformance.cluster import features, nodes, outages, preflight
+from conformance.cluster import abilities, features, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.features import Requested
 from conformance.cluster.health import COMPONENTS
@@ -24,17 +21,19 @@ from conformance.cluster.ports import DriverPorts, Port, Ports
 from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.errors import UsageError
 from conformance.implementation import deployment
+from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.installation import WEBHOOKS
 from conformance.implementation.values import ClusterFacts
 from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import foreign
 from kube.client import Client
-from kube.resource import NAMESPACES, NODES
+from kube.resource import CRDS, NAMESPACES
 
 DISPOSABLE = "conformance.grove.io/disposable"
 """The label (`true`, on the namespace kube-system) by which the owner of a cluster declares it disposable."""
 
-NODE_READY = 5.0
-"""Seconds within which a fake node becomes Ready if KWOK runs. It takes less than one."""
+WITHIN = 4.0
+"""Seconds within which a fake node and the pods on it do what they should. It takes about one."""
 
 
 def server_of(kubeconfig: Path) -> str:
@@ -70,19 +69,36 @@ def check(kubeconfig: Path, api: Api) -> None:
         )
 
 
-def guard(kubeconfig: Path, time_scale: float = 1.0) -> None:
-    """Run `check` before a run; also raise UsageError if nothing plays the nodes, and HarnessError if the cluster does
-    not answer."""
+def guard(kubeconfig: Path, time_scale: float = 1.0) -> dict[str, str]:
+    """Run `check` before a run, and return what the cluster does not play, each with what was seen instead. Raises
+    UsageError also if nothing plays the nodes, and HarnessError if the cluster does not answer."""
     loop = Loop()
     try:
-        api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES, "nodes.": NODES})
+        api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
         try:
             check(kubeconfig, api)
-            _preflight(kubeconfig, api, NODE_READY * max(1.0, time_scale))
+            return _preflight(kubeconfig, api, WITHIN * max(1.0, time_scale))
         finally:
             api.close()
     finally:
         loop.close()
+
+
+def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str]:
+    """Return what the owner of a cluster should know before a run: its version, and what is made there. Nothing for a
+    cluster of the suite."""
+    if ours(kubeconfig) is not None:
+        return []
+    loop = Loop()
+    try:
+        api = Api(loop, kubeconfig, "grove-conformance/suite", {str(CRDS): CRDS})
+        try:
+            found = foreign.effects(api, implementations)
+        finally:
+            api.close()
+    finally:
+        loop.close()
+    return [f"the cluster at {server_of(kubeconfig)} has Kubernetes {version(kubeconfig)}", *found]
 
 
 def version(kubeconfig: Path) -> str:
@@ -117,30 +133,22 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
         asyncio.run(check())
 
 
-def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
-    """Raise UsageError unless a fake node becomes Ready: otherwise each test would wait for its nodes in vain."""
+def _preflight(kubeconfig: Path, api: Api, within: float) -> dict[str, str]:
+    """Look at the components of a cluster of the suite; try what another one plays. Raises UsageError."""
     where, cluster = f"--kubeconfig {kubeconfig}", ours(kubeconfig)
-    if cluster is not None:
-        watcher = outages.watch(cluster)
-        watcher.look()
-        if found := watcher.since(0):
-            hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
-            raise UsageError(f"the cluster is not well: {found[0]}", where=where, hint=hint)
-    [node] = nodes.manifests("dgx-h100", 1, f"preflight-{secrets.token_hex(3)}")
-    name = node["metadata"]["name"]
-    try:
-        api.create_all(NODES, [node])
-        Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(
-            lambda: nodes.schedulable(api.get("nodes", None, name))
-        )
-    except RetryError:
-        raise UsageError(
-            f"a fake node is not Ready after {within:g} s: KWOK does not run, or does not play nodes of the suite",
-            where=where,
-            hint="start KWOK (or, on a slow machine, give a larger --time-scale)",
-        ) from None
-    finally:
-        api.delete("nodes", None, [name])
+    if cluster is None:
+        foreign.require_rights(api, where)
+        try:
+            found = api.work(lambda client: abilities.missing(client, within))
+        except UsageError as error:
+            raise UsageError(error.what, where=where, hint=error.hint) from None
+        return {str(ability): seen for ability, seen in found.items()}
+    watcher = outages.watch(cluster)
+    watcher.look()
+    if broken := watcher.since(0):
+        hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
+        raise UsageError(f"the cluster is not well: {broken[0]}", where=where, hint=hint)
+    return {}
 
 
 def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:

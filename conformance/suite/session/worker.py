@@ -263,6 +263,7 @@ class ClusterEnvironment:
                 time_scale=self._settings.time_scale,
                 randomness=randomness(running.test, self._settings.seed),
                 audit=self._audit,
+                unplayed=self._settings.unplayed,
                 silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
             )
             case = environment(namespace=name, history=history)

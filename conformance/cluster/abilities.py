@@ -1,0 +1,206 @@
+"""What a cluster plays of pods and nodes, beyond pods that are Ready at once: tried on any cluster within seconds.
+
+A KWOK with stages of its own makes a held pod, a crash loop and a waiting init container Ready like any other pod. What
+scenes do with them would then be judged as the doing of the implementation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+import orjson
+
+from conformance.cluster import nodes, pod_behaviors
+from conformance.cluster.kubelet_sim.init_wait import LOST
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.resource import NODES, PODS
+
+NAMESPACE = "default"
+"""Where the pods are: it has a service account already."""
+PROFILE = "dgx-h100"
+MARK = pod_behaviors.PREFIX + "preflight"
+"""The label of what is made."""
+LOOK_EVERY = 0.1
+"""Seconds between two looks."""
+UNORDERED = ("", "CliqueStartupTypeAnyOrder")
+
+Object = Mapping[str, Any]
+
+
+class Ability(StrEnum):
+    """What a scene may need of the cluster."""
+
+    BEHAVIORS = "pod behaviors"
+    STARTUP = "init containers that wait for other pods"
+    NODE_FAILURES = "node failures"
+
+
+def needed(obj: object) -> set[Ability]:
+    """Return what an object, or a patch of one, needs of the cluster to have the effect that it should have."""
+    found = set()
+    for key, value in _fields(obj):
+        if key in _asking():
+            found.add(Ability.BEHAVIORS)
+        elif key == LOST:
+            found.add(Ability.NODE_FAILURES)
+        elif key == "cliqueStartupType" and value not in UNORDERED:
+            found.add(Ability.STARTUP)
+    return found
+
+
+async def missing(client: Client, within: float) -> dict[Ability, str]:
+    """Return what a cluster lacks, each with what was seen instead, after at most `within` seconds.
+
+    Raises UsageError if it does not even play a node and a plain pod: nothing can be judged then. What is made for that
+    is removed.
+    """
+    mark = f"preflight-{secrets.token_hex(3)}"
+    fleet = nodes.manifests(PROFILE, 2, mark, {MARK: mark})
+    first, second = (str(node["metadata"]["name"]) for node in fleet)
+    until = partial(_until, deadline=time.monotonic() + within)
+    try:
+        await nodes.create_nodes(client, fleet)
+        if not await until(partial(_ready, client, first, second)):
+            raise _nobody(f"a fake node is not Ready after {within:g} s")
+        await asyncio.gather(*(client.create(PODS, _pod(probe, mark, first)) for probe in _PROBES))
+        await client.patch(NODES, None, second, {"metadata": {"labels": {LOST: "yes"}}})
+        seen = dict[str, bool | None]()
+        decided, failed = partial(_decided, client, mark, seen), partial(_failed, client, second)
+        _, fails = await asyncio.gather(until(decided), until(failed))
+    finally:
+        for probe in _PROBES:
+            await client.delete(PODS, NAMESPACE, f"{mark}-{probe.name}", grace_seconds=0)
+        await nodes.delete_nodes(client, (first, second))
+    if not seen.get(PLAIN):
+        raise _nobody(f"a fake pod is not Ready after {within:g} s")
+    found = {probe.ability: probe.instead for probe in _PROBES if probe.ability is not None and not seen[probe.name]}
+    return found if fails else found | {Ability.NODE_FAILURES: f"a node with the label {LOST} stays Ready"}
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A pod that shows whether the cluster has an ability: `verdict` returns True if it does, None if that is open."""
+
+    name: str
+    ability: Ability | None
+    instead: str
+    verdict: Callable[[Object], bool | None]
+    annotations: Mapping[str, str]
+    init: tuple[str, ...] = ()
+    """The arguments of an init container."""
+
+
+PLAIN = "plain"
+
+
+def _crashes(pod: Object) -> bool | None:
+    restarted = any(status.get("restartCount", 0) > 0 for status in _list(pod, "containerStatuses"))
+    return True if restarted else False if _condition(pod, "Ready") else None
+
+
+def _held(pod: Object) -> bool | None:
+    return False if _condition(pod, "Ready") else True if _list(pod, "containerStatuses") else None
+
+
+def _waits(pod: Object) -> bool | None:
+    """Only the fake cluster reads the arguments, and these are malformed."""
+    states = [(status.get("state") or {}).get("waiting") or {} for status in _list(pod, "initContainerStatuses")]
+    if any(state.get("reason") == "CrashLoopBackOff" for state in states):
+        return True
+    return False if _condition(pod, "Ready") else None
+
+
+_PROBES = (
+    _Probe(PLAIN, None, "", lambda pod: True if _condition(pod, "Ready") else None, {}),
+    _Probe(
+        "held",
+        Ability.BEHAVIORS,
+        "a pod with conformance.grove.io/hold-ready is Ready",
+        _held,
+        {f"{pod_behaviors.PREFIX}hold-ready": "yes"},
+    ),
+    _Probe(
+        "crashes",
+        Ability.BEHAVIORS,
+        "a pod with conformance.grove.io/behavior: crash-loop does not crash",
+        _crashes,
+        pod_behaviors.annotated("crash-loop", running_after="0s", exit_after="0s"),
+    ),
+    _Probe(
+        "waits", Ability.STARTUP, "a pod with a waiting init container is Ready", _waits, {}, ("--podcliques=none:0",)
+    ),
+)
+
+
+async def _decided(client: Client, mark: str, seen: dict[str, bool | None]) -> bool:
+    """Update the verdicts of the probes, and return whether all are known."""
+    pods = {pod["metadata"]["name"]: pod for pod in await client.list(PODS, NAMESPACE, selector=f"{MARK}={mark}")}
+    seen |= {probe.name: probe.verdict(pods.get(f"{mark}-{probe.name}", {})) for probe in _PROBES}
+    return None not in seen.values()
+
+
+async def _failed(client: Client, node: str) -> bool:
+    found = orjson.loads(await client.get(NODES, None, node))
+    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in _list(found, "conditions"))
+
+
+async def _ready(client: Client, *names: str) -> bool:
+    return all([nodes.schedulable(orjson.loads(await client.get(NODES, None, name))) for name in names])
+
+
+async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
+    """Ask until the answer is yes or time is up, and return the last answer."""
+    while True:
+        if (answer := await true()) or time.monotonic() > deadline:
+            return answer
+        await asyncio.sleep(LOOK_EVERY)
+
+
+def _nobody(what: str) -> UsageError:
+    hint = "start KWOK (or, on a slow machine, give a larger --time-scale)"
+    return UsageError(f"{what}: KWOK does not run, or does not play nodes of the suite", hint=hint)
+
+
+def _pod(probe: _Probe, mark: str, node: str) -> Object:
+    container = {"name": "main", "image": "registry.example/preflight:1"}
+    init = [{**container, "name": "init", "args": list(probe.init)}] if probe.init else []
+    spec = {"nodeName": node, "containers": [container], "initContainers": init, "automountServiceAccountToken": False}
+    metadata = {"name": f"{mark}-{probe.name}", "namespace": NAMESPACE, "labels": {MARK: mark}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "annotations": dict(probe.annotations)},
+        "spec": {**spec, "tolerations": [{"operator": "Exists"}]},
+    }
+
+
+def _condition(pod: Object, kind: str) -> bool:
+    return any(each["type"] == kind and each["status"] == "True" for each in _list(pod, "conditions"))
+
+
+def _list(obj: Object, field: str) -> list[Any]:
+    return (obj.get("status") or {}).get(field) or []
+
+
+def _asking() -> frozenset[str]:
+    known = pod_behaviors.known()
+    return frozenset({pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*known.forms, *known.holds))})
+
+
+def _fields(value: object) -> Iterator[tuple[str, object]]:
+    """Yield every key with its value, at any depth."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key), item
+            yield from _fields(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _fields(item)

@@ -1,0 +1,83 @@
+"""What a run does to a cluster that is not of the suite: whether it may, and what its owner should know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from conformance.errors import UsageError
+from conformance.implementation import installation
+from conformance.implementation.descriptor import Descriptor
+from conformance.suite.scenes.api import Api
+from kube.client import Client
+from kube.resource import CRDS, Resource
+
+REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+NEEDED = (
+    ("create", "", "namespaces", ""),
+    ("delete", "", "namespaces", ""),
+    ("create", "", "nodes", ""),
+    ("patch", "", "nodes", ""),
+    ("delete", "", "nodes", ""),
+    ("create", "", "pods", ""),
+    ("patch", "", "pods", "status"),
+    ("delete", "", "pods", ""),
+    ("watch", "", "events", ""),
+    ("patch", "apiextensions.k8s.io", "customresourcedefinitions", ""),
+    ("create", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""),
+    ("create", "grove.io", "podcliquesets", ""),
+    ("patch", "grove.io", "podcliques", "status"),
+    ("create", "scheduler.grove.io", "podgangs", ""),
+)
+"""Verb, group, resource and subresource of what tests do, in any namespace: one of each kind."""
+
+
+def require_rights(api: Api, where: str) -> None:
+    """Raise UsageError that names what the user of a kubeconfig may not do."""
+    if refused := api.work(_refused):
+        hint = "give a kubeconfig of a cluster administrator"
+        raise UsageError(f"its user may not {', '.join(refused)}", where=where, hint=hint)
+
+
+def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
+    """Return what a run will make in a cluster, and what will become of that, one line each."""
+    wanted = sorted({name for each in implementations for path in each.manifests("crds") for name in _names(path)})
+    there = set(api.names(CRDS.plural))
+    changed = [name for name in wanted if name in there]
+    objects = sum(len(each.manifests("objects")) for each in implementations)
+    hooks = sum(len(each.manifests("webhooks")) for each in implementations)
+    return [
+        "makes a namespace and nodes for each test, and removes them after it",
+        f"installs {len(wanted)} CRDs, which stay" + (f"; of these it changes {', '.join(changed)}" if changed else ""),
+        *([f"installs the objects of {objects} files, which stay"] if objects else []),
+        *([f"installs the webhook configurations of {hooks} files, and removes them at the end"] if hooks else []),
+    ]
+
+
+async def _refused(client: Client) -> list[str]:
+    answers = await asyncio.gather(*(_may(client, *each) for each in NEEDED))
+    return [
+        f"{verb} {'/'.join(filter(None, (resource, subresource)))}"
+        for (verb, _, resource, subresource), may in zip(NEEDED, answers, strict=True)
+        if not may
+    ]
+
+
+async def _may(client: Client, verb: str, group: str, resource: str, subresource: str) -> bool:
+    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": attributes}}
+    answer: Any = orjson.loads(await client.create(REVIEWS, review))
+    return bool(answer["status"]["allowed"])
+
+
+def _names(path: Path) -> list[str]:
+    return [crd["metadata"]["name"] for crd in installation.read_manifests(path, installation.text(path), _CRD)]
+
+
+_CRD = ("CustomResourceDefinition",)

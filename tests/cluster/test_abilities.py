@@ -1,0 +1,97 @@
+"""What a cluster plays of pods and nodes is found out within seconds, whoever has made it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.cluster import abilities, settings
+from conformance.cluster.abilities import Ability
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.kubelet_sim.process import COMPONENT
+from conformance.cluster.settings import ClusterSettings
+from conformance.errors import UsageError
+from conformance.grove import workloads
+from kube.client import Client
+from kube.resource import NODES, PODS
+
+GATES = {"spec": {"schedulingGates": None}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "needs"),
+    [
+        (workloads.load("frontend"), set()),
+        (workloads.load("chain"), {Ability.STARTUP}),
+        (workloads.load("chain", {"startup": "CliqueStartupTypeAnyOrder"}), set()),
+        ({"metadata": {"annotations": {"conformance.grove.io/behavior": "slow"}}}, {Ability.BEHAVIORS}),
+        ({"metadata": {"annotations": {"conformance.grove.io/hold-ready": None}}}, {Ability.BEHAVIORS}),
+        ([{"metadata": {"annotations": {"conformance.grove.io/ready-after": "1s"}}}], {Ability.BEHAVIORS}),
+        ({"metadata": {"labels": {"conformance.grove.io/lost": "yes"}}}, {Ability.NODE_FAILURES}),
+        ({"metadata": {"labels": {"conformance.grove.io/pool": "mine"}}}, set()),
+        (GATES, set()),
+    ],
+)
+def test_what_an_object_needs_is_read_from_it(obj: object, needs: set[Ability]) -> None:
+    assert abilities.needed(obj) == needs
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A KWOK cluster as kwokctl makes it: with KWOK's own stages, and without the process beside KWOK."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        patch.setattr(settings.stages, "load", lambda name, unnamed: [])
+        made = Cluster.up("foreign", settings=ClusterSettings(audit=False), owner=True)
+        try:
+            made.kill(COMPONENT)
+            yield made
+        finally:
+            made.down()
+
+
+def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
+    async def ask() -> tuple[dict[Ability, str], list[Any]]:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+            try:
+                found = await abilities.missing(client, within)
+            finally:
+                left = [*await client.list(NODES), *await client.list(PODS)]
+            return found, left
+
+    found, left = asyncio.run(ask())
+    assert left == []
+    return found
+
+
+@pytest.mark.cluster
+def test_a_cluster_of_the_suite_plays_everything(bare_cluster: Cluster) -> None:
+    assert missing(bare_cluster, 30) == {}
+
+
+@pytest.mark.cluster
+def test_a_cluster_of_others_plays_plain_pods_only(foreign: Cluster) -> None:
+    begin = time.monotonic()
+    found = missing(foreign, 4)
+    assert time.monotonic() - begin < 10, "4 s, and the requests of a busy machine"
+    assert found == {
+        Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
+        Ability.STARTUP: "a pod with a waiting init container is Ready",
+        Ability.NODE_FAILURES: "a node with the label conformance.grove.io/lost stays Ready",
+    }
+
+
+@pytest.mark.cluster
+def test_a_cluster_that_plays_no_nodes_is_refused_in_one_line(foreign: Cluster) -> None:
+    kwok = foreign.monitor.process("kwok-controller")
+    assert kwok is not None
+    kwok.suspend()
+    try:
+        with pytest.raises(UsageError, match=r"a fake node is not Ready after 0.5 s: KWOK does not run"):
+            missing(foreign, 0.5)
+    finally:
+        kwok.resume()
