@@ -106,6 +106,7 @@ def try_(
             f"unknown workload {workload!r}", where="--workload", hint=suggestion(workload, workloads.names())
         )
     judged, supplied = _checked(file, parameters.assignments(setting or ()))
+    deployment.require_containers(judged)
     with progress.terminal(f"trial of {judged.name}") as report:
         outcome = trial.attempt(judged, supplied, within, report, workload=workload)
     table = Table("", "should be there", "is there", box=None, pad_edge=False)
@@ -151,7 +152,9 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
         for each in processes:
             words = " ".join(word for word in each.argv if isinstance(word, str))
             yield f"starts     {f'{role} {each.name}'.rstrip()}: {words}"
-    if not judged.processes:
+    for role, made in judged.deployments.items():
+        yield f"starts     {role}: the Deployment {made.namespace}/{made.name}, by {judged.start}"
+    if judged.start == "running":
         yield "starts     nothing: it runs already"
 
 

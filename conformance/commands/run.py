@@ -28,7 +28,7 @@ from conformance.commands import declared
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import UsageError
-from conformance.implementation import installer, parameters
+from conformance.implementation import deployment, installer, parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
 from conformance.suite.outcomes import ledger
@@ -163,6 +163,8 @@ def run(
         cluster_features=wanted,
     )
     judged, supplied = worker.load_implementation(settings)
+    if not where:
+        deployment.require_containers(judged)
     for each in filter(None, (judged, judged.predecessor, supplied)):
         installer.check(each)
     declared.check(judged, registry)

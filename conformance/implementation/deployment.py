@@ -8,8 +8,9 @@ from conformance.cluster import kubeconfigs
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
+from conformance.errors import UsageError
 from conformance.implementation import loading
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import DEPLOYED, Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.implementation.values import ClusterFacts
 
@@ -17,6 +18,7 @@ from conformance.implementation.values import ClusterFacts
 def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
     """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError."""
     judged = loading.load(name_or_path, settings)
+    require_containers(judged)
     return judged, supplier_of(judged)
 
 
@@ -26,6 +28,17 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
         return None
     options = (judged.document.where("suppliedBy"), judged.document.where("supplied"))
     return loading.load(judged.supplied_by, judged.supplied, options=options)
+
+
+def require_containers(judged: Descriptor) -> None:
+    """Raise UsageError for an implementation that is deployed, where the nodes are fake and nothing would run in its
+    pods."""
+    if judged.start in DEPLOYED:
+        raise UsageError(
+            f"start: {judged.start} needs nodes that run containers, which a fake cluster does not have",
+            where=judged.document.where("start"),
+            hint="judge it with run --cluster existing, on a cluster that has some",
+        )
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:

@@ -59,16 +59,54 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: Stop = Stop()
 
 
+class Helm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A release of a chart. `set` are values as texts; all strings may contain placeholders."""
+
+    chart: str
+    release: str
+    namespace: str = "default"
+    values: list[str] = []
+    set: dict[str, str] = {}
+
+
 class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files, folders or globs; relative ones are relative to the folder of the descriptor."""
 
     crds: list[str] = []
     objects: list[str] = []
     webhooks: list[str] = []
+    manifests: list[str] = []
+    """What the implementation itself consists of, for `start: manifests`."""
+    helm: Helm | None = None
 
 
-Part = Literal["crds", "objects", "webhooks"]
-"""The fields of `Install`."""
+Part = Literal["crds", "objects", "webhooks", "manifests"]
+"""The fields of `Install` that name files."""
+
+
+class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The Deployment of a role. `within`: seconds until it must be available."""
+
+    name: str
+    namespace: str = "default"
+    within: float = 120.0
+
+
+class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Commands of the user that stop and start a role. `start` returns when it is ready. `within`: seconds that one may
+    take; `inherit` as that of a process. They get KUBECONFIG."""
+
+    stop: list[str]
+    start: list[str]
+    kill: list[str] = []
+    """Ends it at once; without it, `stop` does."""
+    inherit: list[str] = []
+    within: float = 120.0
+
+
+Start = Literal["processes", "running", "manifests", "helm"]
+DEPLOYED: tuple[Start, ...] = ("manifests", "helm")
+"""The ways to start an implementation that need a cluster whose nodes run containers."""
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,10 +157,14 @@ class Descriptor:
     roles: frozenset[Role]
     features: frozenset[str]
     scheduler_name: str
-    start: Literal["processes", "running"]
+    start: Start
     install: Install
     processes: Mapping[Role, tuple[Process, ...]]
     """The processes of each role, in the order in which they start."""
+    deployments: Mapping[Role, Deployment]
+    """The Deployment of each role, if it is started by manifests or Helm."""
+    control: Mapping[Role, Control]
+    """Commands that stop and start the roles of an implementation that runs already."""
     pods: Metadata
     """What the gang scheduler needs on the pods that it is to place."""
     podgangs: Metadata

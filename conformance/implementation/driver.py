@@ -10,10 +10,13 @@ from pathlib import Path
 from types import TracebackType
 
 from conformance.errors import HarnessError
+from conformance.implementation.commanded import Commanded
+from conformance.implementation.deployed import Deployed
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
 from conformance.implementation.operators import SECOND, Operators
-from conformance.implementation.player import Player, start_all
+from conformance.implementation.player import Player, Playing, start_all
+from conformance.implementation.release import Release
 from conformance.implementation.role_process import Failure, NotStarted
 from conformance.implementation.values import ClusterFacts, Values
 
@@ -31,7 +34,9 @@ class Driver:
     def __init__(self, descriptor: Descriptor, cluster: ClusterFacts, supplied: Descriptor | None = None) -> None:
         self.descriptor, self.cluster, self.supplied = descriptor, cluster, supplied
         self._values = Values(cluster, descriptor.scheduler_name)
-        self._players: dict[Role, Player] = {}
+        self._players: dict[Role, Playing] = {}
+        self._release = Release(self._values)
+        """What the judged implementation has deployed in the cluster."""
         self._failures: list[Failure] = []
         self._named: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""
@@ -43,8 +48,8 @@ class Driver:
                     where=descriptor.document.where("roles"),
                     hint="supply it from the reference",
                 )
-            if role in owner.processes:
-                self._players[role] = Player(role, role, owner, self._values, self._failures)
+            if (player := self._play(role, owner)) is not None:
+                self._players[role] = player
         self.installer = Installer(descriptor, supplied, self._values)
         self.operators = Operators(descriptor, self._players, self._values, self.installer, self._operator)
 
@@ -69,15 +74,18 @@ class Driver:
         start_all(self._players[role] for role in roles or tuple(self._players) if role in self._players)
 
     def stop(self, *roles: Role) -> None:
-        """Stop the processes of these roles; without roles, all processes, including a second operator.
+        """Stop these roles. Without roles, end everything that the driver has started, including a second operator, and
+        remove what it has deployed; what ran before it runs again.
 
         It is no error if a process is not running.
         """
-        for role in roles or tuple(self._players):
+        for role in roles:
             if role in self._players:
                 self._players[role].stop()
-        if not roles and self.operators.second is not None:
-            self.operators.second.stop()
+        if not roles:
+            for player in self._each_player():
+                player.close()
+            self._release.remove()
 
     def detach(self) -> None:
         """Let the processes outlive this one, until the cluster ends them."""
@@ -95,7 +103,7 @@ class Driver:
         self.start(role)
 
     def controls(self, role: Role) -> bool:
-        """Return whether the driver starts and stops the processes of a role; it does not for `start: running`."""
+        """Return whether the driver starts and stops a role; for `start: running` it does if `control` says how."""
         return role in self._players
 
     def alive(self, role: Role) -> bool:
@@ -115,13 +123,13 @@ class Driver:
         """Return logs by the name of their process: those of the roles and of a second operator, also of one that is
         gone."""
         for player in self._each_player():
-            self._named |= {process.name for process in player.processes}
+            self._named |= set(player.logs)
         return {name: self._values.log(name) for name in sorted(self._named)}
 
     def last_words(self, lines: int = 3) -> str:
         """Return the last lines of the logs of the judged roles, as one line of text."""
         judged = (player for role, player in self._players.items() if role in self.descriptor.roles)
-        return "; ".join(words for player in judged for p in player.processes if (words := p.last_words(lines)))
+        return "; ".join(words for player in judged if (words := player.last_words(lines)))
 
     def failures(self) -> tuple[Failure, ...]:
         """Return every process so far that ended by itself, in the order in which that was noticed."""
@@ -135,9 +143,17 @@ class Driver:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
-    def _each_player(self) -> list[Player]:
+    def _play(self, role: Role, owner: Descriptor) -> Playing | None:
+        """Return who plays a role in the way that a descriptor says; None if nobody can stop and start it."""
+        if role in owner.processes:
+            return Player(role, role, owner, self._values, self._failures)
+        if role in owner.deployments:
+            return Deployed(role, owner, self._release, self._values, self._failures)
+        return Commanded(role, owner, self._values) if role in owner.control else None
+
+    def _each_player(self) -> list[Playing]:
         """Return the players of the roles that the driver controls, and a second operator."""
         return [*self._players.values(), *([self.operators.second] if self.operators.second is not None else [])]
 
-    def _operator(self, name: str, descriptor: Descriptor) -> Player:
+    def _operator(self, name: str, descriptor: Descriptor) -> Playing:
         return Player(Role.OPERATOR, name, descriptor, self._values, self._failures)

@@ -29,7 +29,7 @@ def check(source: Descriptor) -> None:
     a cluster knows, such as ports, does not matter for that."""
 
     def read(path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
-        text = placeholders.expand(_checked(source, path), lambda name: source.static(name) or "x")
+        text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
         return installation.read_manifests(path, text, kinds)
 
     for path in source.manifests("crds"):
@@ -40,9 +40,11 @@ def check(source: Descriptor) -> None:
     for path in source.manifests("objects"):
         for manifest in read(path):
             objects.check(path, manifest)
+    for path in source.manifests("manifests"):
+        read(path)
 
 
-def _checked(source: Descriptor, path: Path) -> str:
+def checked(source: Descriptor, path: Path) -> str:
     """Return the text of a file whose placeholders are known. Raises UsageError."""
     text = installation.text(path)
     try:
@@ -139,7 +141,7 @@ class Installer:
     def _text(self, source: Descriptor, path: Path) -> str:
         """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator, or, if the
         source plays none, of its gang scheduler."""
-        text = _checked(source, path)
+        text = checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
         player = self._routed_to if role is Role.OPERATOR else role
         return self._values.fill(Place(player, player, role), source, text)
@@ -149,7 +151,10 @@ class Installer:
         if self._values.cluster.of_role is None:
             return {}
         both = [self._judged, *([self._supplied] if self._supplied is not None else [])]
-        found = {role: next((each for each in both if role in each.processes), None) for role in Role}
+        found = {
+            role: next((each for each in both if role in each.processes or role in each.deployments), None)
+            for role in Role
+        }
         return {role: player for role, player in found.items() if player is not None}
 
     def _put(

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import regex
@@ -21,14 +20,19 @@ from conformance.errors import UsageError
 from conformance.grove.kinds import RECORDED_KINDS
 from conformance.implementation import placeholders
 from conformance.implementation.descriptor import (
+    DEPLOYED,
     SUFFIXES,
+    Control,
+    Deployment,
     Descriptor,
     ExpectedFailure,
+    Helm,
     Install,
     Metadata,
     Part,
     Process,
     Role,
+    Start,
     Upgrade,
 )
 from conformance.implementation.parameters import Parameter, resolved
@@ -37,7 +41,7 @@ from conformance.implementation.program import find_program
 OPTIONS = ("--implementation", "--set")
 REFERENCE = "reference"
 """The descriptor that supplies the roles that an implementation does not play, unless it names another one."""
-PARTS: tuple[Part, ...] = ("crds", "objects", "webhooks")
+PARTS: tuple[Part, ...] = ("crds", "objects", "webhooks", "manifests")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -51,10 +55,12 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     scheduler_name: str
     features: list[str] = []
     contract: str = ""
-    start: Literal["processes", "running"] = "processes"
+    start: Start = "processes"
     parameters: dict[str, Parameter] = {}
     install: Install = Install()
     processes: dict[Role, Process | list[Process]] = {}
+    deployments: dict[Role, Deployment] = {}
+    control: dict[Role, Control] = {}
     pods: Metadata = Metadata()
     podgangs: Metadata = Metadata()
     cluster_roles: dict[Role, str] = {}
@@ -101,6 +107,8 @@ def load(
         processes={
             role: (given,) if isinstance(given, Process) else tuple(given) for role, given in file.processes.items()
         },
+        deployments=file.deployments,
+        control=file.control,
         pods=file.pods,
         podgangs=file.podgangs,
         cluster_roles=file.cluster_roles,
@@ -193,21 +201,21 @@ def _read(path: Path) -> tuple[Document, _File]:
 
 
 def _check_roles(document: Document, file: _File) -> None:
-    if file.start == "running":
-        if file.processes:
-            raise UsageError(
-                "an implementation that runs already has no processes",
-                where=document.where("processes"),
-                hint="remove them, or start: running",
-            )
-        return
-    for role in file.processes:
-        if role not in file.roles:
-            raise UsageError(
-                f'a process for the role "{role}", which it does not play',
-                where=document.where("processes", role),
-                hint="add the role to roles, or remove the process",
-            )
+    """Check that each role is played in the way that `start` says."""
+    _check_way(document, file)
+    played: dict[str, Collection[Role]] = {
+        "processes": file.processes,
+        "deployments": file.deployments,
+        "control": file.control,
+    }
+    for field, roles in played.items():
+        for role in roles:
+            if role not in file.roles:
+                raise UsageError(
+                    f'is for the role "{role}", which it does not play',
+                    where=document.where(field, role),
+                    hint=f"add the role to roles, or remove it from {field}",
+                )
     for role in file.cluster_roles:
         if role not in file.processes:
             raise UsageError(
@@ -215,13 +223,38 @@ def _check_roles(document: Document, file: _File) -> None:
                 where=document.where("clusterRoles", role),
                 hint="remove it, or add the process",
             )
+    if file.start == "running":
+        return
+    field, noun = ("deployments", "Deployment") if file.start in DEPLOYED else ("processes", "process")
     for index, role in enumerate(file.roles):
-        if role not in file.processes:
+        if role not in played[field]:
             raise UsageError(
-                f'the role "{role}" has no process',
+                f'the role "{role}" has no {noun}',
                 where=document.where("roles", index),
-                hint=f"add processes.{role}, or say start: running",
+                hint=f"add {field}.{role}, or say start: running",
             )
+
+
+def _check_way(document: Document, file: _File) -> None:
+    """Check that there is nothing of another way to start, and that the chosen one is complete."""
+    ways: dict[Field, tuple[object, tuple[Start, ...]]] = {
+        ("processes",): (file.processes, ("processes",)),
+        ("deployments",): (file.deployments, DEPLOYED),
+        ("control",): (file.control, ("running",)),
+        ("install", "manifests"): (file.install.manifests, ("manifests",)),
+        ("install", "helm"): (file.install.helm, ("helm",)),
+    }
+    for field, (given, starts) in ways.items():
+        if given and file.start not in starts:
+            what = f"has no meaning with start: {file.start}"
+            raise UsageError(what, where=document.where(*field), hint=f"remove it, or say start: {' or '.join(starts)}")
+    if file.start in DEPLOYED and not getattr(file.install, file.start):
+        where = document.where("start")
+        raise UsageError(f"there is nothing to deploy: install.{file.start} is missing", where=where, hint="add it")
+    if file.start in DEPLOYED and "leader-election" in file.features:
+        where = document.where("features", file.features.index("leader-election"))
+        hint = "remove it, or say start: processes"
+        raise UsageError("a second operator can only be a process of the suite", where=where, hint=hint)
 
 
 def _check_processes(document: Document, file: _File) -> None:
@@ -286,6 +319,13 @@ def _check_placeholders(document: Document, file: _File) -> None:
     for _, of_process, process in file.each_process():
         for field, text in document.strings(*of_process):
             _check_text(document, field, text, process.files, file.parameters, process=True)
+    for below in (("control",), ("install", "helm")):
+        for field, text in document.strings(*below) if _has(document, *below) else ():
+            _check_text(document, field, text, (), file.parameters, process=False)
+
+
+def _has(document: Document, *field: str) -> bool:
+    return field in document.lines
 
 
 def _known_at_load(name: str) -> bool:
@@ -349,10 +389,32 @@ def _check_expected_failures(document: Document, file: _File) -> None:
 
 def _check_programs(descriptor: Descriptor, file: _File) -> None:
     """Check each program that can be found without a cluster."""
+    if file.install.helm is not None:
+        find_program("helm", descriptor.document.where("start"))
+        _check_chart(descriptor, file.install.helm)
+    for role, control in file.control.items():
+        for step, command in (("stop", control.stop), ("start", control.start), ("kill", control.kill)):
+            if command:
+                _check_program(descriptor, command[0], ("control", role, step, 0))
     for _, field, process in file.each_process():
         program = process.argv[0]
         assert isinstance(program, str)  # the schema requires it
-        names_used = list(placeholders.used(program))
-        if all(placeholders.is_static(name) for name in names_used):
-            where = placeholders.option(program) or descriptor.document.where(*field, "argv", 0)
-            find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)
+        _check_program(descriptor, program, (*field, "argv", 0))
+
+
+def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
+    """Check that local files of a release exist."""
+    named: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
+    named |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
+    for field, name in named.items():
+        meant = placeholders.expand(name, lambda each: descriptor.static(each) or "")
+        if "://" not in meant and not (descriptor.here / meant).exists():
+            where = placeholders.option(name) or descriptor.document.where(*field)
+            what = f"{documents.shown(descriptor.here / meant)} does not exist"
+            raise UsageError(what, where=where, hint="give a path relative to the descriptor, or oci://…")
+
+
+def _check_program(descriptor: Descriptor, program: str, field: Field) -> None:
+    if all(placeholders.is_static(name) for name in placeholders.used(program)):
+        where = placeholders.option(program) or descriptor.document.where(*field)
+        find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)

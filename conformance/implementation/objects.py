@@ -47,6 +47,10 @@ class Wanted:
         return f"{self.manifest['kind']} {self.manifest['metadata']['name']}"
 
 
+Made = tuple[Resource, str | None, str]
+"""Resource, namespace and name of an object."""
+
+
 def check(path: Path, manifest: Manifest) -> None:
     """Raise UsageError for an object that belongs elsewhere in the descriptor."""
     for kind, part in (("CustomResourceDefinition", "crds"), ("WebhookConfiguration", "webhooks")):
@@ -56,18 +60,25 @@ def check(path: Path, manifest: Manifest) -> None:
             raise UsageError(f"the {manifest['kind']} {name} is not for install.objects", where=shown(path), hint=hint)
 
 
-async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str]) -> None:
-    """Apply the objects in their order. `groups`: API groups of CRDs that were installed just now, whose kinds the API
-    server may not list yet.
+async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str]) -> list[Made]:
+    """Apply the objects in their order, and return those that did not exist before. `groups`: API groups of CRDs that
+    were installed just now, whose kinds the API server may not list yet.
 
     Raises HarnessError with the reason of the API server if it rejects one.
     """
     deadline = time.monotonic() + WITHIN
+    made: list[Made] = []
     for each in wanted:
-        await _apply(client, await _resource(client, each, groups, deadline), each, deadline)
+        resource = await _resource(client, each, groups, deadline)
+        metadata = each.manifest["metadata"]
+        place = metadata.get("namespace") or "default" if resource.namespaced else None
+        if await client.get_or_none(resource, place, metadata["name"]) is None:
+            made.append((resource, place, metadata["name"]))
+        await _apply(client, resource, each, deadline)
     for version, kind in sorted({(each.manifest["apiVersion"], each.manifest["kind"]) for each in wanted}):
         if kind in POLICIES:
             await _applied_to_requests(client, version, kind, deadline)
+    return made
 
 
 async def _resource(client: Client, wanted: Wanted, groups: Collection[str], deadline: float) -> Resource:

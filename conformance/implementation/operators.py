@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
-from conformance.implementation.player import Player, start_all
+from conformance.implementation.player import Playing, start_all
 from conformance.implementation.values import Values
 
 SECOND = "operator-2"
@@ -20,13 +20,13 @@ class Operators:
     def __init__(
         self,
         judged: Descriptor,
-        players: dict[Role, Player],
+        players: dict[Role, Playing],
         values: Values,
         installer: Installer,
-        player: Callable[[str, Descriptor], Player],
+        player: Callable[[str, Descriptor], Playing],
     ) -> None:
         """`player` creates the processes of an operator from a name and a descriptor."""
-        self.second: Player | None = None
+        self.second: Playing | None = None
         self._judged, self._players, self._values, self._installer = judged, players, values, installer
         self._player = player
 

@@ -5,10 +5,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import zip_longest
+from typing import Protocol
 
+from conformance.implementation.commanded import Commanded
+from conformance.implementation.deployed import Deployed
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.role_process import Failure, RoleProcess
 from conformance.implementation.values import Values
+
+
+class Playing(Protocol):
+    """Whoever plays a role: processes of the suite, a Deployment in the cluster, or what commands of the user start."""
+
+    role: Role
+    name: str
+    descriptor: Descriptor
+
+    @property
+    def alive(self) -> bool:
+        """Return whether all of it runs."""
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return the process ids that are known, by name."""
+
+    @property
+    def logs(self) -> list[str]:
+        """Return the names of its logs."""
+
+    def cast(self, descriptor: Descriptor) -> None:
+        """Have another descriptor play the role."""
+
+    def stop(self) -> None:
+        """Stop it as the platform does."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def close(self) -> None:
+        """Leave it as it was found."""
+
+    def detach(self) -> None:
+        """Let it outlive this process."""
+
+    def notice(self) -> None:
+        """Record failures of what has ended by itself."""
+
+    def last_words(self, lines: int) -> str:
+        """Return how its log ends, as one line of text."""
 
 
 class Player:
@@ -38,10 +82,21 @@ class Player:
         """Return the process ids of the processes that run, by name."""
         return {str(process.name): pid for process in self.processes if (pid := process.pid) is not None}
 
+    @property
+    def logs(self) -> list[str]:
+        """Return the names of the logs of its processes."""
+        return [process.name for process in self.processes]
+
+    def last_words(self, lines: int) -> str:
+        """Return the last lines of the logs of those that run, as one line of text."""
+        return "; ".join(words for process in self.processes if (words := process.last_words(lines)))
+
     def stop(self) -> None:
         """Stop the processes, the last one first."""
         for process in reversed(self.processes):
             process.stop()
+
+    close = stop
 
     def kill(self) -> None:
         """Send SIGKILL to every process."""
@@ -60,12 +115,20 @@ class Player:
             process.notice()
 
 
-def start_all(players: Iterable[Player]) -> None:
-    """Start the processes that do not run: the first ones of all roles at once; when these are ready, the second ones;
-    and so on.
+def start_all(players: Iterable[Playing]) -> None:
+    """Start what does not run. Of the processes, the first ones of all roles at once; when these are ready, the second
+    ones; and so on. Before them, what is no process of the suite.
 
-    Raises NotStarted with the end of the log, after ending what this call has started.
+    Raises NotStarted with the end of the log, after ending the processes that this call has started.
     """
+    everybody = list(players)
+    for each in everybody:
+        if isinstance(each, Deployed | Commanded) and not each.alive:
+            each.start()
+    _start_processes([each for each in everybody if isinstance(each, Player)])
+
+
+def _start_processes(players: list[Player]) -> None:
     started: list[RoleProcess] = []
     try:
         for stage in zip_longest(*(player.processes for player in players)):

@@ -229,7 +229,7 @@ def test_a_role_may_have_less_than_all_rights(load) -> None:
 
 def test_one_that_runs_already_has_no_processes(load) -> None:
     line = refusal(load, GOOD + "start: running\n")
-    assert line.startswith("mine.yaml:13: processes: an implementation that runs already has no processes — ")
+    assert line.startswith("mine.yaml:13: processes: has no meaning with start: running — remove it, or say start: p")
     assert load(HEAD + "start: running\n").processes == {}
 
 

@@ -54,7 +54,7 @@ def test_every_field_is_in_the_table() -> None:
     table = part("All fields")
     names = set(schema["properties"])
     for definition in schema["$defs"].values():
-        names |= set(definition["properties"])
+        names |= set(definition.get("properties", ()))
     for name in ("install", "ready", "stop"):
         owner = schema["properties"] if name == "install" else schema["$defs"]["process"]["properties"]
         names |= set(owner[name]["properties"])

@@ -1,0 +1,109 @@
+"""A role of an implementation that runs already, which commands of the user stop and start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from conformance.errors import HarnessError
+from conformance.implementation import inherited
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.output import Output
+from conformance.implementation.role_process import NotStarted
+from conformance.implementation.values import Place, Values
+
+SAID = 3
+"""Lines of a command's output that a message quotes."""
+
+
+class Commanded:
+    """A role that `control` of the descriptor stops and starts. It runs at first, and it is left running."""
+
+    def __init__(self, role: Role, descriptor: Descriptor, values: Values) -> None:
+        self.role, self.name = role, str(role)
+        self._values, self._runs = values, True
+        self.cast(descriptor)
+
+    def cast(self, descriptor: Descriptor) -> None:
+        """Have another version play the role: the same commands, with other parameters."""
+        self.descriptor = descriptor
+        self._control = descriptor.control[self.role]
+
+    @property
+    def alive(self) -> bool:
+        """Return whether it runs, as far as the commands tell."""
+        return self._runs
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return nothing: its processes are not known."""
+        return {}
+
+    @property
+    def logs(self) -> list[str]:
+        """Return the name of the log of its commands, if one was called."""
+        return [self.name] if self._values.log(self.name).exists() else []
+
+    def start(self) -> None:
+        """Call the command that starts it. Raises NotStarted."""
+        try:
+            self._call(self._control.start)
+        except HarnessError as error:
+            raise NotStarted(self.role, "", self.descriptor.name, str(error)) from error
+        self._runs = True
+
+    def stop(self) -> None:
+        """Call the command that stops it, unless it is stopped. Raises HarnessError."""
+        self._end(self._control.stop)
+
+    def kill(self) -> None:
+        """Call the command that kills it, or, without one, that which stops it. Raises HarnessError."""
+        self._end(self._control.kill or self._control.stop)
+
+    def close(self) -> None:
+        """Leave it running, as it was found."""
+        if not self._runs:
+            self.start()
+
+    def detach(self) -> None:
+        """Do nothing: it is not of this process."""
+
+    def notice(self) -> None:
+        """Do nothing: that it ended by itself is not seen."""
+
+    def last_words(self, lines: int) -> str:
+        """Return nothing: its log is not known."""
+        return ""
+
+    def _end(self, command: list[str]) -> None:
+        if self._runs:
+            self._call(command)
+            self._runs = False
+
+    def _call(self, command: list[str]) -> None:
+        """Run a command to its end. Raises HarnessError with the end of its output."""
+        place = Place(self.role, self.role, self.role)
+        words = [self._values.fill(place, self.descriptor, word) for word in command]
+        log = self._values.log(self.name)
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with log.open("ab") as file:
+            output = Output(log)
+            environment = inherited.chosen(os.environ, self._control.inherit)
+            environment |= {"KUBECONFIG": str(self._values.cluster.kubeconfig)}
+            try:
+                done = subprocess.run(
+                    words,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=file,
+                    cwd=self.descriptor.here,
+                    timeout=self._control.within,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise HarnessError(f"the command {words[0]} takes more than {self._control.within:g} s") from error
+            except OSError as error:
+                raise HarnessError(f"the command {words[0]} cannot be called: {error.strerror}") from error
+        if done.returncode:
+            said = " | ".join(output.last_lines(SAID)) or "nothing"
+            raise HarnessError(f"the command {words[0]} exited with code {done.returncode}; it said: {said}")

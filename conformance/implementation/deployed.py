@@ -1,0 +1,264 @@
+"""A role that a Deployment in the cluster plays: readiness by its availability, stops by its scale, logs and restarts
+through the API."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_delay, wait_fixed
+
+from conformance.errors import HarnessError
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.output import TAIL, Output
+from conformance.implementation.process import Ended
+from conformance.implementation.release import AGENT, Release
+from conformance.implementation.role_process import Failure, NotStarted
+from conformance.implementation.values import Values
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import PODS, Resource
+
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+GONE = 60.0
+"""Seconds within which pods must be gone after a scale to nothing; their grace period is 30 s by default."""
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+class Deployed:
+    """A role that is played by a Deployment of `release`. Failures are added to `failures`."""
+
+    def __init__(
+        self, role: Role, descriptor: Descriptor, release: Release, values: Values, failures: list[Failure]
+    ) -> None:
+        self.role, self.name = role, str(role)
+        self._release, self._values, self._failures = release, values, failures
+        self._replicas = 1
+        """How many it has while it is not stopped."""
+        self._restarts: dict[str, int] = {}
+        """Restarts of each container that were noticed, by the uid of the pod and the name of the container."""
+        self._read: dict[str, int] = {}
+        """Bytes of the logs that were read, by the same keys."""
+        self._output: Output | None = None
+        """What was read of logs; None before the first line."""
+        self.cast(descriptor)
+
+    def cast(self, descriptor: Descriptor) -> None:
+        """Have another version play the role. It is deployed by `start`."""
+        self.descriptor = descriptor
+        self._deployment = descriptor.deployments[self.role]
+
+    def start(self) -> None:
+        """Deploy, restore the scale, and return when the Deployment is available. Raises NotStarted."""
+        try:
+            self._release.apply(self.descriptor)
+            self._run(self._start)
+        except (HarnessError, ApiError) as error:
+            if isinstance(error, NotStarted):
+                raise
+            raise NotStarted(self.role, "", self.descriptor.name, f"cannot be deployed: {error}") from error
+
+    def stop(self) -> None:
+        """Scale to nothing, and return when the pods are gone."""
+        self._end(grace=None)
+
+    def kill(self) -> None:
+        """Scale to nothing, and delete the pods without a grace period."""
+        self._end(grace=0)
+
+    @property
+    def alive(self) -> bool:
+        """Return whether at least one of its pods is available."""
+        return bool(self._run(self._available))
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return nothing: it has no processes on this machine that are known."""
+        return {}
+
+    @property
+    def logs(self) -> list[str]:
+        """Return the names of its logs, after they were brought up to date."""
+        self._run(self._collect)
+        return [self.name]
+
+    def last_words(self, lines: int) -> str:
+        """Return the last lines of its log as one line of text."""
+        self._run(self._collect)
+        said = self._said(lines)
+        return f"the {self.role} is deployed, and its {TAIL}{said}" if said else ""
+
+    def close(self) -> None:
+        """Do nothing: whoever has deployed the release removes it."""
+
+    def detach(self) -> None:
+        """Do nothing: what is deployed outlives this process anyway."""
+
+    def notice(self) -> None:
+        """Record each restart of a container as a failure: nobody but itself has ended it."""
+        self._run(self._notice)
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    @property
+    def _title(self) -> str:
+        return f"Deployment {self._deployment.namespace}/{self._deployment.name}"
+
+    def _run(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        async def call() -> T:
+            async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=AGENT) as client:
+                return await action(client)
+
+        try:
+            return asyncio.run(call())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise HarnessError(f"the {self._title} cannot be reached: {error!r}") from error
+
+    async def _get(self, client: Client) -> Object | None:
+        found = await client.get_or_none(DEPLOYMENTS, self._deployment.namespace, self._deployment.name)
+        return None if found is None else orjson.loads(found)
+
+    async def _pods(self, client: Client) -> list[Object]:
+        found = await self._get(client)
+        labels = ((found or {}).get("spec", {}).get("selector", {}).get("matchLabels")) or {}
+        if not labels:
+            return []
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        return await client.list(PODS, self._deployment.namespace, selector=selector)
+
+    async def _start(self, client: Client) -> None:
+        found = await self._get(client)
+        if found is None:
+            raise self._not_started(
+                f"is not played: there is no {self._title}, which install.{self.descriptor.start} should make"
+            )
+        if found["spec"].get("replicas", 1) == 0:
+            await self._scale(client, self._replicas)
+
+        async def available() -> bool:
+            return not await self._lacks(client)
+
+        try:
+            await _until(available, self._deployment.within)
+        except RetryError:
+            lacks = "; ".join([await self._lacks(client), *map(_complaint, await self._pods(client))])
+            await self._collect(client)
+            what = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
+            raise self._not_started(what) from None
+        for pod in await self._pods(client):  # restarts on the way to readiness are its own affair
+            self._restarts |= {key: count for key, count, _ in _containers(pod)}
+
+    async def _lacks(self, client: Client) -> str:
+        """Return what an available Deployment would have; empty if it is available, and no old pod is left."""
+        found = await self._get(client)
+        if found is None:
+            return f"there is no {self._title}"
+        status, wanted = found.get("status", {}), found["spec"].get("replicas", 1)
+        if status.get("observedGeneration", 0) < found["metadata"]["generation"]:
+            return f"the {self._title} is not observed yet"
+        counts = {name: status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
+        wrong = [f"{name} is {count}" for name, count in counts.items() if count != wanted]
+        return f"of {wanted} replicas of the {self._title}, {', '.join(wrong)}" if wrong else ""
+
+    async def _available(self, client: Client) -> bool:
+        found = await self._get(client)
+        return bool(found and found["spec"].get("replicas", 1) and found.get("status", {}).get("availableReplicas"))
+
+    def _end(self, grace: int | None) -> None:
+        async def end(client: Client) -> None:
+            found = await self._get(client)
+            if found is None:
+                return
+            await self._notice(client)
+            await self._collect(client)
+            self._replicas = found["spec"].get("replicas", 1) or self._replicas
+            await self._scale(client, 0)
+
+            async def gone() -> bool:
+                pods = await self._pods(client)
+                for pod in pods if grace is not None else ():
+                    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+                    await client.delete(PODS, self._deployment.namespace, name, uid=uid, grace_seconds=grace)
+                return not pods
+
+            try:
+                await _until(gone, GONE)
+            except RetryError:
+                raise HarnessError(f"pods of the {self._title} are still there {GONE:g} s after its end") from None
+
+        self._run(end)
+
+    async def _scale(self, client: Client, replicas: int) -> None:
+        body = {"spec": {"replicas": replicas}}
+        await client.patch(DEPLOYMENTS, self._deployment.namespace, self._deployment.name, body)
+
+    async def _notice(self, client: Client) -> None:
+        for pod in await self._pods(client):
+            for key, count, code in _containers(pod):
+                if count > self._restarts.get(key, 0):
+                    await self._collect(client)
+                    ended = Ended(code, time.monotonic())
+                    said = f"its container was restarted{self._tail()}"
+                    self._failures.append(Failure(self.role, "", self.descriptor.name, ended, said))
+                self._restarts[key] = count
+
+    async def _collect(self, client: Client) -> None:
+        """Append to the log what the containers have written since the last time. A cluster whose nodes keep no logs
+        has none."""
+        for pod in await self._pods(client):
+            for key, _, _ in _containers(pod):
+                container = key.partition("/")[2]
+                path = PODS.path(self._deployment.namespace, pod["metadata"]["name"], "log")
+                try:
+                    text = await client.request("GET", path, params={"container": container})
+                except ApiError:
+                    continue
+                new = text[self._read.get(key, 0) :] if len(text) >= self._read.get(key, 0) else text
+                self._read[key] = len(text)
+                log = self._values.log(self.name)
+                log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with log.open("ab") as file:
+                    self._output = self._output or Output(log)
+                    file.write(new)
+
+    def _said(self, lines: int = 3) -> str:
+        return " | ".join(self._output.last_lines(lines)) if self._output is not None else ""
+
+    def _tail(self) -> str:
+        said = self._said()
+        return f"; its {TAIL}{said}" if said else ""
+
+    def _not_started(self, why: str) -> NotStarted:
+        return NotStarted(self.role, "", self.descriptor.name, why)
+
+
+async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:
+    """Poll until it is true. Raises RetryError."""
+    await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(within))(true)
+
+
+def _containers(pod: Object) -> list[tuple[str, int, int]]:
+    """Return a key, the number of restarts and the last exit code of each container that the status shows, as `Ended`
+    has it: containers that a signal has ended have 128 and its number."""
+    found = []
+    for status in pod.get("status", {}).get("containerStatuses") or []:
+        code = ((status.get("lastState") or {}).get("terminated") or {}).get("exitCode", 0)
+        code = 128 - code if code > 128 else code
+        found.append((f"{pod['metadata']['uid']}/{status['name']}", status.get("restartCount", 0), code))
+    return found
+
+
+def _complaint(pod: Object) -> str:
+    """Return why a pod is not Ready, as its status says it."""
+    for status in pod.get("status", {}).get("containerStatuses") or []:
+        if waiting := (status.get("state") or {}).get("waiting"):
+            words = " ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
+            return f"pod {pod['metadata']['name']}: {words}"
+    phase = pod.get("status", {}).get("phase", "Pending")
+    return f"pod {pod['metadata']['name']} is {phase}"

@@ -1,0 +1,118 @@
+"""What an implementation deploys in an existing cluster, by manifests or by a chart of Helm: apply it, change it to
+another version, remove what was made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Sequence
+
+from conformance.errors import HarnessError
+from conformance.implementation import inherited, installation, installer, objects
+from conformance.implementation.descriptor import Descriptor, Helm, Role
+from conformance.implementation.objects import Wanted
+from conformance.implementation.values import Place, Values
+from kube.client import Client
+from kube.resource import CRDS
+
+AGENT = "grove-conformance/implementation"
+HELM_WITHIN = 300.0
+"""Seconds that a call of helm may take."""
+HELM_INHERITS = ("KUBECACHEDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+
+
+class Release:
+    """What one implementation has deployed. `apply` is called with the version that is wanted now."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._current: Descriptor | None = None
+        self._made: list[objects.Made] = []
+        """Objects that did not exist before, in the order in which they were made."""
+
+    def apply(self, wanted: Descriptor) -> None:
+        """Deploy a version, unless it is deployed. Raises UsageError, HarnessError."""
+        if self._current is wanted:
+            return
+        if wanted.install.helm is not None:
+            self._helm(wanted, wanted.install.helm)
+        else:
+            asyncio.run(self._apply(self._read(wanted)))
+        self._current = wanted
+
+    def remove(self) -> None:
+        """Remove what `apply` has made. What existed before stays. Raises HarnessError."""
+        gone, self._current = self._current, None
+        if gone is not None and (helm := gone.install.helm) is not None:
+            self._call(gone, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
+        elif gone is not None:
+            asyncio.run(self._remove())
+
+    # -- manifests -----------------------------------------------------------------------------------------------
+
+    def _read(self, wanted: Descriptor) -> list[Wanted]:
+        found: list[Wanted] = []
+        for path in wanted.manifests("manifests"):
+            text = self._filled(wanted, installer.checked(wanted, path))
+            found += [Wanted(manifest, path) for manifest in installation.read_manifests(path, text)]
+        return found
+
+    async def _apply(self, wanted: Sequence[Wanted]) -> None:
+        crds = [each.manifest for each in wanted if each.manifest["kind"] == CRDS.kind]
+        others = [each for each in wanted if each.manifest["kind"] != CRDS.kind]
+        async with self._client() as client:
+            await installation.install_crds(client, crds)
+            self._made += await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
+
+    async def _remove(self) -> None:
+        """Delete the last made first, and return when all of it is gone: a namespace that is being deleted would refuse
+        what the next run deploys."""
+        async with self._client() as client:
+            for resource, namespace, name in reversed(self._made):
+                await client.delete(resource, namespace, name, propagation="Foreground")
+
+            async def gone() -> bool:
+                self._made = [each for each in self._made if await client.get_or_none(*each) is not None]
+                return not self._made
+
+            await installation.until(gone, f"what was deployed is still there {installation.WITHIN:g} s after its end")
+
+    def _filled(self, wanted: Descriptor, text: str) -> str:
+        """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator, or, if it plays none, of the
+        gang scheduler."""
+        role = Role.OPERATOR if Role.OPERATOR in wanted.roles else Role.GANG_SCHEDULER
+        return self._values.fill(Place(role, role, role), wanted, text)
+
+    def _client(self) -> Client:
+        return Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=AGENT)
+
+    # -- Helm ----------------------------------------------------------------------------------------------------
+
+    def _helm(self, wanted: Descriptor, helm: Helm) -> None:
+        chart = self._filled(wanted, helm.chart)
+        words = ["upgrade", "--install", helm.release, chart if "://" in chart else str(wanted.here / chart)]
+        words += ["--namespace", helm.namespace, "--create-namespace"]
+        for name in helm.values:
+            words += ["--values", str(wanted.here / self._filled(wanted, name))]
+        for name, value in helm.set.items():
+            words += ["--set-string", f"{name}={_escaped(self._filled(wanted, value))}"]
+        self._call(wanted, words)
+
+    def _call(self, of: Descriptor, words: Sequence[str]) -> None:
+        """Run helm. Raises HarnessError with its reason."""
+        command = ["helm", *words, "--kubeconfig", str(self._values.cluster.kubeconfig)]
+        environment = inherited.chosen(os.environ, HELM_INHERITS)
+        where = of.document.where("install", "helm")
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HarnessError(f"helm {words[0]} failed: {error}", where=where) from error
+        if done.returncode:
+            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise HarnessError(f"helm {words[0]} failed: {said}", where=where, hint="run it by hand to see more")
+
+
+def _escaped(value: str) -> str:
+    """Return a value in which helm finds no further assignment."""
+    return value.replace("\\", "\\\\").replace(",", "\\,")

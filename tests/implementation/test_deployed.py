@@ -1,0 +1,176 @@
+"""An implementation that is deployed in the cluster, by manifests or by Helm: its Deployment is started, stopped,
+killed, watched and removed through the API. A stand-in for a kubelet runs what its pods contain."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+
+from conformance.cluster import kubeconfigs
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.implementation import deployment, loading
+from conformance.implementation.descriptor import Role
+from conformance.implementation.driver import Driver, NotStarted
+from conformance.suite.scenes.api import Api, Loop
+from kube.errors import ApiError
+from tests.implementation.deployed.stand_in import StandIn
+
+pytestmark = pytest.mark.cluster
+
+HERE = Path(__file__).parent / "deployed"
+PLACE = ("grove-system", "operator")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        made = Cluster.up("deployed", settings=ClusterSettings(), owner=True)
+        try:
+            yield made
+        finally:
+            made.down()
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[Api]:
+    loop = Loop()
+    made = Api(loop, cluster.kubeconfig, "test")
+    yield made
+    made.close()
+    loop.close()
+
+
+@pytest.fixture
+def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[StandIn]:
+    with StandIn(cluster.kubeconfig, tmp_path).running() as made:
+        yield made
+
+
+def until(true: Callable[[], object], within: float = 60) -> None:
+    Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(true)
+
+
+def driver_of(cluster: Cluster, name: str = "manifests", **settings: str) -> Driver:
+    judged, supplied = loading.load(str(HERE / f"{name}.yaml"), settings), loading.load("reference")
+    return Driver(judged, deployment.facts_of(cluster), supplied)
+
+
+def test_it_is_started_stopped_killed_and_removed_through_the_api(
+    cluster: Cluster, api: Api, kubelet: StandIn, tmp_path: Path
+) -> None:
+    with driver_of(cluster) as driver:
+        driver.install()
+        driver.start(Role.OPERATOR)
+        assert driver.controls(Role.OPERATOR) and driver.alive(Role.OPERATOR)
+        (first,) = kubelet.processes.values()
+        assert "reference_impl" in " ".join(map(str, first.args))
+
+        driver.stop(Role.OPERATOR)
+        assert not driver.alive(Role.OPERATOR) and first.returncode == 0, "the platform ends it by SIGTERM"
+        assert kubelet.processes == {}
+        driver.start(Role.OPERATOR)
+        (second,) = kubelet.processes.values()
+        driver.kill(Role.OPERATOR)
+        until(lambda: second.returncode == -9)
+        driver.restart(Role.OPERATOR)
+        assert driver.alive(Role.OPERATOR) and driver.failures() == ()
+
+        (third,) = kubelet.processes.values()
+        third.kill()
+        until(driver.failures)
+        (failure,) = driver.failures()
+        assert str(failure).startswith("deployed: the operator was ended by SIGKILL; its container was restarted")
+        assert str(failure).endswith("its log ends with: started as 1 | started as 1 | started as 1")
+        read = driver.logs()["operator"].read_text().splitlines()
+        written = [line for path in tmp_path.glob("*.log") for line in path.read_text().splitlines()]
+        assert read.count("started as 1") == written.count("started as 1") == 4, "each line once, of every pod"
+    with pytest.raises(ApiError, match="not found"):
+        api.get("deployments", *PLACE)
+
+
+def test_another_version_takes_its_place_and_leaves_it_again(cluster: Cluster, api: Api, kubelet: StandIn) -> None:
+    def image() -> str:
+        (container,) = api.get("deployments", *PLACE)["spec"]["template"]["spec"]["containers"]
+        return str(container["image"])
+
+    with driver_of(cluster) as driver:
+        driver.install()
+        driver.start(Role.OPERATOR)
+        earlier = loading.load(str(HERE / "manifests.yaml"), {"version": "0"})
+        driver.operators.become(earlier)
+        assert image().endswith(":0") and driver.alive(Role.OPERATOR)
+        driver.operators.become(driver.descriptor)
+        assert image().endswith(":1") and driver.alive(Role.OPERATOR)
+
+
+def test_what_existed_before_stays(cluster: Cluster, api: Api, kubelet: StandIn) -> None:
+    assert "grove-system" not in api.names("namespaces")
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "grove-system"}})
+    with driver_of(cluster) as driver:
+        driver.install()
+        driver.start(Role.OPERATOR)
+    assert api.get("namespaces", None, "grove-system")["status"]["phase"] == "Active"
+
+
+def test_a_deployment_that_does_not_become_available_is_told_with_its_pods(
+    cluster: Cluster, kubelet: StandIn, tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    text = (HERE / "operator.yaml").read_text().replace("path: /readyz", "path: /never")
+    (folder / "operator.yaml").write_text(text)
+    (folder / "manifests.yaml").write_text((HERE / "manifests.yaml").read_text().replace("within: 60", "within: 3"))
+    judged = loading.load(str(folder / "manifests.yaml"))
+    with Driver(judged, deployment.facts_of(cluster), loading.load("reference")) as driver:
+        driver.install()
+        with pytest.raises(NotStarted) as caught:
+            driver.start(Role.OPERATOR)
+    words = "of 1 replicas of the Deployment grove-system/operator, availableReplicas is 0; pod operator-"
+    assert f"deployed: the operator is not ready after 3 s: {words}" in str(caught.value)
+    assert "its log ends with: started as 1" in str(caught.value)
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="needs helm on PATH")
+def test_a_chart_is_installed_upgraded_and_uninstalled(cluster: Cluster, api: Api, kubelet: StandIn) -> None:
+    def image() -> str:
+        (container,) = api.get("deployments", *PLACE)["spec"]["template"]["spec"]["containers"]
+        return str(container["image"])
+
+    with driver_of(cluster, "helm") as driver:
+        driver.install()
+        driver.start(Role.OPERATOR)
+        assert driver.alive(Role.OPERATOR) and image().endswith(":1")
+        driver.operators.become(loading.load(str(HERE / "helm.yaml"), {"version": "0"}))
+        assert driver.alive(Role.OPERATOR) and image().endswith(":0")
+        driver.restart(Role.OPERATOR)
+        assert driver.alive(Role.OPERATOR)
+    with pytest.raises(ApiError, match="not found"):
+        api.get("deployments", *PLACE)
+
+
+def report(folder: Path) -> dict[str, Any]:
+    [path] = folder.glob("*/report.yaml")
+    found: dict[str, Any] = yaml.safe_load(path.read_text())
+    return found
+
+
+def test_it_is_judged_like_one_of_processes(cluster: Cluster, kubelet: StandIn, tmp_path: Path) -> None:
+    """CORE-001 looks at objects; the scene of SCALE-003 kills the operator."""
+    command = [sys.executable, "-m", "conformance", "run", "--cluster=existing", "--workers=1"]
+    options = [f"--implementation={HERE / 'manifests.yaml'}", f"--kubeconfig={kubeconfigs.suite(cluster)}"]
+    chosen = ["--id=CORE-001", "--id=SCALE-003", f"--report-dir={tmp_path / 'reports'}"]
+    ran = subprocess.run([*command, *options, *chosen], capture_output=True, text=True, env=os.environ)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    outcomes = {r["id"]: r["outcome"] for r in report(tmp_path / "reports")["verdict"]["requirements"]}
+    assert (outcomes["CORE-001"], outcomes["SCALE-003"]) == ("passed", "passed")
