@@ -74,8 +74,8 @@ class Deployed:
 
     @property
     def alive(self) -> bool:
-        """Return whether at least one of its pods is available."""
-        return bool(self._run(self._available))
+        """Return whether this version is deployed, and at least one of its pods is available."""
+        return self._release.current is self.descriptor and self._run(self._available)
 
     @property
     def pids(self) -> dict[str, int]:

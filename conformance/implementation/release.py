@@ -27,23 +27,24 @@ class Release:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._current: Descriptor | None = None
+        self.current: Descriptor | None = None
+        """The version that is deployed."""
         self._made: list[objects.Made] = []
         """Objects that did not exist before, in the order in which they were made."""
 
     def apply(self, wanted: Descriptor) -> None:
         """Deploy a version, unless it is deployed. Raises UsageError, HarnessError."""
-        if self._current is wanted:
+        if self.current is wanted:
             return
         if wanted.install.helm is not None:
             self._helm(wanted, wanted.install.helm)
         else:
             asyncio.run(self._apply(self._read(wanted)))
-        self._current = wanted
+        self.current = wanted
 
     def remove(self) -> None:
         """Remove what `apply` has made. What existed before stays. Raises HarnessError."""
-        gone, self._current = self._current, None
+        gone, self.current = self.current, None
         if gone is not None and (helm := gone.install.helm) is not None:
             self._call(gone, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
         elif gone is not None:

@@ -175,6 +175,11 @@ def test_a_chart_that_cannot_be_installed_gets_the_reason_of_helm(helm: Tool, fa
         Release(Values(facts, "mine")).apply(load(HELM))
 
 
+def test_what_somebody_else_has_deployed_is_not_the_judged_version(facts: ClusterFacts) -> None:
+    driver = Driver(load(MANIFESTS), facts)
+    assert not driver.alive(Role.OPERATOR), "so a start deploys it, without a look at what runs under its name"
+
+
 # -- commands of the user --------------------------------------------------------------------------------------------
 
 

@@ -51,11 +51,13 @@ def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
     there = set(api.names(CRDS.plural))
     changed = [name for name in wanted if name in there]
     objects = sum(len(each.manifests("objects")) for each in implementations)
+    deployed = [each for each in implementations if each.deployments]
     hooks = sum(len(each.manifests("webhooks")) for each in implementations)
     return [
         "makes a namespace and nodes for each test, and removes them after it",
         f"installs {len(wanted)} CRDs, which stay" + (f"; of these it changes {', '.join(changed)}" if changed else ""),
         *([f"installs the objects of {objects} files, which stay"] if objects else []),
+        *(f"deploys {each.name} by {each.start}, and removes what of that is new" for each in deployed),
         *([f"installs the webhook configurations of {hooks} files, and removes them at the end"] if hooks else []),
     ]
 
