@@ -59,9 +59,9 @@ class Deployed:
         try:
             self._release.apply(self.descriptor)
             self._run(self._start)
-        except (HarnessError, ApiError) as error:
-            if isinstance(error, NotStarted):
-                raise
+        except NotStarted:
+            raise
+        except (HarnessError, ApiError) as error:  # of the API server, from manifests
             raise NotStarted(self.role, "", self.descriptor.name, f"cannot be deployed: {error}") from error
 
     def stop(self) -> None:
@@ -117,8 +117,8 @@ class Deployed:
 
         try:
             return asyncio.run(call())
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise HarnessError(f"the {self._title} cannot be reached: {error!r}") from error
+        except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+            raise HarnessError(f"the {self._title} cannot be reached: {error or type(error).__name__}") from error
 
     async def _get(self, client: Client) -> Object | None:
         found = await client.get_or_none(DEPLOYMENTS, self._deployment.namespace, self._deployment.name)
