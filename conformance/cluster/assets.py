@@ -14,9 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
+import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +27,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from conformance import disk
+from conformance import disk, documents
 from conformance.cluster import gobuild, locks, pins, processes
 from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
@@ -37,6 +40,9 @@ DIGEST = "digest.json"
 """The end of the name of a file with the digest of another, and with what it was like when it was read."""
 SETTLED = 2_000_000_000
 """Nanoseconds after which a further change of a file has another time, whatever the file system's clock."""
+APISERVER = "kube-apiserver"
+VARIABLE = "GROVE_CONFORMANCE_ASSET_"
+"""The beginning of the variables that name programs of the user's own."""
 HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
 _SITES = Sites()
 
@@ -76,9 +82,18 @@ def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
 
     Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
+    wanted = programs(kubernetes)
+    check_variables(program.name for program in wanted)
     store = Store(cache_root())
-    found = {program.name.replace("-", "_"): store.resolve(program, report) for program in programs(kubernetes)}
-    return Assets(**found)
+    return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in wanted})
+
+
+def check_variables(names: Iterable[str]) -> None:
+    """Raise UsageError for a variable that names none of these programs: it would have no effect."""
+    known = {variable_of(name) for name in names}
+    for variable in sorted(os.environ):
+        if variable.startswith(VARIABLE) and variable not in known:
+            raise UsageError("names no program", where=variable, hint=documents.suggestion(variable, known))
 
 
 def sources(kubernetes: str = "") -> dict[str, str]:
@@ -111,6 +126,26 @@ def cache_key(kubernetes: str = "") -> str:
         total.update(path.relative_to(pins.PINS).as_posix().encode() + path.read_bytes())
     version = versions(kubernetes)[pins.KUBERNETES]
     return f"grove-conformance-{pins.platform_name()}-{version}-{total.hexdigest()[:12]}"
+
+
+def served(kubernetes: str = "") -> dict[str, str]:
+    """Return `versions`, that of Kubernetes as the API server will report it: a program of the user's own may be of
+    another version than the pinned one. Raises UsageError if it does not say."""
+    found = versions(kubernetes)
+    server = next(program for program in programs(kubernetes) if program.name == APISERVER)
+    if (given := _given(server)) is not None:
+        try:
+            said = subprocess.run([given, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said = str(error)
+        if (version := re.fullmatch(r"Kubernetes v(\S+)\s*", said)) is None:
+            raise UsageError(
+                f"{given} --version does not name a version of Kubernetes: {said.strip()[:80]!r}",
+                where=variable_of(APISERVER),
+                hint=f"name the file of {APISERVER}, or unset the variable",
+            )
+        found[pins.KUBERNETES] = version[1]
+    return found
 
 
 def cache_root() -> Path:
@@ -241,8 +276,13 @@ def _every() -> tuple[Program, ...]:
     return pins.every(pins.platform_name())
 
 
+def variable_of(program: str) -> str:
+    """Return the variable that names a program: GROVE_CONFORMANCE_ASSET_KUBE_APISERVER for `kube-apiserver`."""
+    return VARIABLE + program.replace("-", "_").upper()
+
+
 def _given(program: Program) -> Path | None:
-    variable = "GROVE_CONFORMANCE_ASSET_" + program.name.replace("-", "_").upper()
+    variable = variable_of(program.name)
     value = os.environ.get(variable)
     if not value:
         return None

@@ -17,13 +17,14 @@ import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from conformance.cluster import features, kubeconfigs, owner_watch, preflight, processes
-from conformance.cluster.assets import Assets, resolve_all, versions
+from conformance.cluster.assets import Assets, resolve_all, variable_of, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
 from conformance.cluster.features import Features
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.monitor import Monitor
+from conformance.cluster.pins import KUBERNETES, minor_of
 from conformance.cluster.ports import Port, Ports, is_free
 from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
@@ -86,7 +87,7 @@ class Cluster(Facts):
             )
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
-        minor = record.versions["kubernetes"].rpartition(".")[0]
+        minor = minor_of(record.versions[KUBERNETES])
         enabled = features.of_programs(settings.features, minor, assets.program)
         state.add(record, report)
         cluster = cls(state, record)
@@ -121,7 +122,7 @@ class Cluster(Facts):
     def start(self, report: Report = silent) -> None:
         """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
         alive = self.monitor.pids()
-        assets = resolve_all(report, self.record.versions["kubernetes"])
+        assets = resolve_all(report, self.record.versions[KUBERNETES])
         self._components.forget_dead()
         self._components.kwokctl(assets, self.kubectl, "start", "cluster")
         if kubelet.COMPONENT not in alive:
@@ -186,8 +187,21 @@ class Cluster(Facts):
             if settings.features and (mistake := self._mistake()) is not None:
                 raise mistake from error
             raise
+        self.record = self._state.update(self.record, served=self._served())
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
+
+    def _served(self) -> str:
+        """Return the version that the API server reports. Raises UsageError if it is of another minor version: flags,
+        features and requirements are chosen by that."""
+        served, wanted = self.monitor.version(), self.record.versions[KUBERNETES]
+        if minor_of(served) != minor_of(wanted):
+            raise UsageError(
+                f"is Kubernetes {served}, and the cluster is one of {minor_of(wanted)}",
+                where=variable_of(features.APISERVER),
+                hint=f"add --kubernetes {minor_of(served)}, or unset the variable",
+            )
+        return served
 
     def _wait_until_healthy(self, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")
@@ -195,7 +209,7 @@ class Cluster(Facts):
 
     def _prove(self, settings: ClusterSettings, enabled: Features, report: Report) -> None:
         """Raise UsageError unless the cluster has its features."""
-        minor = self.record.versions["kubernetes"].rpartition(".")[0]
+        minor = minor_of(self.record.versions[KUBERNETES])
         expected = preflight.Expected.of(enabled, minor, settings.scheduler)
         if not expected.version:
             return

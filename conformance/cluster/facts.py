@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.cluster import processes
+from conformance.cluster.pins import KUBERNETES
 from conformance.cluster.ports import DriverPorts, Port
 from conformance.cluster.state import Record, State
 
@@ -60,6 +61,13 @@ class Facts:
     def audit_log(self) -> Path:
         """The API server's audit log, JSON lines; absent if the settings turned it off."""
         return self.workspace / "logs" / "audit.log"
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Product → version. That of Kubernetes is what the API server reports, which may be a program of the user's
+        own."""
+        served = {KUBERNETES: self.record.served} if self.record.served else {}
+        return {**self.record.versions, **served}
 
     @property
     def ports(self) -> dict[Port, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,13 @@ class Health:
                 return f"{COMPONENTS[port]}: {reason}"
         status, _ = self._get(Port.APISERVER, "/api/v1/namespaces/default/serviceaccounts/default")
         return "" if status == 200 else "serviceaccount default/default is not there yet"
+
+    def version(self) -> str:
+        """Return the version that the API server reports, such as `1.36.3`. Raises OSError, ValueError."""
+        status, body = self._get(Port.APISERVER, "/version")
+        if status != 200:
+            raise ValueError(f"/version: HTTP {status} {body[:80]}")
+        return str(json.loads(body)["gitVersion"]).removeprefix("v")
 
     def ask(self, port: Port) -> str:
         """Return why one component is unhealthy; empty if it is healthy. Takes at most two seconds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -38,11 +39,14 @@ class Monitor:
         """The components of the control plane, by their ports."""
         return [port for port in COMPONENTS if port is not Port.SCHEDULER or self._facts.record.scheduler]
 
+    def components(self) -> list[str]:
+        """The components that should run."""
+        return [*(COMPONENTS[port] for port in self.ports()), kubelet.COMPONENT]
+
     def missing(self) -> list[str]:
         """Components that should run and do not."""
         alive = self.pids()
-        wanted = [*(COMPONENTS[port] for port in self.ports()), kubelet.COMPONENT]
-        return [name for name in wanted if name not in alive]
+        return [name for name in self.components() if name not in alive]
 
     def log(self, component: str) -> Path:
         """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
@@ -59,6 +63,14 @@ class Monitor:
                 return health.complaint(self.ports()) or self._kubelet_complaint()
         except OSError as error:
             return str(error)
+
+    def version(self) -> str:
+        """The version of Kubernetes that the API server reports, such as `1.36.3`. Raises HarnessError."""
+        try:
+            with closing(self.health()) as health:
+                return health.version()
+        except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
+            raise self._components.failure(f"the API server does not say its version: {error}") from error
 
     def healthy(self) -> bool:
         """Whether every component is healthy now."""

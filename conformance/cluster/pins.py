@@ -84,12 +84,17 @@ class Group:
     @property
     def minor(self) -> str:
         """MAJOR.MINOR of the version."""
-        return self.version.rpartition(".")[0]
+        return minor_of(self.version)
 
     @property
     def module(self) -> Path:
         """The folder with go.mod and go.sum."""
         return PINS / self.name
+
+
+def minor_of(version: str) -> str:
+    """Return MAJOR.MINOR of a version such as `1.36.3` or `1.36.3-gke.100`."""
+    return ".".join(version.split(".")[:2])
 
 
 def platform_name() -> str:

@@ -81,6 +81,9 @@ class Record:
     scheduler_name: str = ""
     """The scheduler name of kube-scheduler; empty for the usual one."""
     versions: dict[str, str] = field(default_factory=dict)
+    """Product → pinned version of its programs."""
+    served: str = ""
+    """The version of Kubernetes that the API server reports; empty before it runs."""
     features: list[str] = field(default_factory=list)
     """What is enabled beside the defaults, as options of `cluster up`."""
     implementation: str = ""

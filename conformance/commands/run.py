@@ -21,7 +21,7 @@ from rich.console import Console
 
 from conformance import data, disk
 from conformance.cluster import chosen_kubeconfig, progress
-from conformance.cluster.assets import resolve_all, versions
+from conformance.cluster.assets import resolve_all, served, versions
 from conformance.cluster.features import Requested, of_programs, resolve
 from conformance.cluster.state import State
 from conformance.commands import declared
@@ -354,7 +354,7 @@ def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementa
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:
-    used = versions(settings.kubernetes)
+    used = served(settings.kubernetes)
     if settings.cluster == "existing":
         used = existing.versions(Path(settings.kubeconfig))
     if settings.cluster_features:

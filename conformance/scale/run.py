@@ -203,7 +203,7 @@ def _document(env: Environment, plan: Plan, load: list[float], written: dict[str
         "implementation": _implementation(implementation, env.driver),
         "environment": {
             **machine.description(),
-            "versions": dict(env.cluster.record.versions),
+            "versions": env.cluster.versions,
             **({"features": env.cluster.record.features} if env.cluster.record.features else {}),
             "suite": identity.commit_of(PROJECT),
             "loadBefore": load,

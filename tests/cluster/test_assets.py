@@ -249,6 +249,34 @@ def test_every_field_of_assets_is_a_pinned_program() -> None:
         assert program.group.version in (program.group.module / "go.mod").read_text()
 
 
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("GROVE_CONFORMANCE_ASSET_KUBE_API_SERVER", 'did you mean "GROVE_CONFORMANCE_ASSET_KUBE_APISERVER"?'),
+        ("GROVE_CONFORMANCE_ASSET_KUBELET", "GROVE_CONFORMANCE_ASSET_KUBE"),
+    ],
+)
+def test_a_variable_that_names_no_program_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, "/bin/true")
+    with pytest.raises(UsageError, match="names no program") as caught:
+        resolve_all()
+    assert str(caught.value).startswith(f"{variable}: ") and told in str(caught.value)
+
+
+def test_a_program_of_the_users_own_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "kube-apiserver"
+    own.write_text("#!/bin/sh\necho Kubernetes v1.36.9-mine\n")
+    own.chmod(0o755)
+    assert assets.served()["kubernetes"] == assets.versions()["kubernetes"]
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(own))
+    assert assets.served()["kubernetes"] == "1.36.9-mine"
+    own.write_text("#!/bin/sh\necho etcd 3\n")
+    with pytest.raises(UsageError, match=r"ASSET_KUBE_APISERVER: .* does not name a version of Kubernetes: 'etcd 3'"):
+        assets.served()
+
+
 @pytest.mark.cluster
 def test_the_programs_say_the_pinned_versions() -> None:
     import subprocess

@@ -114,7 +114,7 @@ def version(kubeconfig: Path) -> str:
 def versions(kubeconfig: Path) -> dict[str, str]:
     """Return product → version of what a cluster consists of, as far as that is known."""
     cluster = ours(kubeconfig)
-    return dict(cluster.record.versions) if cluster is not None else {"kubernetes": version(kubeconfig)}
+    return cluster.versions if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
 def prove(kubeconfig: Path, requested: Requested) -> None:
