@@ -19,7 +19,10 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.commands import output
+from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
+from conformance.commands.named_cluster import Name, Required, started
+from conformance.commands.named_cluster import state as state_of
 from conformance.errors import UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
@@ -29,8 +32,6 @@ from kube.client import Client
 app = typer.Typer(
     help="Start, inspect and stop fake GPU clusters of your own.", no_args_is_help=True, add_completion=False
 )
-
-Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 
 
 @app.command()
@@ -134,6 +135,11 @@ def down(name: Name = "dev") -> None:
     find(name).down()
 
 
+app.command()(status)
+app.command()(top)
+app.command()(logs)
+
+
 @app.command("list")
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -144,10 +150,18 @@ def list_(
     if as_json:
         records = [
             asdict(cluster.record)
-            | {"state": _state(cluster), "server": cluster.server, "directory": str(cluster.directory)}
+            | {
+                "state": state_of(cluster),
+                "server": cluster.server,
+                "directory": str(cluster.directory),
+                "versions": cluster.versions,
+            }
             for cluster in clusters
         ]
         typer.echo(json.dumps(records, indent=2))
+        return
+    if not clusters:
+        typer.echo("none")
         return
     columns = ["name", "state", "kubernetes", "server", "implementation", "owner", "created"]
     table = Table(*columns, *(["folder"] if everywhere else []))
@@ -156,20 +170,9 @@ def list_(
         owner = f"process {record.owner.pid}" if record.owner else "-"
         folder = [str(cluster.directory)] if everywhere else []
         playing = record.implementation or "-"
-        version = " ".join([record.versions.get("kubernetes", "-"), *record.features])
-        table.add_row(cluster.name, _state(cluster), version, cluster.server, playing, owner, record.created, *folder)
+        version = " ".join([cluster.versions.get(pins.KUBERNETES, "-"), *record.features])
+        table.add_row(cluster.name, state_of(cluster), version, cluster.server, playing, owner, record.created, *folder)
     output.console().print(table)
-
-
-def _state(cluster: Cluster) -> str:
-    if cluster.record.phase == "starting":
-        return "starting"
-    return cluster.monitor.complaint() or _dead_role(cluster) or "Ready"
-
-
-def _dead_role(cluster: Cluster) -> str:
-    dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
-    return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
 
 
 @app.command()
@@ -197,13 +200,13 @@ def _kind(source: str) -> str:
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def kubectl(
-    name: Annotated[str, typer.Argument(help="Name of the cluster.")],
+    name: Required,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS…]", help="Arguments for kubectl.")
     ] = None,
 ) -> None:
     """Run kubectl against a cluster, for example `cluster kubectl dev -- get pods -A`."""
-    cluster = _started(name)
+    cluster = started(name)
     program = str(cluster.kubectl)
     os.execve(program, [program, *(arguments or ())], os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - a list
 
@@ -214,15 +217,8 @@ def kubeconfig(
     raw: Annotated[bool, typer.Option("--raw", help="Print the contents instead of the path.")] = False,
 ) -> None:
     """Print the path of a cluster's kubeconfig."""
-    path = _started(name).kubeconfig
+    path = started(name).kubeconfig
     typer.echo(path.read_text() if raw else path, nl=not raw)
-
-
-def _started(name: str) -> Cluster:
-    cluster = find(name)
-    if not cluster.kubeconfig.exists():
-        raise UsageError("it is still starting", where=f"cluster {name}", hint="wait, or run: cluster list")
-    return cluster
 
 
 @app.command()

@@ -26,11 +26,15 @@ def list_requirements(
     scope(registry, profile or (), (), tuple(Role), registry.features)
     if level and level not in list(requirement.Level):
         raise UsageError(f"unknown level {level!r}", where="--level", hint=suggestion(level, requirement.Level))
-    for entry in registry.requirements.values():
-        if (not profile or entry.profile in profile) and level in ("", entry.level):
-            typer.echo(
-                catalogue.json_line(entry) if json else f"{entry.id}  {entry.profile}  {entry.level}  {entry.text}"
-            )
+    chosen = [
+        entry
+        for entry in registry.requirements.values()
+        if (not profile or entry.profile in profile) and level in ("", entry.level)
+    ]
+    for entry in chosen:
+        typer.echo(catalogue.json_line(entry) if json else f"{entry.id}  {entry.profile}  {entry.level}  {entry.text}")
+    if not chosen and not json:
+        typer.echo("none")
 
 
 def explain(

@@ -12,6 +12,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import psutil
 import pytest
 
 from conformance import cli
@@ -101,6 +102,9 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "down", "x"], "unknown cluster 'x'"),
         (["cluster", "down", "x/../y"], "unknown cluster 'x/../y'"),
         (["cluster", "kubeconfig", "x"], "unknown cluster 'x'"),
+        (["cluster", "status", "x"], "unknown cluster 'x'"),
+        (["cluster", "top", "x"], "unknown cluster 'x'"),
+        (["cluster", "logs", "x", "etcd"], "unknown cluster 'x'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:
@@ -161,6 +165,26 @@ def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
     features = ["--features", "workload-api"]
     state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
     assert "1.37.2 --features workload-api" in here("cluster", "list").stdout
+
+
+def test_lists_of_nothing_say_so(state: State) -> None:
+    assert here("cluster", "list").stdout == "none\n"
+    assert here("cluster", "list", "--json").stdout == "[]\n"
+    assert here("list", "--profile", "scale", "--level", "MAY").stdout == "none\n"
+
+
+def test_the_listed_version_is_what_the_api_server_reports(state: State) -> None:
+    me = Owner.this_process()
+    state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.36.3"}, served="1.36.9-mine"))
+    assert "1.36.9-mine" in here("cluster", "list").stdout
+    assert json.loads(here("cluster", "list", "--json").stdout)[0]["versions"] == {"kubernetes": "1.36.9-mine"}
+
+
+def test_a_cluster_that_is_starting_has_no_status(state: State) -> None:
+    me = Owner.this_process()
+    state.add(Record("mine", "mine", me, me))
+    done = here("cluster", "status", "mine")
+    assert done.returncode == Exit.USAGE and "it is still starting" in done.stderr
 
 
 def test_the_versions_of_kubernetes_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +252,29 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     assert "Ready" in here("cluster", "list").stdout
     listed = grove_conformance("cluster", "kubectl", "play", "--", "get", "nodes", "-o", "name")
     assert sorted(listed.stdout.split()) == ["node/dgx-h100-0", "node/tiny-0", "node/tiny-1", "node/tiny-2"]
+    assert_it_is_shown()
     assert here("cluster", "prune").stdout == "nothing to remove\n"
     assert grove_conformance("cluster", "down", "play").returncode == 0
     assert json.loads(here("cluster", "list", "--json").stdout) == []
+
+
+def assert_it_is_shown() -> None:
+    """Of the cluster `play` with 3 tiny and one dgx-h100: health, usage and logs."""
+    shown = here("cluster", "status", "play")
+    assert shown.returncode == 0 and "4 of 4 Ready: 1 dgx-h100, 3 tiny" in shown.stdout, shown.stderr
+    assert "0 of 14 requested" in shown.stdout and "pods            none" in shown.stdout
+    top = json.loads(here("cluster", "top", "play", "--seconds", "0.2", "--json").stdout)
+    (server,) = (each for each in top["components"] if each["name"] == "kube-apiserver")
+    assert server["memoryBytes"] > 1 << 20 and server["cpuSeconds"] > 0
+    listed = dict(line.split("  ") for line in here("cluster", "logs", "play").stdout.splitlines())
+    assert {"audit", "etcd", "kube-apiserver"} <= set(listed)
+    last = grove_conformance("cluster", "logs", "play", "kube-apiserver", "--tail", "1")
+    assert last.stdout.count("\n") == 1 and last.stdout in Path(listed["kube-apiserver"]).read_text()
+    assert 'did you mean "kube-apiserver"?' in here("cluster", "logs", "play", "kube-apisever").stderr
+    etcd = psutil.Process(top["components"][0]["pid"])
+    etcd.suspend()  # a cluster that is not well is shown as well
+    try:
+        shown = here("cluster", "status", "play")
+        assert shown.returncode == Exit.HARNESS and "cluster play: etcd: " in shown.stdout
+    finally:
+        etcd.resume()

@@ -1,0 +1,62 @@
+"""The CPU and memory of processes, each with everything that it has started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True)
+class ProcessUsage:
+    """A running process with its descendants. `cpu`: CPUs in use; `cpu_seconds`: since its start; `memory`: resident
+    bytes; `uptime`: seconds."""
+
+    name: str
+    pid: int
+    cpu: float
+    cpu_seconds: float
+    memory: int
+    uptime: float
+
+
+def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage]:
+    """Observe processes for some `seconds` and return their usage by name; those that end meanwhile are left out."""
+    families = {name: _family(pid) for name, pid in pids.items()}
+    begin, before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
+    time.sleep(seconds)
+    found = []
+    for process, family in families.items():
+        with suppress(psutil.Error, IndexError):
+            after = _cpu_seconds(family)
+            cpu = max(0.0, after - before[process]) / (time.monotonic() - begin)
+            uptime = time.time() - family[0].create_time()
+            found.append(ProcessUsage(process, pids[process], cpu, after, _memory(family), uptime))
+    return found
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        head = psutil.Process(pid)
+        return [head, *head.children(recursive=True)]
+    return []
+
+
+def _cpu_seconds(family: Sequence[psutil.Process]) -> float:
+    total = 0.0
+    for process in family:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def _memory(family: Sequence[psutil.Process]) -> int:
+    total = 0
+    for process in family:
+        with suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total

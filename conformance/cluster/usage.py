@@ -1,0 +1,92 @@
+"""What a cluster has and what pods request of it: nodes and resources by profile, pods by state. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from conformance.cluster.nodes import PROFILE, schedulable
+from conformance.grove import pods as pod_facts
+from conformance.grove import quantities
+from conformance.grove.fields import Document, condition, items, label, name, terminating, text
+
+GPU = "nvidia.com/gpu"
+
+
+@dataclass
+class Amount:
+    """An amount of a resource in its base unit: CPUs, bytes, or a number. Only bound pods count as requests."""
+
+    requested: Decimal = Decimal(0)
+    allocatable: Decimal = Decimal(0)
+
+
+@dataclass
+class NodeGroup:
+    """The nodes of one profile. `ready`: how many pods can be bound to."""
+
+    profile: str
+    nodes: int = 0
+    ready: int = 0
+    pods: int = 0
+    amounts: defaultdict[str, Amount] = field(default_factory=lambda: defaultdict(Amount))
+    """Resource → amount."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Nodes by profile, sorted by name, and the number of pods by state, the most frequent first."""
+
+    groups: Sequence[NodeGroup]
+    pods: Mapping[str, int]
+
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """Return how many nodes are Ready, and how many there are."""
+        return sum(group.ready for group in self.groups), sum(group.nodes for group in self.groups)
+
+    def amount(self, resource: str) -> Amount:
+        """Return the amount of a resource in the whole cluster."""
+        found = [group.amounts[resource] for group in self.groups if resource in group.amounts]
+        zero = Decimal(0)
+        return Amount(sum((a.requested for a in found), zero), sum((a.allocatable for a in found), zero))
+
+
+def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
+    """Return what `nodes` have and what `pods` request of them. Nodes without a profile are in the group `-`."""
+    groups: dict[str, NodeGroup] = {}
+    of_node: dict[str, NodeGroup] = {}
+    for node in nodes:
+        profile = label(node, PROFILE) or "-"
+        group = of_node[name(node)] = groups.setdefault(profile, NodeGroup(profile))
+        group.nodes += 1
+        group.ready += schedulable(node)
+        for resource, value in quantities.allocatable(node).items():
+            group.amounts[resource].allocatable += value
+    states: Counter[str] = Counter()
+    for pod in pods:
+        states[pod_state(pod)] += 1
+        home = of_node.get(pod_facts.node(pod))
+        if home is not None and not pod_facts.ended(pod):
+            home.pods += 1
+            for resource, value in quantities.requested(pod).items():
+                home.amounts[resource].requested += value
+    return Usage([groups[profile] for profile in sorted(groups)], dict(states.most_common()))
+
+
+def pod_state(pod: Document) -> str:
+    """Return the state of a pod as kubectl prints it, more precisely where a user wonders why: `Ready` or `NotReady`
+    instead of Running, `Unschedulable` instead of Pending."""
+    if terminating(pod):
+        return "Terminating"
+    waiting = (text(status, "state", "waiting", "reason") for status in items(pod, "status", "containerStatuses"))
+    if reason := next(filter(None, waiting), ""):
+        return reason
+    phase = text(pod, "status", "phase")
+    if phase == "Running":
+        return "Ready" if pod_facts.ready(pod) else "NotReady"
+    if phase == "Pending" and not pod_facts.bound(pod):
+        return text(condition(pod, "PodScheduled"), "reason") or phase
+    return phase or "Pending"

@@ -1,0 +1,201 @@
+"""`grove-conformance cluster status | top | logs`: what a cluster does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from conformance import documents
+from conformance.cluster import process_usage
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.usage import GPU, Amount, NodeGroup, Usage, usage
+from conformance.commands import output
+from conformance.commands.named_cluster import READY, Name, Required, dead_role, started
+from conformance.errors import Exit, HarnessError, UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NODES, PODS
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_GI = Decimal(1 << 30)
+
+
+def status(name: Name = "dev", as_json: AsJson = False) -> int:
+    """Show whether a cluster is healthy, and its nodes, GPUs and pods. Exit code 3 if it is not Ready."""
+    cluster = started(name)
+    sick = cluster.monitor.complaint()
+    said = sick or dead_role(cluster) or READY
+    shown = _status(cluster, said, None if sick else _usage(cluster))
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2))
+    else:
+        for line in _lines(shown):
+            typer.echo(line)
+    return Exit.CONFORMANT if said == READY else Exit.HARNESS
+
+
+def top(
+    name: Name = "dev",
+    seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long to observe the processes.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Show CPU and memory of each component, and what pods request of the nodes."""
+    cluster = started(name)
+    processes = process_usage.measured(_processes(cluster), seconds)
+    used = _usage(cluster)
+    if as_json:
+        components = [
+            {
+                "name": each.name,
+                "pid": each.pid,
+                "cpu": round(each.cpu, 3),
+                "cpuSeconds": round(each.cpu_seconds, 1),
+                "memoryBytes": each.memory,
+                "uptimeSeconds": round(each.uptime),
+            }
+            for each in processes
+        ]
+        typer.echo(json.dumps({"components": components, "nodes": _groups(used), "pods": used.pods}, indent=2))
+        return
+    console = output.console()
+    table = Table("component", *_right("CPU", "CPU s", "MiB", "up"))
+    for each in processes:
+        table.add_row(
+            each.name,
+            f"{each.cpu:.2f}",
+            f"{each.cpu_seconds:.1f}",
+            f"{each.memory >> 20}",
+            f"{int(each.uptime) // 60}m{int(each.uptime) % 60:02}s",
+        )
+    console.print(table)
+    table = Table("nodes", *_right("Ready", "pods", "CPU", "memory Gi", "GPUs"))
+    for group in used.groups:
+        table.add_row(group.profile, f"{group.ready}/{group.nodes}", *_amounts(group))
+    console.print(table if used.groups else "nodes: none")
+    console.print(f"pods: {_counts(used.pods)}")
+
+
+def logs(
+    name: Required,
+    component: Annotated[
+        str, typer.Argument(help="Component or role; without one, the logs are listed.", show_default=False)
+    ] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print what is appended, until Ctrl-C.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="Print only so many of the last lines.")] = None,
+) -> None:
+    """Print the log of a component, such as kube-apiserver, or of a role of the implementation."""
+    cluster = started(name)
+    known = _logs(cluster)
+    if not component:
+        for each, path in known.items():
+            typer.echo(f"{each}  {path}")
+        return
+    if component not in known:
+        hint = documents.suggestion(component, known)
+        raise UsageError(f"no log of {component!r}", where=f"cluster {name}", hint=hint)
+    command = ["tail", "-n", "+1" if tail is None else str(tail), *(["-F"] if follow else []), str(known[component])]
+    os.execvp("tail", command)  # noqa: S606 - a list, never shell text
+
+
+def _usage(cluster: Cluster) -> Usage:
+    async def ask() -> Usage:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
+            nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
+            return usage(nodes, pods)
+
+    try:
+        return asyncio.run(ask())
+    except (OSError, ApiError) as error:
+        raise HarnessError(f"the API server does not answer: {error}", where=f"cluster {cluster.name}") from error
+
+
+def _processes(cluster: Cluster) -> dict[str, int]:
+    """Return the pids of the components and the roles that run."""
+    roles = {role: process.pid for role, process in cluster.record.roles.items() if process.alive()}
+    return cluster.monitor.pids() | roles
+
+
+def _logs(cluster: Cluster) -> dict[str, Path]:
+    """Return the logs that there are, by component and role. The log of the API server's requests is `audit`."""
+    folders = (cluster.workspace / "logs", cluster.directory / "logs")
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.log"))}
+
+
+def _status(cluster: Cluster, said: str, used: Usage | None) -> dict[str, Any]:
+    record = cluster.record
+    running = _processes(cluster)
+    shown: dict[str, Any] = {
+        "name": cluster.name,
+        "state": said,
+        "versions": cluster.versions,
+        "features": record.features,
+        "server": cluster.server,
+        "implementation": record.implementation,
+        "components": {each: each in running for each in (*cluster.monitor.components(), *record.roles)},
+    }
+    if used is not None:
+        ready, nodes = used.nodes
+        gpus = used.amount(GPU)
+        shown["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(used)}
+        shown["gpus"] = {"requested": int(gpus.requested), "allocatable": int(gpus.allocatable)}
+        shown["pods"] = used.pods
+    return shown
+
+
+def _lines(shown: dict[str, Any]) -> Iterator[str]:
+    yield f"cluster {shown['name']}: {shown['state']}"
+    versions = ", ".join(f"{product} {version}" for product, version in shown["versions"].items())
+    yield f"versions        {versions}"
+    if shown["features"]:
+        yield f"features        {' '.join(shown['features'])}"
+    yield f"server          {shown['server']}"
+    yield f"implementation  {shown['implementation'] or 'none'}"
+    dead = [name for name, runs in shown["components"].items() if not runs]
+    yield f"components      {'without ' + ', '.join(dead) if dead else 'all run'}"
+    if "nodes" in shown:
+        nodes, gpus = shown["nodes"], shown["gpus"]
+        profiles = ", ".join(f"{group['nodes']} {group['profile']}" for group in nodes["groups"])
+        yield f"nodes           {nodes['ready']} of {nodes['total']} Ready: {profiles or 'none'}"
+        yield f"GPUs            {gpus['requested']} of {gpus['allocatable']} requested"
+        yield f"pods            {_counts(shown['pods'])}"
+
+
+def _groups(used: Usage) -> list[dict[str, Any]]:
+    return [
+        {
+            "profile": group.profile,
+            "nodes": group.nodes,
+            "ready": group.ready,
+            "pods": group.pods,
+            "resources": {
+                resource: {"requested": float(amount.requested), "allocatable": float(amount.allocatable)}
+                for resource, amount in sorted(group.amounts.items())
+            },
+        }
+        for group in used.groups
+    ]
+
+
+def _amounts(group: NodeGroup) -> Iterator[str]:
+    yield str(group.pods)
+    for resource, unit in (("cpu", Decimal(1)), ("memory", _GI), (GPU, Decimal(1))):
+        amount = group.amounts.get(resource, Amount())
+        yield f"{float(amount.requested / unit):g}/{float(amount.allocatable / unit):g}" if amount.allocatable else "-"
+
+
+def _counts(pods: Mapping[str, int]) -> str:
+    """Return `20: 18 Ready, 2 Unschedulable`, or `none`."""
+    listed = ", ".join(f"{count} {state}" for state, count in pods.items())
+    return f"{sum(pods.values())}: {listed}" if listed else "none"
+
+
+def _right(*titles: str) -> Iterator[Column]:
+    return (Column(title, justify="right") for title in titles)

@@ -1,0 +1,36 @@
+"""The cluster that a command names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformance.cluster.controlplane import Cluster, find
+from conformance.errors import UsageError
+
+Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
+Required = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", show_default=False)]
+READY = "Ready"
+"""The state of a cluster with which nothing is wrong."""
+
+
+def started(name: str) -> Cluster:
+    """Return a cluster that has been started. Raises UsageError."""
+    cluster = find(name)
+    if cluster.record.phase == "starting":
+        raise UsageError("it is still starting", where=f"cluster {name}", hint="wait, or run: cluster list")
+    return cluster
+
+
+def state(cluster: Cluster) -> str:
+    """Return `Ready`, `starting`, or what is wrong with a cluster."""
+    if cluster.record.phase == "starting":
+        return "starting"
+    return cluster.monitor.complaint() or dead_role(cluster) or READY
+
+
+def dead_role(cluster: Cluster) -> str:
+    """Return which roles of the implementation have ended, and where their logs are; empty if all run."""
+    dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
+    return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""

@@ -1,0 +1,69 @@
+"""What nodes have, what pods request of them, and what state a pod is in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.cluster import nodes
+from conformance.cluster.usage import GPU, pod_state, usage
+
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def ready(manifests: list[nodes.Manifest]) -> list[nodes.Manifest]:
+    return [{**node, "status": {**node["status"], "conditions": READY}} for node in manifests]
+
+
+def pod(node: str = "", status: dict[str, Any] | None = None, **metadata: str) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"requests": {"cpu": "500m", GPU: "2"}}}
+    spec = {"containers": [container]} | ({"nodeName": node} if node else {})
+    return {"metadata": metadata, "spec": spec, "status": status or {"phase": "Pending"}}
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return {"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
+
+
+def test_nodes_are_counted_by_profile_and_only_bound_pods_request_something() -> None:
+    fleet = [*ready(nodes.manifests("tiny", 2)), *nodes.manifests("dgx-h100", 1)]
+    running = {"phase": "Running", "conditions": READY}
+    pods = [pod("tiny-0", running), pod("tiny-1", running), pod(), pod("tiny-1", {"phase": "Succeeded"})]
+    found = usage(fleet, pods)
+    assert [(group.profile, group.nodes, group.ready, group.pods) for group in found.groups] == [
+        ("dgx-h100", 1, 0, 0),
+        ("tiny", 2, 2, 2),
+    ]
+    assert found.nodes == (2, 3)
+    gpus = found.amount(GPU)
+    assert (gpus.requested, gpus.allocatable) == (4, 12)
+    assert found.groups[1].amounts["cpu"].requested == 1
+    assert found.pods == {"Ready": 2, "Pending": 1, "Succeeded": 1}
+
+
+def test_an_empty_cluster_has_nothing() -> None:
+    found = usage([], [])
+    assert (found.groups, found.pods, found.nodes, found.amount(GPU).allocatable) == ([], {}, (0, 0), 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ({}, "Pending"),
+        (
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+            },
+            "Unschedulable",
+        ),
+        (waiting("CrashLoopBackOff"), "CrashLoopBackOff"),
+        ({"phase": "Running"}, "NotReady"),
+        ({"phase": "Running", "conditions": READY}, "Ready"),
+        ({"phase": "Failed"}, "Failed"),
+    ],
+)
+def test_the_state_of_a_pod_says_why_it_is_not_ready(status: dict[str, Any], state: str) -> None:
+    assert pod_state(pod("", status)) == state
+    assert pod_state(pod("", status, deletionTimestamp="2026-11-27T15:00:00Z")) == "Terminating"
