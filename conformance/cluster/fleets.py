@@ -10,13 +10,13 @@ mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from conformance import documents
-from conformance.cluster import nodes
+from conformance.cluster import nodes, resizing
 from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
 from conformance.data import folder
 from conformance.errors import UsageError
@@ -24,9 +24,19 @@ from conformance.errors import UsageError
 _WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+OPTION = "--nodes"
 MOST = 10_000
 """Maximum number of nodes in one argument, twice what Kubernetes supports in a cluster."""
 EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A number of units of one profile: of nodes, racks or blocks. `size`: how many nodes a unit has."""
+
+    kind: NodeProfile
+    units: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -52,37 +62,74 @@ def names() -> list[str]:
     return sorted(path.stem for path in _fleets().glob("*.yaml"))
 
 
-def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
-    """Return the nodes that an argument requests. Raises UsageError."""
+def asked(
+    text: str, pool: str = "", keys: Keys = KEYS, *, taken: Collection[str] = (), where: str = OPTION
+) -> list[Manifest]:
+    """Return the nodes that an argument requests: the first ones whose names are not `taken`. Racks and blocks are new
+    as a whole. `where` names the argument in messages. Raises UsageError."""
+    wanted = _parsed(text, where)
+    if isinstance(wanted, Fleet):
+        found = manifests(wanted, pool, keys)
+        if any(manifest["metadata"]["name"] in taken for manifest in found):
+            raise UsageError(f"nodes of the fleet {wanted.name} exist", where=where, hint="a cluster has it once only")
+        return found
+    present = resizing.indices(nodes.node_stem(wanted.kind, pool), taken)
+    free = resizing.first_free(present, wanted.units, wanted.size)
+    return [nodes.node_manifest(wanted.kind, index, pool, keys=keys) for index in free]
+
+
+def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OPTION) -> list[str]:
+    """Return the nodes among `names` that an argument names: a node, a fleet, or the last nodes, racks or blocks of a
+    profile. Raises UsageError if there are fewer."""
+    if text in names:
+        return [text]
+    wanted = _parsed(text, where)
+    if isinstance(wanted, Fleet):
+        found = [manifest["metadata"]["name"] for manifest in manifests(wanted, pool)]
+        found = [name for name in found if name in names]
+        if not found:
+            raise UsageError(f"no node of the fleet {wanted.name} exists", where=where)
+        return found
+    stem = nodes.node_stem(wanted.kind, pool)
+    present = resizing.indices(stem, names)
+    last = resizing.last_whole(present, wanted.units, wanted.size)
+    if len(last) < wanted.units * wanted.size:
+        hint = f"ask for fewer than {text}" if last else "name nodes that exist, with their --pool"
+        raise UsageError(f"only {len(last)} such nodes exist", where=where, hint=hint)
+    return [f"{stem}-{index}" for index in last]
+
+
+def _parsed(text: str, where: str) -> Wanted | Fleet:
+    """Return what an argument requests. Raises UsageError."""
     found = _WANTED.fullmatch(text)
     if found is None:
-        raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", hint=EXAMPLES)
+        raise UsageError(f"{text!r} is not PROFILE:COUNT", where=where, hint=EXAMPLES)
     name, count, unit = found["name"], found["count"], (found["unit"] or "").rstrip("s")
     if name in names():
         if count is not None:
-            raise UsageError(f"the fleet {name} has a size of its own", where="--nodes", hint=f"write {name}")
-        return manifests(fleet(name), pool, keys)
-    kind = _own(Path(name).expanduser()) if name.endswith(_SUFFIXES) else _shipped(name)
-    wanted = int((count or "1")[:9]) * _size(kind, unit)
-    if wanted > MOST or len(count or "") > 9:
-        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where="--nodes", hint="ask for fewer")
-    return [nodes.node_manifest(kind, index, pool, keys=keys) for index in range(wanted)]
+            raise UsageError(f"the fleet {name} has a size of its own", where=where, hint=f"write {name}")
+        return fleet(name)
+    kind = _own(Path(name).expanduser(), where) if name.endswith(_SUFFIXES) else _shipped(name, where)
+    wanted = Wanted(kind, int((count or "1")[:9]), _size(kind, unit))
+    if wanted.units * wanted.size > MOST or len(count or "") > 9:
+        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where=where, hint="ask for fewer")
+    return wanted
 
 
-def _shipped(name: str) -> NodeProfile:
+def _shipped(name: str, where: str) -> NodeProfile:
     if name not in nodes.profile_names():
         known = [*nodes.profile_names(), *names()]
-        raise UsageError(f"unknown node profile {name!r}", where="--nodes", hint=documents.suggestion(name, known))
+        raise UsageError(f"unknown node profile {name!r}", where=where, hint=documents.suggestion(name, known))
     return nodes.profile(name)
 
 
-def _own(path: Path) -> NodeProfile:
+def _own(path: Path, where: str) -> NodeProfile:
     if not path.is_file():
         hint = "give the path of a node profile (docs/fake-cluster.md)"
-        raise UsageError(f"no such file: {path}", where="--nodes", hint=hint)
+        raise UsageError(f"no such file: {path}", where=where, hint=hint)
     if not _NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
-        raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"--nodes {path}", hint=hint)
+        raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{where} {path}", hint=hint)
     return nodes.load_profile(path)
 
 

@@ -114,6 +114,11 @@ def load_profile(path: Path) -> NodeProfile:
     return found
 
 
+def node_stem(kind: NodeProfile, pool: str = "", fleet: str = "") -> str:
+    """Return what the names of nodes of one profile, fleet and pool have in common: a hyphen and the index follow."""
+    return "-".join(filter(None, (pool, fleet, kind.name)))
+
+
 def node_manifest(
     kind: NodeProfile,
     index: int,
@@ -130,7 +135,7 @@ def node_manifest(
     that it shares with other profiles of its fleet, instead of one of its own.
     """
     around = "-".join(filter(None, (pool, fleet)))
-    stem = "-".join(filter(None, (around, kind.name)))
+    stem = node_stem(kind, pool, fleet)
     name = f"{stem}-{index}"
     labels = {
         HOSTNAME: name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from dataclasses import asdict
@@ -13,12 +12,12 @@ from rich.table import Table
 
 from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, nodes, pins, pod_behaviors, progress
+from conformance.cluster import fleets, pins, pod_behaviors, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
-from conformance.commands import output
+from conformance.commands import cluster_nodes, output
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.named_cluster import Name, Required, started
@@ -27,7 +26,6 @@ from conformance.errors import UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
-from kube.client import Client
 
 app = typer.Typer(
     help="Start, inspect and stop fake GPU clusters of your own.", no_args_is_help=True, add_completion=False
@@ -41,13 +39,8 @@ def up(
         list[str] | None,
         typer.Option("--nodes", metavar="PROFILE:COUNT", help=f"Create these nodes, {fleets.EXAMPLES} (repeatable)."),
     ] = None,
-    level: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LEVEL=KEY", help="Use KEY as the node label for LEVEL (zone, block or rack) (repeatable)."
-        ),
-    ] = None,
-    pool: Annotated[str, typer.Option(help="Label and taint the nodes for this node pool.")] = "",
+    level: cluster_nodes.Level = None,
+    pool: cluster_nodes.Pool = "",
     apiserver_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
     ] = 0,
@@ -101,7 +94,7 @@ def up(
         try:
             if wanted:
                 report(f"cluster {name}", f"making {len(wanted)} nodes")
-                asyncio.run(_make(cluster, wanted))
+                cluster_nodes.create(cluster, wanted)
             if playing:
                 deployment.start(cluster, *playing, report)
         except BaseException:
@@ -138,6 +131,7 @@ def down(name: Name = "dev") -> None:
 app.command()(status)
 app.command()(top)
 app.command()(logs)
+app.add_typer(cluster_nodes.app, name="nodes")
 
 
 @app.command("list")
@@ -261,9 +255,3 @@ def assets(
     for program in programs.programs(kubernetes):
         path = getattr(found, program.name.replace("-", "_"))
         typer.echo(f"{program.name:24} {program.group.version:8} {path} ({sources[program.name]})")
-
-
-async def _make(cluster: Cluster, wanted: list[nodes.Manifest]) -> None:
-    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
-        await nodes.create_nodes(client, wanted)
-        await nodes.wait_until_schedulable(client, (manifest["metadata"]["name"] for manifest in wanted))

@@ -18,10 +18,9 @@ from conformance.cluster import process_usage
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.usage import GPU, Amount, NodeGroup, Usage, usage
 from conformance.commands import output
-from conformance.commands.named_cluster import READY, Name, Required, dead_role, started
-from conformance.errors import Exit, HarnessError, UsageError
+from conformance.commands.named_cluster import READY, Name, Required, asked_of, dead_role, started
+from conformance.errors import Exit, UsageError
 from kube.client import Client
-from kube.errors import ApiError
 from kube.resource import NODES, PODS
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -106,15 +105,11 @@ def logs(
 
 
 def _usage(cluster: Cluster) -> Usage:
-    async def ask() -> Usage:
-        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
-            nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
-            return usage(nodes, pods)
+    async def ask(client: Client) -> Usage:
+        nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
+        return usage(nodes, pods)
 
-    try:
-        return asyncio.run(ask())
-    except (OSError, ApiError) as error:
-        raise HarnessError(f"the API server does not answer: {error}", where=f"cluster {cluster.name}") from error
+    return asked_of(cluster, ask)
 
 
 def _processes(cluster: Cluster) -> dict[str, int]:

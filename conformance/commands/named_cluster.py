@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
 
+import aiohttp
 import typer
 
 from conformance.cluster.controlplane import Cluster, find
-from conformance.errors import UsageError
+from conformance.errors import HarnessError, UsageError
+from kube.client import Client
+from kube.errors import ApiError
+
+T = TypeVar("T")
 
 Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 Required = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", show_default=False)]
@@ -34,3 +41,19 @@ def dead_role(cluster: Cluster) -> str:
     """Return which roles of the implementation have ended, and where their logs are; empty if all run."""
     dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
+
+
+def asked_of(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
+    """Return what a request to the API server of a cluster returns. Raises HarnessError if it does not answer."""
+
+    async def ask() -> T:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
+            return await request(client)
+
+    try:
+        return asyncio.run(ask())
+    except (OSError, aiohttp.ClientError, ApiError) as error:
+        hint = f"see: grove-conformance cluster status {cluster.name}"
+        raise HarnessError(
+            f"the API server does not answer as it should: {error}", where=f"cluster {cluster.name}", hint=hint
+        ) from error

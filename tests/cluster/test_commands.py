@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from conformance import cli
-from conformance.cluster import nodes
+from conformance.cluster import fleets, nodes
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.validate import VALIDATORS
@@ -105,6 +105,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "status", "x"], "unknown cluster 'x'"),
         (["cluster", "top", "x"], "unknown cluster 'x'"),
         (["cluster", "logs", "x", "etcd"], "unknown cluster 'x'"),
+        (["cluster", "nodes", "add", "x", "tiny:1"], "unknown cluster 'x'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:
@@ -171,6 +172,12 @@ def test_lists_of_nothing_say_so(state: State) -> None:
     assert here("cluster", "list").stdout == "none\n"
     assert here("cluster", "list", "--json").stdout == "[]\n"
     assert here("list", "--profile", "scale", "--level", "MAY").stdout == "none\n"
+
+
+def test_the_node_profiles_and_fleets_are_listed() -> None:
+    lines = here("cluster", "nodes", "profiles").stdout.splitlines()
+    assert all(any(f" {name} " in line for line in lines) for name in [*nodes.profile_names(), *fleets.names()])
+    assert any("mixed" in line and " 152 " in line for line in lines)
 
 
 def test_the_listed_version_is_what_the_api_server_reports(state: State) -> None:
@@ -252,6 +259,10 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     assert "Ready" in here("cluster", "list").stdout
     listed = grove_conformance("cluster", "kubectl", "play", "--", "get", "nodes", "-o", "name")
     assert sorted(listed.stdout.split()) == ["node/dgx-h100-0", "node/tiny-0", "node/tiny-1", "node/tiny-2"]
+    assert here("cluster", "nodes", "remove", "play", "tiny-1").stdout == "node/tiny-1 removed\n"
+    assert here("cluster", "nodes", "add", "play", "tiny:1", "dgx-h100").stdout == (
+        "node/tiny-1 added\nnode/dgx-h100-1 added\n"
+    )
     assert_it_is_shown()
     assert here("cluster", "prune").stdout == "nothing to remove\n"
     assert grove_conformance("cluster", "down", "play").returncode == 0
@@ -259,10 +270,10 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
 
 
 def assert_it_is_shown() -> None:
-    """Of the cluster `play` with 3 tiny and one dgx-h100: health, usage and logs."""
+    """The cluster `play`, of 3 tiny and 2 dgx-h100: health, usage and logs."""
     shown = here("cluster", "status", "play")
-    assert shown.returncode == 0 and "4 of 4 Ready: 1 dgx-h100, 3 tiny" in shown.stdout, shown.stderr
-    assert "0 of 14 requested" in shown.stdout and "pods            none" in shown.stdout
+    assert shown.returncode == 0 and "5 of 5 Ready: 2 dgx-h100, 3 tiny" in shown.stdout, shown.stderr
+    assert "0 of 22 requested" in shown.stdout and "pods            none" in shown.stdout
     top = json.loads(here("cluster", "top", "play", "--seconds", "0.2", "--json").stdout)
     (server,) = (each for each in top["components"] if each["name"] == "kube-apiserver")
     assert server["memoryBytes"] > 1 << 20 and server["cpuSeconds"] > 0

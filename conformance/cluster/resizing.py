@@ -1,0 +1,30 @@
+"""Which nodes of a profile come next, and which ones go first. Pure: names and indices.
+
+The `size` nodes of a unit (1, a rack or a block) have consecutive indices, the first a multiple of `size`: see
+`nodes.node_manifest`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from itertools import count, islice
+
+
+def indices(stem: str, names: Iterable[str]) -> set[int]:
+    """Return the indices of the nodes whose names consist of `stem`, a hyphen and an index."""
+    found = (name.removeprefix(f"{stem}-") for name in names if name.startswith(f"{stem}-"))
+    return {int(rest) for rest in found if rest.isascii() and rest.isdigit() and str(int(rest)) == rest}
+
+
+def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:
+    """Return the indices of the first `units` of which no node is present."""
+    free = (start for start in count(0, size) if present.isdisjoint(range(start, start + size)))
+    return [index for start in islice(free, units) for index in range(start, start + size)]
+
+
+def last_whole(present: AbstractSet[int], units: int, size: int) -> list[int]:
+    """Return the indices of the last `units` of which all nodes are present, or of all such units if they are fewer."""
+    starts = sorted({index - index % size for index in present}, reverse=True)
+    whole = [start for start in starts if present >= set(range(start, start + size))][:units]
+    return [index for start in sorted(whole) for index in range(start, start + size)]

@@ -1,0 +1,105 @@
+"""`grove-conformance cluster nodes add | remove | profiles`, and the nodes that a cluster starts with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.cluster import fleets, nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.commands import output
+from conformance.commands.named_cluster import Required, asked_of, started
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NODES
+
+app = typer.Typer(help="Add nodes to a cluster, or remove some.", no_args_is_help=True, add_completion=False)
+
+Level = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LEVEL=KEY", help="Use KEY as the node label for LEVEL (zone, block or rack) (repeatable)."),
+]
+Pool = Annotated[str, typer.Option(help="Node pool, as a label and a taint of its nodes.")]
+_ARGUMENT = "NODES"
+
+
+@app.command()
+def add(
+    name: Required,
+    wanted: Annotated[list[str], typer.Argument(metavar="PROFILE:COUNT…", help=f"Nodes, {fleets.EXAMPLES}.")],
+    level: Level = None,
+    pool: Pool = "",
+) -> None:
+    """Add nodes, and wait until they are Ready. They get the first names that are free; racks are new as a whole."""
+    cluster, keys = started(name), fleets.keys(level or [])
+
+    async def grow(client: Client) -> list[str]:
+        taken = {node["metadata"]["name"] for node in await client.list(NODES)}
+        found: list[nodes.Manifest] = []
+        for text in wanted:
+            more = fleets.asked(text, pool, keys, taken=taken, where=_ARGUMENT)
+            taken |= {manifest["metadata"]["name"] for manifest in more}
+            found += more
+        await _create(client, found)
+        return [manifest["metadata"]["name"] for manifest in found]
+
+    for node in asked_of(cluster, grow):
+        typer.echo(f"node/{node} added")
+
+
+@app.command()
+def remove(
+    name: Required,
+    wanted: Annotated[
+        list[str], typer.Argument(metavar="NODE|PROFILE:COUNT…", help="Nodes by name, or the last ones of a profile.")
+    ],
+    pool: Pool = "",
+) -> None:
+    """Remove nodes, as if their machines had vanished. The pod garbage collector deletes their pods within a minute; to
+    evict them first, use `cluster kubectl NAME -- drain NODE`."""
+    cluster = started(name)
+
+    async def shrink(client: Client) -> list[str]:
+        there = {node["metadata"]["name"] for node in await client.list(NODES)}
+        found: list[str] = []
+        for text in wanted:
+            less = fleets.chosen(text, there, pool, where=_ARGUMENT)
+            there -= set(less)
+            found += less
+        await nodes.delete_nodes(client, found)
+        return found
+
+    for node in asked_of(cluster, shrink):
+        typer.echo(f"node/{node} removed")
+
+
+@app.command()
+def profiles() -> None:
+    """List the node profiles and the fleets of several profiles."""
+    table = Table("name", "GPUs", "description")
+    for profile in nodes.profile_names():
+        kind = nodes.profile(profile)
+        table.add_row(profile, str(kind.gpus), kind.description)
+    for fleet in fleets.names():
+        gpus = sum(nodes.profile(part.profile).gpus * part.nodes for part in fleets.fleet(fleet).parts)
+        table.add_row(fleet, str(gpus), fleets.fleet(fleet).description)
+    output.console().print(table)
+
+
+def create(cluster: Cluster, wanted: list[nodes.Manifest]) -> None:
+    """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
+    asked_of(cluster, lambda client: _create(client, wanted))
+
+
+async def _create(client: Client, wanted: list[nodes.Manifest]) -> None:
+    try:
+        await nodes.create_nodes(client, wanted)
+    except ApiError as error:
+        if error.status != 422 and not error.already_exists:
+            raise
+        hint = "correct the profile, or the options"
+        raise UsageError(f"the API server refuses a node: {error.message}", where="--nodes", hint=hint) from error
+    await nodes.wait_until_schedulable(client, (manifest["metadata"]["name"] for manifest in wanted))
