@@ -10,13 +10,15 @@ import asyncio
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from conformance.cluster import features, kubeconfigs, owner_watch, preflight, processes
+from conformance.cluster import etcd_data, features, kubeconfigs, locks, owner_watch, preflight, processes
 from conformance.cluster.assets import Assets, resolve_all, variable_of, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
@@ -121,19 +123,31 @@ class Cluster(Facts):
 
     def start(self, report: Report = silent) -> None:
         """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
-        alive = self.monitor.pids()
-        assets = resolve_all(report, self.record.versions[KUBERNETES])
-        self._components.forget_dead()
-        self._components.kwokctl(assets, self.kubectl, "start", "cluster")
-        if kubelet.COMPONENT not in alive:
-            self._components.start_startup_order(self.server)
-        self._wait_until_healthy(report)
+        self._start_dead(self._own_assets(report), report)
 
     def restart(self, report: Report = silent) -> None:
         """Kill and restart every component. Data are kept."""
-        for component in self.monitor.pids():
-            self.kill(component)
-        self.start(report)
+        with self.without(*self.monitor.pids(), report=report):
+            pass
+
+    @contextmanager
+    def without(self, *components: str, report: Report = silent) -> Iterator[None]:
+        """Kill components, and start everything that is dead when the block ends. Raises UsageError if one does not
+        run."""
+        assets = self._own_assets(report)  # first: whatever is wrong with them, nothing is killed then
+        try:
+            for component in components:
+                self.kill(component)
+            yield
+        finally:
+            self._start_dead(assets, report)
+
+    @contextmanager
+    def busy(self, report: Report = silent) -> Iterator[None]:
+        """Hold the lock of the cluster: prune does not take it for dead meanwhile, and nobody else stops components.
+        Raises UsageError if somebody holds it for too long."""
+        with locks.held(self.lock, report):
+            yield
 
     def learn_new_kinds(self) -> None:
         """Make kube-controller-manager learn the kinds that were installed after its start, which takes half a second.
@@ -146,9 +160,17 @@ class Cluster(Facts):
         self.record = self._state.update(self.record, owner=owner)
         return self
 
-    def plays(self, implementation: str, roles: Mapping[str, Owner]) -> None:
-        """Record the implementation that was started on the cluster, for `list`."""
-        self.record = self._state.update(self.record, implementation=implementation, roles=dict(roles))
+    def plays(
+        self, implementation: str, roles: Mapping[str, Owner], descriptor: Path, settings: Mapping[str, str]
+    ) -> None:
+        """Record the implementation that was started on the cluster: for `list`, and to start it again."""
+        self.record = self._state.update(
+            self.record,
+            implementation=implementation,
+            descriptor=str(descriptor),
+            settings=dict(settings),
+            roles=dict(roles),
+        )
 
     def down(self) -> list[str]:
         """End every process of the cluster and remove its files. Return the ended processes. Safe to call again."""
@@ -190,6 +212,19 @@ class Cluster(Facts):
         self.record = self._state.update(self.record, served=self._served())
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
+
+    def _own_assets(self, report: Report) -> Assets:
+        return resolve_all(report, self.record.versions[KUBERNETES])
+
+    def _start_dead(self, assets: Assets, report: Report) -> None:
+        alive = self.monitor.pids()
+        self._components.forget_dead()
+        if COMPONENTS[Port.ETCD] not in alive:
+            etcd_data.finish(self.workspace)
+        self._components.kwokctl(assets, self.kubectl, "start", "cluster")
+        if kubelet.COMPONENT not in alive:
+            self._components.start_startup_order(self.server)
+        self._wait_until_healthy(report)
 
     def _served(self) -> str:
         """Return the version that the API server reports. Raises UsageError if it is of another minor version: flags,

@@ -33,6 +33,11 @@ class Facts:
         return self._state.directory(self.name)
 
     @property
+    def lock(self) -> Path:
+        """The lock of whoever stops components for a moment."""
+        return self.directory / "lock"
+
+    @property
     def kubeconfig(self) -> Path:
         """An administrator's kubeconfig (0600) that contains its certificates."""
         return self.directory / "kubeconfig"

@@ -18,12 +18,12 @@ from pathlib import Path
 from conformance import documents
 from conformance.cluster import nodes, resizing
 from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
+from conformance.cluster.state import NAME
 from conformance.data import folder
 from conformance.errors import UsageError
 
 _WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 OPTION = "--nodes"
 MOST = 10_000
 """Maximum number of nodes in one argument, twice what Kubernetes supports in a cluster."""
@@ -127,7 +127,7 @@ def _own(path: Path, where: str) -> NodeProfile:
     if not path.is_file():
         hint = "give the path of a node profile (docs/fake-cluster.md)"
         raise UsageError(f"no such file: {path}", where=where, hint=hint)
-    if not _NAME.fullmatch(path.stem):
+    if not NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
         raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{where} {path}", hint=hint)
     return nodes.load_profile(path)

@@ -51,6 +51,17 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
         lock.release()
 
 
+def is_held(path: Path) -> bool:
+    """Return whether another process holds the lock file `path`, which need not exist."""
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, mode=0o600).acquire(blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
 def _holder(path: Path) -> str:
     """Return the holder of a lock, for people."""
     try:

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from conformance.cluster import processes
+from conformance.cluster import locks, processes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.ports import Ports
 from conformance.cluster.state import State, state_root
@@ -71,5 +71,7 @@ def _dead(state: State, name: str, *, own: bool) -> str:
     if record.phase == "starting" or record.owner is not None:
         return state.abandoned(name)
     cluster = Cluster(state, record)
+    if locks.is_held(cluster.lock):
+        return ""
     missing = cluster.monitor.missing() if own or not cluster.monitor.pids() else []
     return f"{', '.join(missing)} does not run" if missing else ""

@@ -34,7 +34,8 @@ SPACE = 256 << 20
 _HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _MOST = 1 << 20
 """Maximum bytes of a record."""
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+"""The form of names of clusters, snapshots and node profiles."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,10 @@ class Record:
     """What is enabled beside the defaults, as options of `cluster up`."""
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
+    descriptor: str = ""
+    """The path of its descriptor."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """The values of the parameters of its descriptor."""
     roles: dict[str, Owner] = field(default_factory=dict)
     """The processes of its roles, by name."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -139,7 +144,7 @@ class State:
 
     def add(self, record: Record, report: Report = notice) -> Path:
         """Create the folder of a new cluster. Raises UsageError if the name is taken or invalid."""
-        if not _NAME.fullmatch(record.name):
+        if not NAME.fullmatch(record.name):
             raise UsageError(
                 f"{record.name!r} is not a valid cluster name",
                 hint="use 1 to 40 lower-case letters, digits and inner hyphens",
@@ -166,7 +171,7 @@ class State:
 
     def read(self, name: str) -> Record | None:
         """Return the record of a cluster; None if there is no such folder or no readable record in it."""
-        if not _NAME.fullmatch(name):  # it could be the path of another folder
+        if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
         try:
             document = json.loads(regular.Held(self.directory(name) / RECORD).at(0, _MOST))

@@ -18,6 +18,7 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.commands import cluster_nodes, output
+from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.named_cluster import Name, Required, started
@@ -131,6 +132,10 @@ def down(name: Name = "dev") -> None:
 app.command()(status)
 app.command()(top)
 app.command()(logs)
+app.command()(start)
+app.command()(snapshot)
+app.command()(restore)
+app.command("snapshots")(listing)
 app.add_typer(cluster_nodes.app, name="nodes")
 
 
@@ -143,7 +148,7 @@ def list_(
     clusters = [cluster for state in _states(everywhere) for cluster in list_clusters(state)]
     if as_json:
         records = [
-            asdict(cluster.record)
+            {key: value for key, value in asdict(cluster.record).items() if key != "settings"}
             | {
                 "state": state_of(cluster),
                 "server": cluster.server,

@@ -154,7 +154,8 @@ def _lines(shown: dict[str, Any]) -> Iterator[str]:
     yield f"server          {shown['server']}"
     yield f"implementation  {shown['implementation'] or 'none'}"
     dead = [name for name, runs in shown["components"].items() if not runs]
-    yield f"components      {'without ' + ', '.join(dead) if dead else 'all run'}"
+    hint = f" (start them: grove-conformance cluster start {shown['name']})"
+    yield f"components      {'without ' + ', '.join(dead) + hint if dead else 'all run'}"
     if "nodes" in shown:
         nodes, gpus = shown["nodes"], shown["gpus"]
         profiles = ", ".join(f"{group['nodes']} {group['profile']}" for group in nodes["groups"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.cluster import kubeconfigs
+import psutil
+
+from conformance.cluster import kubeconfigs, processes, snapshots
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
@@ -65,7 +67,40 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
     driver.start()
     driver.detach()
     pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
-    cluster.plays(judged.name, {name: Owner.of(pid) for name, pid in pids.items()})
+    owners = {name: Owner.of(pid) for name, pid in pids.items()}
+    cluster.plays(judged.name, owners, judged.document.path.absolute(), judged.settings)
     logs = driver.logs()
     for name in cluster.record.roles:
         report(judged.name, f"the log of the {name} is {logs[name]}")
+
+
+def resume(cluster: Cluster, report: Report) -> None:
+    """Start the dead components of a cluster and, if a role of its implementation has ended, all of its roles anew.
+    Raises UsageError, HarnessError."""
+    cluster.start(report)
+    if not all(process.alive() for process in cluster.record.roles.values()):
+        _start_anew(cluster, report)
+
+
+def restore(cluster: Cluster, snapshot: str, report: Report) -> None:
+    """Give a cluster the content of a snapshot, and start its implementation anew: what that remembers is of another
+    time. Raises UsageError, HarnessError."""
+    snapshots.require(cluster, snapshot)
+    if cluster.record.roles:
+        load(cluster.record.descriptor, cluster.record.settings)  # a mistake is said before anything is ended
+    _end_roles(cluster)
+    snapshots.restore(cluster, snapshot, report)
+    _start_anew(cluster, report)
+
+
+def _start_anew(cluster: Cluster, report: Report) -> None:
+    if cluster.record.roles:
+        _end_roles(cluster)
+        start(cluster, *load(cluster.record.descriptor, cluster.record.settings), report)
+
+
+def _end_roles(cluster: Cluster) -> None:
+    """Kill the processes of the implementation; their supervisors end what they have started."""
+    for owner in cluster.record.roles.values():
+        if owner.alive():
+            processes.end_one(psutil.Process(owner.pid))

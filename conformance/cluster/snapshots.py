@@ -1,0 +1,122 @@
+"""Snapshots of a cluster: everything that its API server stores, at one moment.
+
+A snapshot is a copy of etcd's data, made while etcd does not run, so it is consistent whatever was being written. For
+about a second, requests to the API server wait or fail. A restore replaces the data while nothing runs: versions of
+objects go back, so whoever watches has to begin anew, and every component is started again. Callers hold the lock of
+the cluster (`Cluster.busy`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conformance import disk, documents
+from conformance.cluster import etcd_data
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.health import COMPONENTS
+from conformance.cluster.ports import Port
+from conformance.cluster.progress import Report, silent
+from conformance.cluster.state import NAME, SPACE
+from conformance.errors import UsageError
+
+USUAL = "latest"
+"""The name of a snapshot that is given none."""
+HINT = "make room, or remove a snapshot: cluster snapshots NAME --remove SNAPSHOT"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of a cluster. `size`: bytes."""
+
+    name: str
+    size: int
+    created: datetime
+
+
+def listed(cluster: Cluster) -> list[Snapshot]:
+    """Return the snapshots of a cluster, the oldest first."""
+    found = [path for path in _folder(cluster).glob("*") if NAME.fullmatch(path.name)]
+    snapshots = [
+        Snapshot(path.name, etcd_data.size(path), datetime.fromtimestamp(path.stat().st_ctime, UTC)) for path in found
+    ]
+    return sorted(snapshots, key=lambda snapshot: snapshot.created)
+
+
+def take(cluster: Cluster, name: str, *, replace: bool = False, report: Report = silent) -> Snapshot:
+    """Take a snapshot, which takes the place of an earlier one of that name only if `replace`. Raises UsageError,
+    HarnessError."""
+    if not NAME.fullmatch(name):
+        hint = "use 1 to 40 lower-case letters, digits and inner hyphens"
+        raise UsageError(f"{name!r} is not a valid name of a snapshot", hint=hint)
+    target = _folder(cluster) / name
+    if target.exists() and not replace:
+        hint = "choose another name, or add --replace"
+        raise UsageError(f"a snapshot named {name!r} exists already", where=f"cluster {cluster.name}", hint=hint)
+    with _on_disk(cluster):
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        disk.require(target.parent, SPACE, where=_where(cluster), hint=HINT)
+        with _swept(cluster) as scratch:
+            report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
+            with cluster.without(COMPONENTS[Port.ETCD], report=report):
+                etcd_data.copy(cluster.workspace / etcd_data.DATA, scratch / name)
+            if target.exists():
+                target.rename(scratch / f"{name}.gone")
+            (scratch / name).rename(target)
+    return next(snapshot for snapshot in listed(cluster) if snapshot.name == name)
+
+
+def restore(cluster: Cluster, name: str, report: Report = silent) -> None:
+    """Give the cluster the content that it had when a snapshot was taken, and return when it is healthy. The caller has
+    ended the processes of an implementation. Raises UsageError, HarnessError."""
+    require(cluster, name)
+    with _on_disk(cluster):
+        report(f"cluster {cluster.name}", f"restoring the snapshot {name}")
+        etcd_data.stage(_folder(cluster) / name, cluster.workspace)
+        with cluster.without(*cluster.monitor.pids(), report=report):
+            etcd_data.replace(cluster.workspace)
+
+
+def require(cluster: Cluster, name: str) -> None:
+    """Raise UsageError unless the cluster has this snapshot."""
+    known = [snapshot.name for snapshot in listed(cluster)]
+    if name not in known:
+        hint = documents.suggestion(name, known) if known else f"take one: cluster snapshot {cluster.name} {name}"
+        raise UsageError(f"no snapshot {name!r}", where=f"cluster {cluster.name}", hint=hint)
+
+
+def remove(cluster: Cluster, name: str) -> None:
+    """Remove a snapshot. Raises UsageError."""
+    require(cluster, name)
+    with _on_disk(cluster), _swept(cluster) as scratch:
+        (_folder(cluster) / name).rename(scratch / name)
+
+
+def _folder(cluster: Cluster) -> Path:
+    return cluster.directory / "snapshots"
+
+
+def _where(cluster: Cluster) -> str:
+    return f"cluster folder {cluster.directory}"
+
+
+@contextmanager
+def _on_disk(cluster: Cluster) -> Iterator[None]:
+    with disk.errors(_where(cluster), HINT):
+        yield
+
+
+@contextmanager
+def _swept(cluster: Cluster) -> Iterator[Path]:
+    """Return an empty folder that is removed at the end; one that a killed command left is removed first."""
+    scratch = _folder(cluster) / ".scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

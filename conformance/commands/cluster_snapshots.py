@@ -1,0 +1,64 @@
+"""`grove-conformance cluster snapshot | restore | snapshots | start`: keep what a cluster stores, or go back to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.cluster import progress, snapshots
+from conformance.commands import output
+from conformance.commands.named_cluster import Name, Required, started
+from conformance.implementation import deployment
+
+Snapshot = Annotated[str, typer.Argument(metavar="[SNAPSHOT]", help="Name of the snapshot.")]
+
+
+def snapshot(
+    name: Required,
+    snapshot: Snapshot = snapshots.USUAL,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a snapshot of this name.")] = False,
+) -> None:
+    """Take a snapshot of everything that the API server stores. Requests wait for about a second."""
+    cluster = started(name)
+    with progress.terminal(f"snapshot {snapshot}") as report, cluster.busy(report):
+        taken = snapshots.take(cluster, snapshot, replace=replace, report=report)
+    typer.echo(f"snapshot {taken.name} of cluster {name}: {taken.size >> 20} MiB")
+
+
+def restore(name: Required, snapshot: Snapshot = snapshots.USUAL) -> None:
+    """Go back to a snapshot: whatever was changed, deleted or created later is as it was then. Components and the
+    implementation are started again; programs of your own that watch the cluster have to be."""
+    cluster = started(name)
+    with progress.terminal(f"restore {snapshot}") as report, cluster.busy(report):
+        deployment.restore(cluster, snapshot, report)
+    typer.echo(f"cluster {name} is as in its snapshot {snapshot}")
+
+
+def listing(
+    name: Name = "dev",
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove this snapshot (repeatable).")] = None,
+) -> None:
+    """List the snapshots of a cluster, or remove some. They end with the cluster."""
+    cluster = started(name)
+    if remove:
+        with cluster.busy():
+            for each in remove:
+                snapshots.remove(cluster, each)
+                typer.echo(f"removed snapshot {each}")
+        return
+    table = Table("snapshot", "created", "MiB")
+    for found in snapshots.listed(cluster):
+        table.add_row(found.name, found.created.isoformat(timespec="seconds"), str(found.size >> 20))
+    if table.row_count:
+        output.console().print(table)
+    else:
+        typer.echo("none")
+
+
+def start(name: Required) -> None:
+    """Start the components of a cluster that have ended, and its implementation if a role of it has. Data are kept."""
+    cluster = started(name)
+    with progress.terminal(f"cluster {name}") as report, cluster.busy(report):
+        deployment.resume(cluster, report)

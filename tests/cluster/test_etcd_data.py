@@ -1,0 +1,82 @@
+"""Data of an etcd are copied and replaced completely or not at all, whenever that is interrupted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import etcd_data
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A workspace whose data are `now`, beside a snapshot with the data `then`."""
+    for place, content in (("workspace/etcd", "now"), ("then", "then")):
+        (tmp_path / place / "member").mkdir(parents=True)
+        (tmp_path / place / "member" / "db").write_text(content)
+    return tmp_path / "workspace"
+
+
+def content(workspace: Path) -> str:
+    """The data that etcd would start with."""
+    return (workspace / "etcd/member/db").read_text()
+
+
+def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End at the `step`-th renaming or removal (from 0) from now on."""
+    left = step
+
+    def dying(function):  # type: ignore[no-untyped-def]
+        def call(*arguments, **options):  # type: ignore[no-untyped-def]
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return function(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr(Path, "rename", dying(Path.rename))
+    monkeypatch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+
+
+def test_staged_data_replace_those_of_the_workspace_and_the_snapshot_stays(workspace: Path) -> None:
+    etcd_data.stage(workspace.parent / "then", workspace)
+    assert content(workspace) == "now"
+    etcd_data.replace(workspace)
+    assert content(workspace) == "then" and [path.name for path in workspace.iterdir()] == ["etcd"]
+    assert (workspace.parent / "then/member/db").read_text() == "then"
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_replacement_that_was_killed_is_finished_or_never_happened(
+    workspace: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etcd_data.stage(workspace.parent / "then", workspace)
+    with monkeypatch.context() as patch:
+        kill_at(step, patch)
+        with pytest.raises(Killed):
+            etcd_data.replace(workspace)
+    etcd_data.finish(workspace)
+    assert content(workspace) == ("now" if step == 0 else "then")
+    assert [path.name for path in workspace.iterdir()] == ["etcd"]
+
+
+def test_a_copy_that_fails_leaves_nothing(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        etcd_data.copy(workspace / "etcd", workspace.parent / "copy")
+    assert sorted(path.name for path in workspace.parent.iterdir()) == ["then", "workspace"]
+
+
+def test_what_etcd_allocates_in_advance_is_not_copied(workspace: Path) -> None:
+    (workspace / "etcd/member/0.tmp").write_text("zeros")
+    etcd_data.copy(workspace / "etcd", workspace.parent / "copy")
+    assert [path.name for path in (workspace.parent / "copy/member").iterdir()] == ["db"]
+    assert etcd_data.size(workspace.parent / "copy") == len("now")

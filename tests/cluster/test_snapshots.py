@@ -1,0 +1,165 @@
+"""Snapshots of a real cluster: consistent, and whatever came later is gone after a restore."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.cluster import nodes, snapshots
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.prune import prune
+from conformance.cluster.state import Owner, Record, State
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NAMESPACES, NODES, Resource
+from tests.cluster.test_commands import grove_conformance, here
+from tests.cluster.waiting import wait_for
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        cluster = Cluster.up("kept")
+        yield cluster
+        cluster.down()
+
+
+def client(cluster: Cluster) -> Client:
+    return Client.from_kubeconfig(cluster.kubeconfig, user_agent="cluster-test/1")
+
+
+def config_map(name: str, value: str = "") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}}
+
+
+def stored(cluster: Cluster) -> dict[str, str]:
+    """Namespaces, nodes and config maps of the default namespace: name → uid and data."""
+
+    async def ask() -> dict[str, str]:
+        async with client(cluster) as api:
+            lists = [await api.list(NAMESPACES), await api.list(NODES), await api.list(CONFIG_MAPS, "default")]
+            return {
+                each["metadata"]["name"]: each["metadata"]["uid"] + str(each.get("data"))
+                for found in lists
+                for each in found
+            }
+
+    return asyncio.run(ask())
+
+
+def change_everything(cluster: Cluster) -> None:
+    """Create, change and delete something."""
+
+    async def change() -> None:
+        async with client(cluster) as api:
+            await api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}})
+            await api.patch(CONFIG_MAPS, "default", "changed", {"data": {"value": "after"}})
+            await api.delete(CONFIG_MAPS, "default", "deleted")
+            await api.delete(NODES, None, "tiny-0")
+
+    asyncio.run(change())
+
+
+@pytest.mark.cluster
+def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluster: Cluster) -> None:
+    async def fill() -> None:
+        async with client(cluster) as api:
+            await nodes.create_nodes(api, nodes.manifests("tiny", 2))
+            for name in ("changed", "deleted"):
+                await api.create(CONFIG_MAPS, config_map(name, "before"), namespace="default")
+
+    asyncio.run(fill())
+    before = stored(cluster)
+    assert grove_conformance("cluster", "snapshot", "kept").returncode == 0
+    change_everything(cluster)
+    assert stored(cluster) != before
+    done = grove_conformance("cluster", "restore", "kept")
+    assert done.stdout == "cluster kept is as in its snapshot latest\n", done.stderr
+    assert stored(cluster) == before and cluster.monitor.healthy()
+
+    # A command that is killed while nothing runs is finished by the next start.
+    change_everything(cluster)
+    after = stored(cluster)
+    command = [sys.executable, "-m", "conformance.cli", "cluster", "restore", "kept"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for(lambda: "etcd" not in cluster.monitor.pids())
+        process.send_signal(signal.SIGKILL)
+    assert grove_conformance("cluster", "start", "kept").returncode == 0
+    assert stored(cluster) in (before, after) and cluster.monitor.healthy()
+
+
+@pytest.mark.cluster
+def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_else(cluster: Cluster) -> None:
+    over = threading.Event()
+    written: list[str] = []
+
+    async def write() -> None:
+        async with client(cluster) as api:
+            while not over.is_set():
+                name = f"write-{len(written)}"
+                try:
+                    await api.create(CONFIG_MAPS, config_map(name), namespace="default")
+                except (ApiError, OSError) as error:  # etcd is away; an earlier attempt may have been accepted
+                    if not (isinstance(error, ApiError) and error.already_exists):
+                        continue
+                written.append(name)
+
+    writer = threading.Thread(target=lambda: asyncio.run(write()))
+    writer.start()
+    try:
+        wait_for(lambda: len(written) > 50)
+        before = len(written)
+        with cluster.busy():
+            snapshots.take(cluster, "busy")
+        after = len(written)
+        wait_for(lambda: len(written) > after + 50)
+    finally:
+        over.set()
+        writer.join()
+    with cluster.busy():
+        snapshots.restore(cluster, "busy")
+    kept = [name for name in stored(cluster) if name.startswith("write-")]
+    assert sorted(kept) == sorted(f"write-{number}" for number in range(len(kept)))
+    assert before <= len(kept) <= after + 1
+    assert [each.name for each in snapshots.listed(cluster)][-1] == "busy"
+    assert here("cluster", "snapshots", "kept", "--remove", "busy").stdout == "removed snapshot busy\n"
+    assert "busy" not in here("cluster", "snapshots", "kept").stdout
+
+
+def add(state: State) -> Cluster:
+    """A cluster of which nothing runs."""
+    record = Record("idle", "idle", Owner.this_process(), None, phase="ready")
+    state.add(record)
+    return Cluster(state, record)
+
+
+def test_mistakes_about_snapshots_are_one_line(state: State) -> None:
+    cluster = add(state)
+    with pytest.raises(UsageError, match="'No' is not a valid name of a snapshot"):
+        snapshots.take(cluster, "No")
+    with pytest.raises(UsageError, match="no snapshot 'latest' — take one: cluster snapshot idle latest"):
+        snapshots.restore(cluster, "latest")
+    assert here("cluster", "snapshots", "idle").stdout == "none\n"
+    (cluster.directory / "snapshots" / "first").mkdir(parents=True)
+    with pytest.raises(UsageError, match="a snapshot named 'first' exists already — choose another name"):
+        snapshots.take(cluster, "first")
+    with pytest.raises(UsageError, match='did you mean "first"'):
+        snapshots.remove(cluster, "frist")
+
+
+def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: State) -> None:
+    cluster = add(state)
+    with cluster.busy():
+        assert not prune(state).clusters
+    assert list(prune(state).clusters) == ["idle"]
