@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance import documents
+from conformance.cluster import pod_mixes
+from conformance.cluster.pod_mixes import Mix
 from conformance.data import folder
 from conformance.errors import UsageError
 
@@ -38,11 +40,13 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Behaviors:
-    """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code."""
+    """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code. `mixes`: behavior →
+    how it differs among pods that name none."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]
     holds: tuple[str, ...]
+    mixes: Mapping[str, Mix]
 
     def patterns(self) -> dict[str, str]:
         """Return the annotations that a pod with this behavior may have: name without prefix → regular expression of
@@ -79,7 +83,15 @@ def read(path: Path) -> Behaviors:
         name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])
         for name, entry in data["behaviors"].items()
     }
-    return Behaviors(behaviors, forms, tuple(data["holds"]))
+    mixes = dict(pod_mixes.read(document, {name: each.parameters for name, each in behaviors.items()}))
+    for name, mix in mixes.items():
+        for number, failure in enumerate(mix.failures):
+            for parameter, value in failure.parameters.items():
+                if not re.fullmatch(_FORMS[forms[parameter]], value):
+                    where = document.where("mixes", name, "failures", number, "parameters", parameter)
+                    hint = f"give {_WORDS[forms[parameter]]}"
+                    raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
+    return Behaviors(behaviors, forms, tuple(data["holds"]), mixes)
 
 
 def implying() -> tuple[str, ...]:

@@ -76,28 +76,42 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         }
         yield _filled(stage, words, where)
         return
+    mix = known.mixes.get(unnamed)
     for name in named:
         if name not in known.behaviors:
             hint = documents.suggestion(name, known.behaviors)
             raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=where, hint=hint)
-        behavior = _filled(stage, {"behavior": name, **known.behaviors[name].parameters}, where)
-        behavior["metadata"] = {**behavior["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
-        behavior["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
+        behavior = _of_behavior(stage, name, known.behaviors[name].parameters, where)
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
-            yield _of_unnamed(behavior, bool(unnamed))
+            drawn = _of_behavior(stage, name, mix.parameters(), where) if mix is not None else behavior
+            yield _of_unnamed(drawn, '"every"' if unnamed else _asked(pod_behaviors.implying()))
+    if mix is not None and unnamed not in named:
+        for failure in mix.failures:
+            if failure.behavior in named:
+                failing = _of_behavior(stage, failure.behavior, failure.parameters, where)
+                yield _of_unnamed(failing, '"every"', failure.drawn)
 
 
-def _of_unnamed(stage: Stage, every: bool) -> Stage:
-    """Return the stage of a behavior for pods that do not name it: for every one, or for those with a parameter of
-    it."""
+def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: str) -> Stage:
+    """Return a stage as that of one behavior."""
+    found: Stage = _filled(stage, {"behavior": name, **parameters}, where)
+    found["metadata"] = {**found["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
+    found["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
+    return found
+
+
+def _of_unnamed(stage: Stage, which: str, drawn: str = "") -> Stage:
+    """Return the stage of a behavior for pods that do not name it: for those among whose annotations there is `which`
+    (jq), and of which `drawn` (jq) holds."""
     found = copy.deepcopy(stage)
     found["metadata"]["name"] += "-unnamed"
     selector = found["spec"]["selector"]
     del selector["matchAnnotations"]
-    which = '"every"' if every else _asked(pod_behaviors.implying())
     key = f'.metadata.annotations | select(.["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
-    selector["matchExpressions"] = [{"jq": {"key": key, "operator": "Exists"}}, *selector["matchExpressions"]]
+    first: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
+    first += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
+    selector["matchExpressions"] = [*first, *selector["matchExpressions"]]
     return found
 
 

@@ -46,7 +46,11 @@ def up(
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
     ] = 0,
     pods: Annotated[
-        str, typer.Option(metavar="BEHAVIOR", help="Behavior of pods that name none, for example realistic.")
+        str,
+        typer.Option(
+            metavar="BEHAVIOR",
+            help="Behavior of pods that name none; with realistic, each takes its own time and some fail.",
+        ),
     ] = "",
     scheduler: Annotated[bool, typer.Option(help="Run kube-scheduler.")] = True,
     scheduler_name: Annotated[

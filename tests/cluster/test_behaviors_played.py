@@ -14,7 +14,7 @@ import pytest
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance import documents
-from conformance.cluster import nodes
+from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.pod_behaviors import PREFIX
@@ -179,25 +179,47 @@ def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
     asyncio.run(play())
 
 
-def test_a_cluster_gives_a_life_to_pods_that_name_none(tmp_path: Path) -> None:
+def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
+    mix = pod_behaviors.known().mixes["realistic"]
+
+    def failure(pod: Document) -> str:
+        found = mix.failure(pod["metadata"]["uid"])
+        return found.behavior if found is not None else ""
+
     async def play(cluster: Cluster) -> None:
         async with watching(cluster) as watched:
-            await watched.create("plain", {}, {})
             await watched.create("own", {"behavior": "never-ready"}, {})
-            await watched.create("late", {"ready-after": "1s", "running-after": "4s"}, {})
-            await watched.until(lambda: ready(watched.now["plain"]) and ready(watched.now["late"]))
-            for name, seconds in (("plain", 5), ("late", 5)):
-                phases = [state["status"]["phase"] for state in watched.states[name]]
-                assert phases == ["Pending", "Running", "Running"], name
-                assert instant(watched.states[name][2]) - instant(watched.states[name][0]) >= seconds
+            names: list[str] = []
+            while "crash-loop" not in {failure(watched.now[name]) for name in names}:
+                more = [f"plain-{len(names) + number}" for number in range(8)]
+                for name in more:
+                    await watched.create(name, {"running-after": "0s"} if name == "plain-0" else {}, {})
+                await watched.until(lambda more=more: set(more) <= set(watched.now))
+                names += more
+            await watched.until(lambda: all(ready(watched.now[name]) for name in names))
+            for name in names:
+                if failure(watched.now[name]) == "exit":  # it may have been restarted by now
+                    continue
+                times = mix.seconds(watched.now[name]["metadata"]["uid"])
+                if name == "plain-0":
+                    times["running-after"] = 0
+                before, running, *_, last = watched.states[name]
+                assert instant(running) - instant(before) >= times["running-after"], name
+                assert instant(last) - began(last) >= times["ready-after"], name
+                (container,) = last["status"]["containerStatuses"]
+                assert container["restartCount"] == (failure(last) == "crash-loop"), name
             assert watched.now["own"]["status"]["phase"] == "Running" and not ready(watched.now["own"])
 
-    settings = ClusterSettings(pods="realistic")
-    cluster = Cluster.up("lives", settings=settings, state=State(tmp_path / "root"))
+    cluster = Cluster.up("lives", settings=ClusterSettings(pods="realistic"), state=State(tmp_path / "root"))
     try:
         asyncio.run(play(cluster))
     finally:
         cluster.down()
+
+
+def began(pod: Document) -> float:
+    """When the container of a pod was started, in seconds."""
+    return datetime.fromisoformat(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]).timestamp()
 
 
 def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster) -> None:

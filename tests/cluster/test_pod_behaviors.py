@@ -10,6 +10,7 @@ import yaml
 
 from conformance.cluster import pod_behaviors, stages
 from conformance.cluster.pod_behaviors import BEHAVIOR, PREFIX
+from conformance.cluster.pod_mixes import Mix
 from conformance.data import PROJECT, folder
 from conformance.errors import UsageError
 
@@ -67,6 +68,14 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
         ("{fails-after: 1s}", "{}", "parameters.fails-after: no behavior reads it"),
         ("type: count", "type: number", 'parameters.restarts.type: "number" is not known'),
         ("never-ready:", "never_ready:", "behaviors"),
+        ("times: {running-after", "times: {runing-after", "mixes.realistic.times.runing-after: unknown parameter"),
+        ("[1, 6]", "[6, 1]", "mixes.realistic.times.running-after: 6 is more than 1"),
+        ("[1, 6]", "[1]", "mixes.realistic.times.running-after: is empty"),
+        ("crash-loop, oneOf: 16", "crash, oneOf: 16", "mixes.realistic.failures[0].behavior: unknown behavior 'crash'"),
+        ("oneOf: 16", "oneOf: 17", "mixes.realistic.failures[0].oneOf: 17 is not known here"),
+        ("oneOf: 16", "oneOf: 1", "mixes.realistic.failures[1].oneOf: more pods fail than there are"),
+        ('restarts: "1"', 'restart: "1"', "mixes.realistic.failures[0].parameters.restart: unknown parameter"),
+        ('restarts: "1"', "restarts: 1s", "mixes.realistic.failures[0].parameters.restarts: '1s' has the wrong form"),
     ],
 )
 def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -128,13 +137,19 @@ def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
     assert looking == {"pod-runs-realistic-unnamed", "pod-becomes-ready-realistic-unnamed"}
 
 
+def mixes(behavior: str) -> list[Mix]:
+    return [mix for name, mix in pod_behaviors.known().mixes.items() if name == behavior]
+
+
 @pytest.mark.parametrize("behavior", sorted(pod_behaviors.known().behaviors))
 def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
     made = stages.load("fast", behavior)
     named = [stage for stage in made if stage["metadata"]["name"].endswith(f"-{behavior}")]
-    assert [stage["metadata"]["name"] + "-unnamed" for stage in named] == [
-        stage["metadata"]["name"] for stage in made if unnamed(stage)
-    ]
+    failing = {failure.behavior for mix in mixes(behavior) for failure in mix.failures}
+    further = {f"{stage}-{each}" for each in failing for stage in ("pod-exits", "pod-restarts")}
+    assert {stage["metadata"]["name"] for stage in made if unnamed(stage)} == {
+        f"{name}-unnamed" for name in further | {stage["metadata"]["name"] for stage in named}
+    }
     first = [stage["spec"]["selector"]["matchExpressions"][0]["jq"] for stage in made if unnamed(stage)]
     assert {(jq["key"], jq["operator"]) for jq in first} == {
         (f'.metadata.annotations | select(.["{BEHAVIOR}"] == null) | "every"', "Exists")

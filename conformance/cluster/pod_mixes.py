@@ -1,0 +1,125 @@
+"""Mixes: how the pods of a cluster that ask for no behavior differ from each other. Pure.
+
+A pod draws by its uid: the first byte decides whether it fails, each further one a time. So the same pod has the same
+life whoever asks, in jq as KWOK does or here, and a pod that is created again has another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance import documents
+from conformance.documents import Document
+from conformance.errors import UsageError
+
+BYTE = 256
+_DIGITS = "explode | map(if . > 96 then . - 87 else . - 48 end) | .[0] * 16 + .[1]"
+MOST_TIMES = 3
+"""The bytes at the beginning of a uid, before its first hyphen, without the first one."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A behavior that one of `one_of` pods has beside the mix, with these parameters. The first byte of its uid is
+    `first` or more, and less than `end`."""
+
+    behavior: str
+    one_of: int
+    parameters: Mapping[str, str]
+    first: int
+
+    @property
+    def end(self) -> int:
+        """Return the first value above those of this failure."""
+        return self.first + BYTE // self.one_of
+
+    @property
+    def drawn(self) -> str:
+        """Return the jq that is true for a pod with this failure."""
+        return f"({_byte(0)} | . >= {self.first} and . < {self.end})"
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The mix that replaces the behavior of its name. `times`: parameter → seconds, at least and at most."""
+
+    about: str
+    times: Mapping[str, tuple[int, int]]
+    failures: tuple[Failure, ...]
+
+    def parameters(self) -> dict[str, str]:
+        """Return the parameters as the inside of jq strings that draw them."""
+        return {
+            name: rf"\({low} + ({_byte(index)} | . * {high - low + 1} / {BYTE} | floor))s"
+            for index, (name, (low, high)) in enumerate(self.times.items(), 1)
+        }
+
+    def seconds(self, uid: str) -> dict[str, int]:
+        """Return the times of a pod, by parameter."""
+        return {
+            name: low + _drawn(uid, index) * (high - low + 1) // BYTE
+            for index, (name, (low, high)) in enumerate(self.times.items(), 1)
+        }
+
+    def failure(self, uid: str) -> Failure | None:
+        """Return the failure of a pod; None if it has none."""
+        first = _drawn(uid, 0)
+        return next((each for each in self.failures if each.first <= first < each.end), None)
+
+
+def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
+    """Yield name and mix for each entry of `mixes` in the file of behaviors. `parameters`: behavior → its parameters
+    with their defaults. Raises UsageError."""
+    for name, entry in document.value.get("mixes", {}).items():
+        field = ("mixes", name)
+        known = _parameters(document, field, name, parameters)
+        times = {}
+        for parameter, (low, high) in entry["times"].items():
+            where = document.where(*field, "times", parameter)
+            if parameter not in known:
+                raise UsageError("unknown parameter", where=where, hint=documents.suggestion(parameter, known))
+            if low > high:
+                raise UsageError(f"{low} is more than {high}", where=where, hint="give the least first")
+            times[parameter] = (low, high)
+        yield name, Mix(entry["about"], times, tuple(_failures(document, field, entry["failures"], parameters)))
+
+
+def _failures(
+    document: Document,
+    field: documents.Field,
+    entries: list[dict[str, object]],
+    parameters: Mapping[str, Mapping[str, str]],
+) -> Iterator[Failure]:
+    first = 0
+    for number, entry in enumerate(entries):
+        at = (*field, "failures", number)
+        behavior, given = str(entry["behavior"]), entry["parameters"]
+        known = _parameters(document, (*at, "behavior"), behavior, parameters)
+        assert isinstance(given, dict) and isinstance(entry["oneOf"], int), "the schema says so"
+        for parameter in given:
+            if parameter not in known:
+                hint = documents.suggestion(parameter, known)
+                raise UsageError("unknown parameter", where=document.where(*at, "parameters", parameter), hint=hint)
+        failure = Failure(behavior, entry["oneOf"], {**known, **given}, first)
+        if failure.end > BYTE:
+            raise UsageError("more pods fail than there are", where=document.where(*at, "oneOf"), hint="raise it")
+        yield failure
+        first = failure.end
+
+
+def _parameters(
+    document: Document, field: documents.Field, behavior: str, parameters: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, str]:
+    if behavior not in parameters:
+        hint = documents.suggestion(behavior, parameters)
+        raise UsageError(f"unknown behavior {behavior!r}", where=document.where(*field), hint=hint)
+    return parameters[behavior]
+
+
+def _byte(index: int) -> str:
+    return f"(.metadata.uid[{2 * index}:{2 * index + 2}] | {_DIGITS})"
+
+
+def _drawn(uid: str, index: int) -> int:
+    return int(uid[2 * index : 2 * index + 2], 16)
