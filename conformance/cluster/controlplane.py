@@ -33,6 +33,7 @@ from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_c
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
+from kube.resource import LEASES
 
 __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
@@ -217,14 +218,28 @@ class Cluster(Facts):
         return resolve_all(report, self.record.versions[KUBERNETES])
 
     def _start_dead(self, assets: Assets, report: Report) -> None:
-        alive = self.monitor.pids()
-        self._components.forget_dead()
+        alive, kwok = self.monitor.pids(), COMPONENTS[Port.KWOK]
         if COMPONENTS[Port.ETCD] not in alive:
             etcd_data.finish(self.workspace)
-        self._components.kwokctl(assets, self.kubectl, "start", "cluster")
+        self._start_processes(assets)
         if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)
         self._wait_until_healthy(report)
+        if kwok not in alive:
+            # It plays no node until the lease of its predecessor has expired, after up to 200 s (FC-081).
+            self.kill(kwok)
+            asyncio.run(self._release_nodes())
+            self._start_processes(assets)
+            self._wait_until_healthy(report)
+
+    def _start_processes(self, assets: Assets) -> None:
+        self._components.forget_dead()
+        self._components.kwokctl(assets, self.kubectl, "start", "cluster")
+
+    async def _release_nodes(self) -> None:
+        """Delete the leases of all nodes, so that another KWOK can play them at once."""
+        async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
+            await client.request("DELETE", LEASES.path("kube-node-lease"))
 
     def _served(self) -> str:
         """Return the version that the API server reports. Raises UsageError if it is of another minor version: flags,

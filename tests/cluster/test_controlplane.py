@@ -243,7 +243,8 @@ def test_a_pod_that_lost_readiness_gets_it_back_with_its_restarts_kept(cluster: 
 
 
 @pytest.mark.parametrize(
-    "component", ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "startup-order"]
+    "component",
+    ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller", "startup-order"],
 )
 def test_a_killed_component_is_missed_and_starts_again(cluster: Cluster, component: str) -> None:
     before = cluster.monitor.pids()
@@ -254,6 +255,24 @@ def test_a_killed_component_is_missed_and_starts_again(cluster: Cluster, compone
     after = cluster.monitor.pids()
     assert cluster.monitor.healthy() and after[component] != before[component]
     assert {name for name in before if before[name] != after[name]} == {component}
+
+
+def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with client(cluster) as api:
+            await nodes.create_nodes(api, nodes.manifests("tiny", 1, "again"))
+            await nodes.wait_until_schedulable(api, ["again-tiny-0"])
+            await asyncio.to_thread(cluster.kill, "kwok-controller")
+            await asyncio.to_thread(cluster.start)
+            begun = asyncio.get_running_loop().time()
+            await api.create(PODS, pod("again", nodeName="again-tiny-0"))
+            await pods(api, lambda found: found and is_ready(found[0]))
+            assert asyncio.get_running_loop().time() - begun < 60  # its lease would be valid for 200 s
+            await api.delete(PODS, "default", "again")
+            await pods(api, lambda found: not found)
+            await nodes.delete_nodes(api, ["again-tiny-0"])
+
+    asyncio.run(play())
 
 
 def test_a_kill_of_what_does_not_run_is_the_users_error(cluster: Cluster) -> None:

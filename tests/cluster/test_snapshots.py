@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import nodes, snapshots
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.prune import prune
 from conformance.cluster.state import Owner, Record, State
+from conformance.cluster.usage import pod_state
 from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resource import NAMESPACES, NODES, Resource
+from kube.resource import NAMESPACES, NODES, PODS, Resource
 from tests.cluster.test_commands import grove_conformance, here
 from tests.cluster.waiting import wait_for
 
@@ -71,6 +73,24 @@ def change_everything(cluster: Cluster) -> None:
     asyncio.run(change())
 
 
+async def play_a_pod(cluster: Cluster) -> None:
+    """Create a pod and return when it is Ready: KWOK plays the nodes of the snapshot."""
+    container = {"name": "main", "image": "registry.example/main:1"}
+    spec = {"nodeName": "tiny-0", "containers": [container]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "played"}, "spec": spec}
+    async with client(cluster) as api:
+        await api.create(PODS, pod, namespace="default")
+        wait = AsyncRetrying(
+            retry=retry_if_result(lambda state: state != "Ready"), wait=wait_fixed(0.1), stop=stop_after_delay(60)
+        )
+        await wait(_state, api)
+
+
+async def _state(api: Client) -> str:
+    (pod,) = await api.list(PODS, "default")
+    return pod_state(pod)
+
+
 @pytest.mark.cluster
 def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluster: Cluster) -> None:
     async def fill() -> None:
@@ -87,6 +107,7 @@ def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluste
     done = grove_conformance("cluster", "restore", "kept")
     assert done.stdout == "cluster kept is as in its snapshot latest\n", done.stderr
     assert stored(cluster) == before and cluster.monitor.healthy()
+    asyncio.run(play_a_pod(cluster))
 
     # A command that is killed while nothing runs is finished by the next start.
     change_everything(cluster)
