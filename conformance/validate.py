@@ -14,7 +14,7 @@ from conformance import documents
 from conformance.cluster import features, fleets, nodes, pod_behaviors, stages
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.grove import health, lines, served, workloads
+from conformance.grove import health, lines, samples, served, workloads
 from conformance.grove.admission import manifests
 from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenarios
@@ -32,6 +32,13 @@ def _workload(path: Path) -> None:
         raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", hint=mistake.hint)
 
 
+def _samples(path: Path) -> None:
+    """Check the list of samples, and the nodes that they name."""
+    for sample in samples.read(path).values():
+        for text in sample.nodes:
+            fleets.asked(text, where=f"{documents.shown(path)}: {sample.name}.nodes")
+
+
 Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
@@ -42,6 +49,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "implementations/*.yaml", loading.validate),
     ("fixtures", "features/*.yaml", features.read),
     ("fixtures", "workloads/*.yaml", _workload),
+    ("fixtures", "samples/samples.yaml", _samples),
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
     ("fixtures", "admission/*.yaml", manifests.read),

@@ -17,13 +17,14 @@ from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
-from conformance.commands import cluster_nodes, output
+from conformance.commands import cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.named_cluster import Name, Required, started
 from conformance.commands.named_cluster import state as state_of
 from conformance.errors import UsageError
+from conformance.grove import samples
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
@@ -65,6 +66,10 @@ def up(
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
     ] = None,
+    sample: Annotated[
+        list[str] | None,
+        typer.Option(help="Apply this sample (see `cluster samples`), on its nodes unless you name some (repeatable)."),
+    ] = None,
     owner: Annotated[
         int, typer.Option(min=0, help="Stop the cluster when the process with this pid ends; 0 keeps it.")
     ] = 0,
@@ -77,9 +82,16 @@ def up(
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
     keys = fleets.keys(level or [])
+    chosen = [samples.named(each, "--sample") for each in sample or ()]
+    if chosen and not implementation:
+        raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
         raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
+    if not node:
+        for text in (text for each in chosen for text in each.nodes):
+            taken = {manifest["metadata"]["name"] for manifest in wanted}
+            wanted += fleets.asked(text, pool, keys, taken=taken)
     if pods and pods not in (known := pod_behaviors.known().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
@@ -102,6 +114,9 @@ def up(
                 cluster_nodes.create(cluster, wanted)
             if playing:
                 deployment.start(cluster, *playing, report)
+            for each in chosen:
+                report(f"sample {each.name}", "applying its manifests")
+                cluster_samples.apply(cluster, each)
         except BaseException:
             cluster.down()
             raise
@@ -140,6 +155,7 @@ app.command()(start)
 app.command()(snapshot)
 app.command()(restore)
 app.command("snapshots")(listing)
+app.command("samples")(cluster_samples.listing)
 app.add_typer(cluster_nodes.app, name="nodes")
 
 

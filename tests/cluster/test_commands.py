@@ -85,6 +85,9 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "up", "x", "--nodes", "tiny:many"], "--nodes"),
         (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "duplicate"),
         (["cluster", "up", "x", "--set", "a=b"], "--implementation"),
+        (["cluster", "up", "x", "--sample", "serving"], "--sample: needs --implementation NAME"),
+        (["cluster", "up", "x", "--sample", "servin"], "unknown sample 'servin' — did you mean \"serving\"?"),
+        (["cluster", "samples", "servin"], "SAMPLE: unknown sample 'servin'"),
         (
             ["cluster", "up", "x", "--pods", "realistc"],
             "--pods: unknown behavior 'realistc' — did you mean \"realistic\"?",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster.state import State
-from tests.cluster.test_commands import grove_conformance
+from tests.cluster.test_commands import grove_conformance, here
 from tests.cluster.test_fleets import OWN
 from tests.cluster.test_prune import assert_nothing_is_left
 from tests.cluster.waiting import wait_for
@@ -74,5 +74,29 @@ def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_ma
     )
     os.kill(record["roles"]["operator"]["pid"], signal.SIGKILL)
     assert "the operator ended" in grove_conformance("cluster", "list", "--json").stdout
+    assert grove_conformance("cluster", "down", "play").returncode == 0
+    assert_nothing_is_left(state)
+
+
+def pods() -> dict[str, int]:
+    """The number of pods by state, as `cluster status` shows it."""
+    shown: dict[str, int] = json.loads(here("cluster", "status", "play", "--json").stdout)["pods"]
+    return shown
+
+
+@pytest.mark.cluster
+def test_a_sample_runs_on_its_nodes_and_is_restored_with_an_implementation_that_goes_on(state: State) -> None:
+    done = grove_conformance("cluster", "up", "play", "--implementation", "reference", "--sample", "serving")
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: pods() == {"Ready": 8})
+    assert grove_conformance("cluster", "snapshot", "play").returncode == 0
+    uids = kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+    kubectl("delete", "podcliqueset", "serving")
+    wait_for(lambda: pods() == {})
+    done = grove_conformance("cluster", "restore", "play")
+    assert done.returncode == 0, done.stderr
+    assert kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.uid}") == uids and pods() == {"Ready": 8}
+    kubectl("scale", "podcliquescalinggroup", "serving-0-workers", "--replicas", "1")
+    wait_for(lambda: pods() == {"Ready": 5})
     assert grove_conformance("cluster", "down", "play").returncode == 0
     assert_nothing_is_left(state)

@@ -1,0 +1,39 @@
+"""`grove-conformance cluster samples`, and the samples that a cluster starts with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.cluster.controlplane import Cluster
+from conformance.commands import output
+from conformance.errors import HarnessError
+from conformance.grove import samples
+from conformance.grove.samples import Sample
+
+
+def listing(
+    name: Annotated[str, typer.Argument(metavar="[SAMPLE]", help="Print the manifests of this sample.")] = "",
+) -> None:
+    """List the samples of `cluster up --sample`, or print the manifests of one, to change and apply them."""
+    if name:
+        typer.echo(samples.named(name, "SAMPLE").path.read_text("utf-8"), nl=False)
+        return
+    table = Table("sample", "nodes", "shows")
+    for sample in samples.known().values():
+        table.add_row(sample.name, " ".join(sample.nodes), sample.about)
+    output.console().print(table)
+
+
+def apply(cluster: Cluster, sample: Sample) -> None:
+    """Apply the manifests of a sample to a cluster. Raises HarnessError if one is refused."""
+    command = [str(cluster.kubectl), "apply", "-f", str(sample.path)]
+    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"kubectl apply ended with {done.returncode}"
+        raise HarnessError(said, where=f"--sample {sample.name}", hint="the implementation does not accept it")

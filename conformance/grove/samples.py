@@ -1,0 +1,47 @@
+"""Samples: manifests to try a cluster with (`fixtures/samples/`). Each is a file of plain manifests for kubectl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample. `nodes`: on which all of it can run, as for `--nodes`."""
+
+    name: str
+    about: str
+    nodes: tuple[str, ...]
+    path: Path
+
+
+@cache
+def known() -> Mapping[str, Sample]:
+    """Return all samples by name. Raises UsageError."""
+    return read(folder("fixtures") / "samples" / "samples.yaml")
+
+
+def read(path: Path) -> dict[str, Sample]:
+    """Read and check the list of samples. Raises UsageError with file, line and field."""
+    document = documents.read(path, folder("fixtures") / "samples" / "samples.schema.json")
+    found = {}
+    for name, entry in document.value.items():
+        file = path.with_name(f"{name}.yaml")
+        if not file.is_file():
+            raise UsageError("has no file", where=document.where(name), hint=f"add {file.name} beside the list")
+        found[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file)
+    return found
+
+
+def named(name: str, where: str) -> Sample:
+    """Return the sample `name`. Raises UsageError if there is none."""
+    if name not in known():
+        raise UsageError(f"unknown sample {name!r}", where=where, hint=documents.suggestion(name, known()))
+    return known()[name]

@@ -1,0 +1,53 @@
+"""Samples are manifests that the reference admits, and their pods ask for behaviors that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster import pod_behaviors
+from conformance.errors import UsageError
+from conformance.grove import samples
+from conformance.validate import VALIDATORS
+from tests.reference import apiserver
+
+
+@pytest.mark.parametrize("name", sorted(samples.known()))
+def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[dict[str, Any]] = list(yaml.safe_load_all(samples.known()[name].path.read_text("utf-8")))
+    levels = {
+        each["metadata"]["name"]: [level["domain"] for level in each["spec"]["levels"]]
+        for each in found
+        if each["kind"] == "ClusterTopologyBinding"
+    }
+    monkeypatch.setattr(apiserver, "LEVELS", levels)
+    for manifest in found:
+        reply = apiserver.ask(manifest)
+        assert (reply.status, reply.warnings) == (201, ()), reply
+        assert not list(pod_behaviors.mistakes_of_set(manifest))
+    assert [each["kind"] for each in found].count("PodCliqueSet") == 1
+
+
+def test_every_manifest_is_listed() -> None:
+    folder = samples.known()["serving"].path.parent
+    assert {path.stem for path in folder.glob("*.yaml")} == {*samples.known(), "samples"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nothing: {about: Nothing., nodes: [tiny]}", "samples.yaml:1: nothing: has no file — add nothing.yaml"),
+        ("mine: {about: Mine.}", 'samples.yaml:1: mine: the field "nodes" is missing'),
+        ("mine: {about: Mine., nodes: [tinny]}", "mine.nodes: unknown node profile 'tinny'"),
+    ],
+)
+def test_a_wrong_list_of_samples_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "samples.yaml").write_text(text)
+    (tmp_path / "mine.yaml").touch()
+    (validate,) = (check for _, pattern, check in VALIDATORS if pattern == "samples/samples.yaml")
+    with pytest.raises(UsageError) as caught:
+        validate(tmp_path / "samples.yaml")
+    assert told in str(caught.value)
