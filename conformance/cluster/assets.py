@@ -148,6 +148,17 @@ def served(kubernetes: str = "") -> dict[str, str]:
     return found
 
 
+def check_minor(served: str, wanted: str) -> None:
+    """Raise UsageError if an API server is not of the wanted minor version: flags, features and requirements are chosen
+    by that."""
+    if pins.minor_of(served) != pins.minor_of(wanted):
+        raise UsageError(
+            f"is Kubernetes {served}, and the cluster is one of {pins.minor_of(wanted)}",
+            where=variable_of(APISERVER),
+            hint=f"add --kubernetes {pins.minor_of(served)}, or unset the variable",
+        )
+
+
 def cache_root() -> Path:
     """Return `$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"

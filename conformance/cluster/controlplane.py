@@ -19,7 +19,7 @@ import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from conformance.cluster import etcd_data, features, kubeconfigs, locks, owner_watch, preflight, processes
-from conformance.cluster.assets import Assets, resolve_all, variable_of, versions
+from conformance.cluster.assets import Assets, check_minor, resolve_all, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
 from conformance.cluster.features import Features
@@ -210,7 +210,9 @@ class Cluster(Facts):
             if settings.features and (mistake := self._mistake()) is not None:
                 raise mistake from error
             raise
-        self.record = self._state.update(self.record, served=self._served())
+        served = self.monitor.version()
+        check_minor(served, self.record.versions[KUBERNETES])
+        self.record = self._state.update(self.record, served=served)
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
 
@@ -240,18 +242,6 @@ class Cluster(Facts):
         """Delete the leases of all nodes, so that another KWOK can play them at once."""
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             await client.request("DELETE", LEASES.path("kube-node-lease"))
-
-    def _served(self) -> str:
-        """Return the version that the API server reports. Raises UsageError if it is of another minor version: flags,
-        features and requirements are chosen by that."""
-        served, wanted = self.monitor.version(), self.record.versions[KUBERNETES]
-        if minor_of(served) != minor_of(wanted):
-            raise UsageError(
-                f"is Kubernetes {served}, and the cluster is one of {minor_of(wanted)}",
-                where=variable_of(features.APISERVER),
-                hint=f"add --kubernetes {minor_of(served)}, or unset the variable",
-            )
-        return served
 
     def _wait_until_healthy(self, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")

@@ -277,6 +277,16 @@ def test_a_program_of_the_users_own_says_its_version(tmp_path: Path, monkeypatch
         assets.served()
 
 
+def test_an_api_server_of_another_minor_version_is_refused() -> None:
+    assets.check_minor("1.36.9-mine", "1.36.3")
+    with pytest.raises(UsageError) as caught:
+        assets.check_minor("1.37.2", "1.36.3")
+    assert str(caught.value) == (
+        "GROVE_CONFORMANCE_ASSET_KUBE_APISERVER: is Kubernetes 1.37.2, and the cluster is one of 1.36 "
+        "— add --kubernetes 1.37, or unset the variable"
+    )
+
+
 @pytest.mark.cluster
 def test_the_programs_say_the_pinned_versions() -> None:
     import subprocess

@@ -18,7 +18,7 @@ def test_new_nodes_get_the_first_free_names() -> None:
 
 
 def test_new_racks_are_new_as_a_whole() -> None:
-    assert first_free({0, 1, 4}, 2, 2) == [2, 3, 6, 7]
+    assert first_free({0, 1, 5}, 2, 2) == [2, 3, 6, 7]
     added = fleets.asked("tiny:1rack", taken={"tiny-0"})
     assert names(added) == ["tiny-2", "tiny-3"]
     assert {node["metadata"]["labels"][nodes.RACK] for node in added} == {"tiny-rack-1"}
@@ -40,7 +40,7 @@ def test_only_whole_racks_go() -> None:
 
 
 def test_names_that_are_no_index_of_the_stem_do_not_count() -> None:
-    assert indices("tiny", ["tiny-1", "tiny-01", "tiny-x", "tiny--1", "a-tiny-2", "tiny"]) == {1}
+    assert indices("tiny", ["tiny-1", "tiny-02", "tiny-x", "tiny--1", "a-tiny-2", "tiny"]) == {1}
 
 
 def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
