@@ -10,7 +10,7 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's. OUTPUT stands for CONFORMANT if what was printed
-    could not be written: the verdict is in the report."""
+    could not be written: the verdict is in the report. NO_ANSWER: a comparison has no usable round."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -21,6 +21,7 @@ class Exit(IntEnum):
     PARTIAL = 6
     STALE_EXPECTATION = 7
     OUTPUT = 8
+    NO_ANSWER = 9
 
 
 class UsageError(Exception):

@@ -80,6 +80,9 @@ def compare(
     most_foreign: Annotated[
         float, typer.Option(help="Percent of the CPU that other processes may use before a run is invalid.")
     ] = 10.0,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Compare counts alone: load of others does not matter, 3 rounds suffice.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed for the order of the sides and the bootstrap.")] = 0,
     force: Annotated[bool, typer.Option(help="Compare results of different scenarios or machines.")] = False,
     folder: Annotated[
@@ -121,7 +124,7 @@ def compare(
                 digest=load.digest,
             )
             report("folder", f"{folder}; after a kill, continue with --dir {folder}")
-            played, warnings = _measured(plan, known, folder, limits, report)
+            played, warnings = _measured(plan, known, folder, limits, report, counts)
         names = (plan.base.name, plan.head.name)
     document = comparison.compare(played, question, names, warnings)
     _write(document, folder)
@@ -131,12 +134,17 @@ def compare(
 
 
 def _measured(
-    plan: session.Plan, known: sides.Stored | None, folder: Path, limits: validity.Limits, report: progress.Report
+    plan: session.Plan,
+    known: sides.Stored | None,
+    folder: Path,
+    limits: validity.Limits,
+    report: progress.Report,
+    counts_only: bool,
 ) -> Played:
     """Play the rounds of a plan; only its head if the base is known."""
     session.remember(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
-    measuring = session.Session(plan, folder, runner, limits, report)
+    measuring = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)
     if known is None:
         return measuring.play(), []
     heads = measuring.heads(min(plan.rounds, len(known.results)))

@@ -122,7 +122,7 @@ def test_only_disturbed_rounds_are_no_answer() -> None:
     base["phases"][0]["machine"]["foreignShare"] = 0.9
     document = compared([rounds.judged(1, base, result(), LIMITS)])
     assert (document["verdict"], document["why"]) == ("invalid", "no round is valid")
-    assert comparison.exit_code(document) == Exit.HARNESS
+    assert comparison.exit_code(document) == Exit.NO_ANSWER
 
 
 def test_counts_are_an_answer_where_times_are_disturbed() -> None:
@@ -133,7 +133,7 @@ def test_counts_are_an_answer_where_times_are_disturbed() -> None:
         found.append(rounds.judged(each.number, base, each.head, LIMITS))
     assert compared(found)["verdict"] == "invalid"
     assert comparison.exit_code(compared(found)) == Exit.CONFORMANT
-    assert comparison.exit_code(compared(found, threshold=0.1)) == Exit.HARNESS, "times were asked for"
+    assert comparison.exit_code(compared(found, threshold=0.1)) == Exit.NO_ANSWER, "times were asked for"
     assert "times of 0 of 3 rounds" in tables.title(compared(found))
 
 
@@ -226,6 +226,54 @@ def test_rounds_are_played_after_a_warm_up(tmp_path: Path) -> None:
     assert said[0].startswith("warm-up 1 of 1: ") and "less than a minute left" in said[-1]
 
 
+def pairs(*stems: str) -> tuple[str, ...]:
+    return tuple(f"{stem}-{side}" for stem in stems for side in Side)
+
+
+def test_a_machine_that_others_use_ends_the_comparison_after_one_round_and_says_so_in_a_line(tmp_path: Path) -> None:
+    runner = Runner(disturbed=pairs("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    found, said = play(tmp_path, runner)
+    assert len(found) == 1 and len(runner.runs) == 4
+    assert said[-1].startswith("the comparison ends here: other processes use 50% of the CPU")
+    assert "--counts" in said[-1] and "\n" not in said[-1]
+
+
+def test_a_disturbed_beginning_that_does_not_last_ends_nothing(tmp_path: Path) -> None:
+    runner = Runner(disturbed=pairs("warm-up-01", "round-02", "round-03"))
+    found, said = play(tmp_path, runner)
+    assert len(found) == 5
+    unused = [line for line in said if "times not used" in line]
+    assert unused == [
+        f"round {number}: times not used: base: deploy: other processes used 50% of the CPU (and 1 more)"
+        for number in (2, 3)
+    ]
+    assert "more if further rounds are disturbed" in said[-1]
+
+
+def test_counts_alone_do_not_care_about_others(tmp_path: Path) -> None:
+    runner = Runner(disturbed=pairs("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    session.remember(PLAN, tmp_path)
+    found = Session(PLAN, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
+    assert [each.number for each in found] == [1, 2, 3]
+
+
+def test_one_round_has_no_interval_and_no_estimate() -> None:
+    document = compared(played(1, 1.25))
+    assert (document["verdict"], document["why"]) == ("inconclusive", "one round says nothing; 6 can")
+    assert document["primary"]["estimate"] is None and len(document["primary"]["base"]) == 1
+    name, base, head, ratio, _ = next(tables.rows(document))
+    assert base.endswith(" s") and head.endswith(" s") and ratio == "-", name
+    assert "<svg" in page.page(document, "command")
+
+
+def test_a_side_of_many_results_has_a_short_name(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"run-{number:02}.json") for number in range(18)]
+    for path in paths:
+        results.write(result(), Path(path))
+    assert sides.stored(paths).name == "18 results (run-00.json, …)"
+    assert sides.stored([str(tmp_path)]).name == str(tmp_path)
+
+
 def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
     first, second = Runner(lives=5), Runner()
     with pytest.raises(KeyboardInterrupt):
@@ -250,7 +298,7 @@ def test_a_side_that_cannot_work_ends_the_comparison_with_its_first_pair(side: s
     found, said = play(tmp_path / "one", runner)
     assert len(found) == 1 and len(runner.runs) == 2
     assert f"warm-up 1: the comparison ends here: {side}: not complete: deploy: not over after 600 s" in said
-    assert comparison.exit_code(compared(found)) == (Exit.NOT_CONFORMANT if side == "head" else Exit.HARNESS)
+    assert comparison.exit_code(compared(found)) == (Exit.NOT_CONFORMANT if side == "head" else Exit.NO_ANSWER)
     later, _ = play(tmp_path / "two", Runner(failing=("round-02-base",)))
     assert len(later) == 4, "a failure in a later round leaves the others"
 

@@ -84,7 +84,7 @@ def exit_code(document: dict[str, Any]) -> int:
         return Exit.NOT_CONFORMANT
     counted = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
     answered = document["verdict"] != Verdict.INVALID or (counted and document["question"]["threshold"] is None)
-    return Exit.CONFORMANT if answered else Exit.HARNESS
+    return Exit.CONFORMANT if answered else Exit.NO_ANSWER
 
 
 def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
@@ -123,7 +123,11 @@ def _columns(used: Sequence[Round], name: str) -> tuple[list[float], list[float]
 
 def _described(name: str, used: Sequence[Round], question: Question) -> dict[str, Any]:
     base, head = _columns(used, name)
-    found = estimate(base, head, question.minimum_effect, seed=question.seed, alpha=question.alpha) if base else None
+    found = (
+        estimate(base, head, question.minimum_effect, seed=question.seed, alpha=question.alpha)
+        if len(base) > 1
+        else None
+    )
     return {"base": base, "head": head, "estimate": None if found is None else asdict(found)}
 
 

@@ -21,7 +21,7 @@ from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
 from conformance.scale.compare.rounds import Round, Side, judged, order
 from conformance.scale.compare.sides import Measured
-from conformance.scale.compare.validity import Limits, failures
+from conformance.scale.compare.validity import Limits, failures, foreign_share, summary
 from conformance.scale.results import Result
 from grove_conformance import start
 
@@ -76,14 +76,21 @@ def remember(plan: Plan, folder: Path) -> None:
 class Session:
     """Plays the rounds that are not finished yet."""
 
-    def __init__(self, plan: Plan, folder: Path, run: Runner, limits: Limits, report: Report) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, run: Runner, limits: Limits, report: Report, *, counts_only: bool = False
+    ) -> None:
+        """With `counts_only`, disturbed times do not matter: no round is repeated, and none is the last."""
         self._plan, self._folder, self._run, self._limits, self._report = plan, folder, run, limits, report
+        self._counts_only = counts_only
+        self._foreign: list[float] = []
+        """Of each pair, the warm-up included, the share of the CPU that others used; 0 if it was little."""
         self._durations: list[float] = []
         self._left = 0
 
     def play(self) -> list[Round]:
         """Play until enough rounds are usable or no spare is left, and return all rounds. If a side fails in the first
-        pair, the warm-up included, that pair is the only round: the rest would fail, too."""
+        pair, the warm-up included, that pair is the only round: the rest would fail, too. If others use too much CPU
+        from the first pair on, the second one is the last."""
         plan = self._plan
         most = plan.rounds + plan.spare
         orders = order(most, plan.seed)
@@ -98,12 +105,23 @@ class Session:
             self._left = 2 * (plan.rounds - self._usable(rounds))
             found = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
             each = judged(number, found[Side.BASE], found[Side.HEAD], self._limits)
-            for reason in each.unused:
-                self._report(f"round {number}", f"not used: {reason}")
+            if each.unused:
+                self._report(f"round {number}", f"times not used: {summary(each.unused)}")
             rounds.append(each)
-            if number == 1 and self._failed("round 1", found):
+            if (number == 1 and self._failed("round 1", found)) or self._hopeless():
                 break
         return rounds
+
+    def _hopeless(self) -> bool:
+        """Return whether others used too much CPU in every pair so far, two at least, and tell so."""
+        if self._counts_only or len(self._foreign) < 2 or not all(self._foreign):
+            return False
+        self._report(
+            "the comparison ends here",
+            f"other processes use {min(self._foreign):.0%} of the CPU, so no time would be usable — wait until the "
+            "machine is idle, raise --most-foreign, or compare by --counts alone",
+        )
+        return True
 
     def _failed(self, subject: str, found: Mapping[Side, Result]) -> bool:
         """Return whether a side did not do its work, and tell so."""
@@ -125,18 +143,19 @@ class Session:
 
     def _usable(self, rounds: list[Round]) -> int:
         """Return how many rounds need no repetition. A failure of the implementation would only repeat itself."""
-        return sum(not each.unused or each.failed for each in rounds)
+        return sum(self._counts_only or not each.unused or each.failed for each in rounds)
 
     def _pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
         """Return the results of a round: those of a finished one, or new ones."""
         paths = {side: self._folder / f"{stem}-{side}.json" for side in Side}
-        if all(path.exists() for path in paths.values()):
-            return {side: results.read(path) for side, path in paths.items()}
-        for path in paths.values():  # half a round is no pair: its partner would be measured much later
-            path.unlink(missing_ok=True)
-        for side in sides:
-            self._timed(subject, side, paths[side])
-        return {side: results.read(path) for side, path in paths.items()}
+        if not all(path.exists() for path in paths.values()):
+            for path in paths.values():  # half a round is no pair: its partner would be measured much later
+                path.unlink(missing_ok=True)
+            for side in sides:
+                self._timed(subject, side, paths[side])
+        found = {side: results.read(path) for side, path in paths.items()}
+        self._foreign.append(max(foreign_share(result, self._limits) for result in found.values()))
+        return found
 
     def _timed(self, subject: str, side: Side, path: Path) -> None:
         self._report(subject, f"{side}{self._remaining()}")
@@ -149,7 +168,8 @@ class Session:
         if not self._durations:
             return ""
         minutes = self._left * sum(self._durations) / len(self._durations) / 60
-        return f", about {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
+        left = f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"
+        return f", {left} left" + (", more if further rounds are disturbed" if any(self._foreign) else "")
 
 
 def subprocess_runner(scenario: str, scheduler: str) -> Runner:

@@ -45,7 +45,7 @@ def stored(given: Sequence[str]) -> Stored:
     """Read the results of a side, in the order in which they were measured. Raises UsageError."""
     paths = [path for each in given for path in _files(Path(each))]
     found = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
-    return Stored(found, ", ".join(given))
+    return Stored(found, given[0] if len(given) == 1 else f"{len(found)} results ({Path(given[0]).name}, …)")
 
 
 def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:

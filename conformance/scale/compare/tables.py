@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from conformance.scale.compare.validity import summary
+
 Document = dict[str, Any]
 Row = tuple[str, str, str, str, str]
 
@@ -85,11 +87,10 @@ def rows(document: Document) -> Iterator[Row]:
 
 def _time(name: str, each: Document, verdict: str) -> Row:
     found = each["estimate"]
-    if found is None:
-        return name, "-", "-", "-", verdict
-    ratio = f"{found['ratio']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
+    ratio = "-" if found is None else f"{found['ratio']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
     unit = "" if name.endswith("×floor") else " s"
-    return name, _median(each["base"], 2) + unit, _median(each["head"], 2) + unit, ratio, verdict
+    base, head = (_median(each[side], 2) + unit if each[side] else "-" for side in ("base", "head"))
+    return name, base, head, ratio, verdict
 
 
 def _median(values: list[float], digits: int) -> str:
@@ -105,7 +106,7 @@ def notes(document: Document) -> Iterator[str]:
             base, head = each["base"], each["head"]
             yield f"{each['request']}: {base:.2f} per pod in the base, {head:.2f} in the head ({head - base:+.2f})"
     for each in document["rounds"]["unused"]:
-        yield f"the times of round {each['round']} were not used: {'; '.join(each['reasons'])}"
+        yield f"the times of round {each['round']} were not used: {summary(each['reasons'])}"
     machine = document["environment"]
     for side in ("base", "head"):
         programs = document[side]["implementation"]["programs"].values()

@@ -48,6 +48,17 @@ def disturbances(result: Result, limits: Limits) -> list[str]:
     return found
 
 
+def foreign_share(result: Result, limits: Limits) -> float:
+    """Return the largest share of the CPU that other processes used in a phase, if that is too much; else 0."""
+    most = max((phase["machine"]["foreignShare"] for phase in result["phases"]), default=0.0)
+    return most if most > limits.foreign_share else 0.0
+
+
+def summary(reasons: Sequence[str]) -> str:
+    """Return the reasons against a round in one short line: the first one, and how many there are beside it."""
+    return reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+
+
 def differences(results: Sequence[Result]) -> list[str]:
     """Return what makes results incomparable with each other: another load, machine or version of a component."""
     facts = [

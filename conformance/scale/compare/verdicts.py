@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from conformance.scale.compare.statistics import ALPHA, Band, Estimate, band, estimate
+from conformance.scale.compare.statistics import ALPHA, Band, Estimate, band, estimate, fewest_pairs
 
 FEWEST_COUNTED = 3
 """Rounds after which counts are compared: with fewer, their own noise is unknown."""
@@ -55,6 +55,8 @@ def timed(
     """Judge pairs of a time. A verdict needs a significant test and a change of at least the minimum effect."""
     if not base:
         return Timed(Verdict.INVALID, "no round is valid", None)
+    if len(base) == 1:
+        return Timed(Verdict.INCONCLUSIVE, f"one round says nothing; {fewest_pairs(alpha)} can", None)
     found = estimate(base, head, minimum_effect, seed=seed, alpha=alpha)
     effect = max(found.ratio, 1 / found.ratio) - 1
     if found.p <= alpha and effect >= minimum_effect:
