@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from typing import Any
+
+import jq
 
 from conformance.cluster.pod_behaviors import known
 
@@ -32,3 +36,20 @@ def test_times_do_not_depend_on_whether_a_pod_fails() -> None:
     assert {tuple(REALISTIC.seconds(uid).items()) for uid in uids() if REALISTIC.failure(uid) is None} == {
         tuple(REALISTIC.seconds(uid).items()) for uid in uids() if REALISTIC.failure(uid) is not None
     }
+
+
+compiled = functools.cache(jq.compile)
+
+
+def by_jq(expression: str, uid: str) -> Any:
+    return compiled(expression).input_value({"metadata": {"uid": uid}}).first()
+
+
+def test_jq_draws_the_same() -> None:
+    assert {uid: REALISTIC.seconds(uid) for uid in uids()} == {
+        uid: {name: int(by_jq(f'"{text}"', uid).removesuffix("s")) for name, text in REALISTIC.parameters().items()}
+        for uid in uids()
+    }
+    for failure in REALISTIC.failures:
+        for uid in uids():
+            assert by_jq(failure.drawn, uid) is (REALISTIC.failure(uid) == failure), uid
