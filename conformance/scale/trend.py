@@ -6,33 +6,21 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from conformance import drawing
+from conformance.pages.render import render
 from conformance.scale.compare import metrics
-from conformance.scale.compare.page import STYLE
 from conformance.scale.results import Result
 from conformance.scale.upstream import PublishedRun
 
 COLORS = (drawing.BLUE, drawing.ORANGE, drawing.INK, drawing.FAINT)
 SHAPES = "oDs^vPX*"
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Scale runs: {metric}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>Scale runs: {metric}</h1>
-<p>Seconds of different machines are not comparable. Each series is one implementation on one kind of machine.</p>
-{sections}
-</body>
-</html>
-"""
+TEMPLATE = Path(__file__).with_name("trend.html")
 
 
 class Point(NamedTuple):
@@ -48,6 +36,14 @@ class Growth:
 
     sizes: Mapping[int, float]
     exponent: float
+
+
+class Section(NamedTuple):
+    """A part of the page: a picture, or lines, or both."""
+
+    title: str
+    picture: Markup
+    lines: Sequence[str]
 
 
 def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[Point]]]:
@@ -90,19 +86,14 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
 
 def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
     """Return the page. Raises UsageError if matplotlib is not installed."""
-    sections = [
-        f"<h2>{escape(name)}</h2>{_shown(lines, metric)}"
-        for name, lines in {**series(results, metric), **published(runs, metric)}.items()
-    ]
+    listed = {**series(results, metric), **published(runs, metric)}.items()
+    sections = [_section(name, lines, metric) for name, lines in listed]
     if grown := growth(results, metric):
-        rows = "".join(
-            f"<li>{escape(name)}: {escape(metric)} grows with pods to the power of {each.exponent:z.2f}</li>"
-            for name, each in grown.items()
-        )
-        sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown, metric)}</div><ul>{rows}</ul>')
-    return PAGE.format(
-        style=drawing.SCHEMES + STYLE, metric=escape(metric), sections="\n".join(sections) or "<p>No run has it.</p>"
-    )
+        grows = [
+            f"{name}: {metric} grows with pods to the power of {each.exponent:z.2f}" for name, each in grown.items()
+        ]
+        sections.insert(0, Section("Growth", _growth(grown, metric), grows))
+    return render(TEMPLATE, {"metric": metric, "sections": sections})
 
 
 def _who(result: Result) -> str:
@@ -110,19 +101,19 @@ def _who(result: Result) -> str:
     return f"{result['implementation']['name']}, {machine['cpus']} × {machine['cpuModel']}"
 
 
-def _shown(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
+def _section(name: str, lines: Mapping[str, Sequence[Point]], metric: str) -> Section:
     """Return the picture of a scenario, or a list if none of its series has more than one run."""
     if any(len(points) > 1 for points in lines.values()):
-        return f'<div class="wide">{_trend(lines, metric)}</div>'
+        return Section(name, _trend(lines, metric), ())
     items = [
-        f"<li>{escape(name)}, {point.at[:10]}: {_digits(point.value)} {_unit(metric)}</li>"
-        for name, points in lines.items()
+        f"{who}, {point.at[:10]}: {_digits(point.value)} {_unit(metric)}"
+        for who, points in lines.items()
         for point in points
     ]
-    return f"<ul>{''.join(items)}</ul>"
+    return Section(name, Markup(), items)
 
 
-def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
+def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> Markup:
     drawn, axes = drawing.figure(3.0)
     days = sorted({point.at for points in lines.values() for point in points})
     for index, (name, points) in enumerate(lines.items()):
@@ -132,10 +123,10 @@ def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
     shown = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
     axes.set_xticks(shown, [days[place][:10] for place in shown])
     _finish(axes, "", metric)
-    return drawing.element(drawn)
+    return Markup(drawing.element(drawn))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
-def _growth(grown: Mapping[str, Growth], metric: str) -> str:
+def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
     drawn, axes = drawing.figure(3.5)
     for index, (name, each) in enumerate(grown.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
@@ -150,7 +141,7 @@ def _growth(grown: Mapping[str, Growth], metric: str) -> str:
     axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()
     _finish(axes, "pods", metric)
-    return drawing.element(drawn)
+    return Markup(drawing.element(drawn))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
 def _digits(value: float) -> str:

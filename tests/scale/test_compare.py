@@ -381,22 +381,25 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
     document = orjson.loads(orjson.dumps(compared(played(6, 1.25), threshold=0.1)))
     text = tables.markdown(document, "grove-conformance scale compare --base a --head b")
     lines = text.splitlines()
-    assert lines[0] == "### Made: main (base) and branch (head), 6 rounds" and lines[2].startswith("**slower**")
+    assert lines[0] == "### Made: main (base) and branch (head), 6 rounds"
+    answer = "slower: head / base is 1.25 for deploy/pods-ready (95 % interval 1.22 to 1.28)"
+    assert (lines[2], lines[4]) == (f"**{answer}**", "p = 0.031 in 6 rounds")
     assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes per pod |" in text
     assert lines[-1] == "    grove-conformance scale compare --base a --head b"
     shown = io.StringIO()
     tables.show(document, Console(file=shown, width=200))
-    assert "slower: p = 0.031 in 6 rounds" in shown.getvalue() and "2 × a model, 23 GiB" in shown.getvalue()
+    assert answer in shown.getvalue() and "2 × a model, 23 GiB" in shown.getvalue()
 
 
 def test_the_page_needs_no_network_and_escapes_names() -> None:
     document = orjson.loads(orjson.dumps(compared(played(6, 1.25))))
     document["head"]["name"] = "<script>alert(1)</script> & $x^2$"
     text = page.page(document, "scale compare --head '<b>'")
-    assert "<script" not in text and "<b>" not in text and "&lt;script&gt;" in text
+    assert "<script>alert" not in text and "<b>" not in text and "&lt;script&gt;alert" in text
+    assert f"{document['verdict']}: head / base is {document['primary']['estimate']['ratio']:.2f} for deploy" in text
     assert text.count("<svg") == 2 and "prefers-color-scheme: dark" in text
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
-    assert all(link.startswith("#") for link in links)
+    assert links and all(link.startswith("#") for link in links)
     for color in drawing.COLORS:
         assert color not in text
     assert page.page(document, "x") == page.page(document, "x")
@@ -407,7 +410,8 @@ def test_a_comparison_without_usable_rounds_has_a_page() -> None:
     base["phases"][0]["machine"]["foreignShare"] = 0.9
     document = compared([rounds.judged(1, base, result(), LIMITS)])
     text = page.page(document, "x")
-    assert "no round is valid" in text and "<svg" not in text and "Ratios of the rounds" not in text
+    assert "invalid: deploy/pods-ready was not measured" in text and "no round is valid" in text
+    assert "<svg" not in text and "Ratios of the rounds" not in text
 
 
 @pytest.mark.parametrize("count", [1, 3, 6])

@@ -31,7 +31,8 @@ def show(document: Document, console: Console) -> None:
     console.print(table)
     for line in notes(document):
         console.print(line, markup=False, highlight=False)
-    console.print(f"{document['verdict']}: {document['why']}", markup=False, style="bold")
+    console.print(headline(document), markup=False, style="bold")
+    console.print(document["why"], markup=False)
     for reason in document["gate"]:
         console.print(f"fails: {reason}", markup=False, style="bold")
 
@@ -41,7 +42,9 @@ def markdown(document: Document, command: str) -> str:
     lines = [
         f"### {title(document)}",
         "",
-        f"**{document['verdict']}**: {document['why']}",
+        f"**{headline(document)}**",
+        "",
+        document["why"],
         *(f"\n**fails**: {reason}" for reason in document["gate"]),
         "",
         "| " + " | ".join(HEADER) + " |",
@@ -67,6 +70,15 @@ def title(document: Document) -> str:
     return (
         f"{scenario['name']}: {document['base']['name']} (base) and {document['head']['name']} (head), {rounds} rounds"
     )
+
+
+def headline(document: Document) -> str:
+    """Return the answer in one line, with the ratio of the tested metric."""
+    found, metric = document["primary"]["estimate"], document["question"]["metric"]
+    if found is None:
+        return f"{document['verdict']}: {metric} was not measured"
+    interval = f"95 % interval {found['low']:.2f} to {found['high']:.2f}"
+    return f"{document['verdict']}: head / base is {found['ratio']:.2f} for {metric} ({interval})"
 
 
 def rows(document: Document) -> Iterator[Row]:
