@@ -104,6 +104,9 @@ def run(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every requirement and every failure in full.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, as in report.yaml, and nothing else on stdout.")
+    ] = False,
     report_dir: Annotated[Path, typer.Option(help="Parent folder of the run's folder.")] = Path("reports"),
     seed: Annotated[int | None, typer.Option(help="Seed of the random choices in tests.")] = None,
     cluster: Annotated[
@@ -154,6 +157,7 @@ def run(
         keep_passed=keep_passed,
         bundle_limit=bundle_limit,
         verbose=verbose,
+        as_json=as_json,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,

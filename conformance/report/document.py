@@ -56,6 +56,11 @@ def render(content: Document) -> str:
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=110)
 
 
+def as_json(content: Document) -> str:
+    """Return the document as JSON, in the same order."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
 def write(path: Path, report: Report) -> Document:
     """Check the report, then write it atomically: it is either absent or complete. Raises HarnessError."""
     content = document(report)
@@ -195,7 +200,7 @@ def _run(report: Report) -> Document:
     started = report.started
     return {
         "id": started.run,
-        "started": _instant(started.wall),
+        "started": instant(started.wall),
         "seconds": report.seconds,
         "workers": started.workers,
         "timeScale": started.time_scale,
@@ -218,5 +223,6 @@ def _run(report: Report) -> Document:
     }
 
 
-def _instant(wall: float) -> str:
+def instant(wall: float) -> str:
+    """Return a time in seconds since the epoch as RFC 3339 has it, in UTC."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,40 +1,69 @@
-"""`junit.xml`: what pytest tells, and in it the harness errors that belong to no test."""
+"""`junit.xml` for CI systems: a suite for each profile, a case for each requirement (`cases.py`). Pure."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-from conformance.errors import Exit
-from conformance.report import document
+from conformance.report import about, cases, document
+from conformance.report.cases import Case, State
 from conformance.report.model import Report
 from conformance.report.terminal import clean
 
-NAME = "harness error"
-"""The test case of a harness error."""
+Counts = dict[str, str]
+
+NAMES = {State.FAILED: "failure", State.ERROR: "error", State.SKIPPED: "skipped"}
+TOTALS = {"tests": None, "failures": State.FAILED, "errors": State.ERROR, "skipped": State.SKIPPED}
+MOST_TESTS = 8
+"""How many tests of a requirement are named: hundreds judge an invariant."""
 
 
-def write(path: Path, results: str, report: Report) -> None:
-    """Write what pytest has told, and add a test case for each harness error that is no test's. It is an error, unless
-    it took nothing from a run that has passed. Raises HarnessError."""
-    faults = [fault for fault in report.faults if fault not in {test.reason for test in report.tests}]
-    if not faults:
-        if results:
-            document.save(path, results)
-        return
-    try:
-        root = ET.fromstring(results)  # noqa: S314 - pytest has written it
-    except ET.ParseError:
-        root = ET.Element("testsuites")
-    suite = root.find("testsuite")
-    suite = ET.SubElement(root, "testsuite", name="conformance", tests="0", errors="0") if suite is None else suite
-    wrong = report.exit is not Exit.CONFORMANT
-    for fault in faults:
-        case = ET.SubElement(suite, "testcase", classname="grove-conformance", name=NAME)
-        if wrong:
-            ET.SubElement(case, "error", message=clean(fault))
-        else:
-            ET.SubElement(case, "system-err").text = clean(fault)
-    for count, more in (("tests", len(faults)), ("errors", len(faults) * wrong)):
-        suite.set(count, str(int(suite.get(count, "0")) + more))
-    document.save(path, ET.tostring(root, encoding="unicode", xml_declaration=True))
+def render(report: Report) -> str:
+    """Return the XML document."""
+    listed = cases.of(report)
+    root = ET.Element("testsuites", {"name": "grove-conformance", **_totals(listed), "time": f"{report.seconds:.3f}"})
+    began = document.instant(report.started.wall)
+    verdicts = {profile.name: str(profile.verdict) for profile in report.profiles}
+    for group in dict.fromkeys([*verdicts, cases.GENERAL]):
+        own = [case for case in listed if case.group == group]
+        if own:
+            times = {"time": f"{sum(case.seconds for case in own):.3f}", "timestamp": began}
+            suite = ET.SubElement(root, "testsuite", {"name": group, **_totals(own), **times})
+            known = about.of(report) | ({"profile verdict": verdicts[group]} if group in verdicts else {})
+            _properties(suite, known.items())
+            for case in own:
+                _case(suite, case)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _totals(listed: list[Case]) -> Counts:
+    return {name: str(sum(state in (None, case.state) for case in listed)) for name, state in TOTALS.items()}
+
+
+def _case(suite: ET.Element, case: Case) -> None:
+    made = ET.SubElement(suite, "testcase", classname=case.group, name=clean(case.name), time=f"{case.seconds:.3f}")
+    if case.result is not None:
+        _properties(made, _of_requirement(case))
+    if case.state is not State.PASSED:
+        ET.SubElement(made, NAMES[case.state], message=clean(case.message)).text = clean(case.details)
+    elif case.message:
+        ET.SubElement(made, "system-err").text = clean(case.message)
+
+
+def _of_requirement(case: Case) -> Iterator[tuple[str, str]]:
+    assert case.result is not None
+    entry = case.result.requirement
+    yield from (("id", entry.id), ("level", entry.level), ("profile", entry.profile), ("basis", entry.basis.kind))
+    yield "outcome", case.result.outcome
+    yield from ((name, f"{seconds:.3f} s") for name, seconds in case.markers.items())
+    tests = case.result.tests
+    yield from (("test", test) for test in tests[:MOST_TESTS])
+    if len(tests) > MOST_TESTS:
+        yield "further tests", str(len(tests) - MOST_TESTS)
+
+
+def _properties(parent: ET.Element, listed: Iterable[tuple[str, str]]) -> None:
+    properties = ET.SubElement(parent, "properties")
+    for name, value in listed:
+        ET.SubElement(properties, "property", name=name, value=clean(value))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,8 +18,7 @@ from rich.text import Text
 from conformance.evidence.bundle import PICTURE
 from conformance.evidence.values import brief
 from conformance.grove import lines as contract
-from conformance.history.differences import reduced
-from conformance.report import causes, defects, repetitions
+from conformance.report import causes, defects, facts, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import ScenePlayed
@@ -42,8 +40,8 @@ _MARK = {
 TEXT = "report.txt"
 """The file with everything that `--verbose` shows, next to the report."""
 _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
-MOST_LINES, FEW_LINES = 24, 2
-"""Lines of a value that are shown, with `--verbose` and without. The whole value is in the report and the bundle."""
+MOST_LINES = 24
+"""Lines of a value that are shown with `--verbose`. The whole value is in the report and the bundle."""
 FEW_FAILED = 4
 """How many requirements that failed for a cause are shown with what is wrong."""
 IN_FULL, IN_SHORT = 2, 5
@@ -118,6 +116,11 @@ def verdict_line(report: Report) -> str:
     release = f" {who.release}" if who.release else ""
     compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
     return f"{who.name} {who.version} {said}{compatible} ({names or 'no profile'}: {counts or 'nothing'})"
+
+
+def reproduction(report: Report, test: str) -> str:
+    """Return the command line that runs a test of the run again."""
+    return f"{report.started.reproduce} --test {shlex.quote(test)}"
 
 
 def judged(roles: Iterable[str]) -> str:
@@ -229,7 +232,7 @@ def _limits(report: Report, folder: Path, console: Console) -> None:
     for reason, results in limits.items():
         _print(console, _line(f"≈ {reason} ({_ids(results, verbose=True)})", "yellow"))
         for failure in [failure for result in results for failure in result.failures][:1]:
-            _print(console, _block("seen", _value(failure.seen, FEW_LINES)))
+            _print(console, _block("seen", facts.value(failure.seen, facts.IN_SHORT)))
             if failure.bundle:
                 _print(console, _block("evidence", shlex.quote(str(folder / failure.bundle))))
 
@@ -269,9 +272,9 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
     if cause.defects:
         _print(console, _block("looks like", _alike(cause.defects)))
     for failure in cause.failures if verbose else cause.failures[:1]:
-        for label, text in _facts(failure, folder, MOST_LINES if verbose else FEW_LINES):
+        for label, text in _facts(failure, folder, MOST_LINES if verbose else facts.IN_SHORT):
             _print(console, _block(label, text))
-        _print(console, _block("reproduce", f"{report.started.reproduce} --test {shlex.quote(failure.test)}"))
+        _print(console, _block("reproduce", reproduction(report, failure.test)))
 
 
 def _violations(results: Sequence[Result], most: int) -> str:
@@ -300,33 +303,13 @@ def _requirement(result: Result, console: Console) -> None:
 
 
 def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
-    expected, seen = reduced(failure.expected, failure.seen)
-    facts = [("test", failure.test)]
-    if failure.expected != failure.what:
-        facts.append(("check", failure.what))
-        if failure.expected is not None:
-            facts.append(("expected", _value(expected, most)))
-    facts.append(("seen", _value(seen, most)))
-    if failure.at is not None:
-        record = f", {failure.deviation.object} (revision {failure.deviation.revision})" if failure.deviation else ""
-        facts.append(("at", f"{failure.at:.3f} s of the history{record}"))
+    found = facts.of(failure, most)
     if failure.bundle:
         bundle = folder / failure.bundle
-        facts.append(("evidence", shlex.quote(str(bundle))))
+        found.append(("evidence", shlex.quote(str(bundle))))
         if (bundle / PICTURE).is_file():
-            facts.append(("picture", shlex.quote(str(bundle / PICTURE))))
-    return facts
-
-
-def _value(value: object, most: int) -> str:
-    """Return a value for people, in at most `most` lines."""
-    if most == FEW_LINES and not isinstance(value, str):
-        return brief(value)
-    whole = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    lines = whole.splitlines() or [""]
-    if len(lines) > most:
-        lines = [*lines[:most], f"… {len(lines) - most} more lines in the report"]
-    return "\n".join(lines)
+            found.append(("picture", shlex.quote(str(bundle / PICTURE))))
+    return found
 
 
 def _ids(results: Sequence[Result], *, verbose: bool) -> str:

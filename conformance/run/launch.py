@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ import pytest
 from rich.console import Console
 
 from conformance.errors import Exit, HarnessError
-from conformance.report import document, junit, model, terminal
+from conformance.report import allure, document, junit, model, terminal
 from conformance.report.progress import Progress
 from conformance.run.workers import Workers
 from conformance.suite import plugin
@@ -104,17 +103,13 @@ def run(
             environment=dict(environment),
         )
     )
-    results = ""
     if plan.selected:
         watch = _Watch(settings, book, plan)
         with (
             _stoppable(err) as only_answer,
             Progress(book, len(plan.selected), err, begin, _limited(settings)),
-            tempfile.TemporaryFile() as file,
         ):
-            status = _pytest(settings, plan, watch, file.fileno())
-            file.seek(0)
-            results = file.read().decode()
+            status = _pytest(settings, plan, watch)
             only_answer()
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
             _sweep(settings, book)
@@ -132,10 +127,14 @@ def run(
             datetime.now(UTC).date(),
         )
         try:
-            _write(path, results, report)
+            _write(path, report)
         except HarnessError as error:
             unwritten = error
-    terminal.show(report, path, out, verbose=settings.verbose)
+    if settings.as_json:
+        out.file.write(document.as_json(document.document(report)))
+        err.print(f"report: {path}", markup=False, highlight=False)
+    else:
+        terminal.show(report, path, out, verbose=settings.verbose)
     if unwritten is not None:
         if report.exit is not Exit.NOT_CONFORMANT:
             raise unwritten
@@ -143,23 +142,21 @@ def run(
     return report.exit
 
 
-def _write(path: Path, results: str, report: model.Report) -> None:
-    """Write the report, and the other files that say what was found; `results` are those of pytest. Raises
-    HarnessError."""
+def _write(path: Path, report: model.Report) -> None:
+    """Write the report, and the other files that say what was found. Raises HarnessError."""
     document.write(path, report)
-    junit.write(path.with_name("junit.xml"), results, report)
+    document.save(path.with_name("junit.xml"), junit.render(report))
+    allure.write(path.with_name("allure"), report)
     page = StringIO()
     terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
     document.save(path.with_name(terminal.TEXT), page.getvalue())
 
 
-def _pytest(settings: RunSettings, plan: Plan, watch: _Watch, junit_xml: int) -> int:
+def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
     """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
-    collected again, by each of the workers. `junit_xml`: a descriptor to write to, which nobody can put a pipe in place
-    of."""
+    collected again, by each of the workers."""
     files = sorted({test.partition("::")[0] for test in plan.selected})
     arguments = _arguments(settings, [str(Path(settings.tests, file)) for file in files])
-    arguments += ["--junitxml", f"/dev/fd/{junit_xml}", "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
     try:
@@ -180,7 +177,7 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
     return [
         *paths,
         *("-c", str(CONFIGURATION), "--rootdir", settings.tests),
-        *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "allure_pytest.plugin", "-p", "no:cacheprovider"),
+        *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "no:cacheprovider"),
         # It collects garbage over and over at the end of a session, to warn of what no verdict depends on.
         *("-p", "no:unraisableexception"),
         # What a test says is kept; of other exceptions Python's own traceback does, and costs a tenth of the time.

@@ -19,7 +19,7 @@ from conformance.suite.registry import requirement
 from conformance.suite.session import worker
 from conformance.suite.settings import RunSettings
 
-for _name in ("conformance.cli", "conformance.commands.run", "allure_pytest.plugin", "hypothesis", "xdist.plugin"):
+for _name in ("conformance.cli", "conformance.commands.run", "hypothesis", "xdist.plugin"):
     import_module(_name)
 # Tests that cannot be collected are reported by each run, where the user sees it.
 with contextlib.suppress(HarnessError), tempfile.TemporaryDirectory() as _folder:

@@ -80,7 +80,6 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
     with judge.environment().play(judge.running) as given:
         yield given
-    outputs.attach(judge.running)
 
 
 @pytest.fixture
@@ -92,9 +91,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[object]:
     try:
         yield judge.recorded(request.node)
     finally:
-        first = judge.scenes.keep(judge.running, judge.run.keep_passed)
-    outputs.attach(judge.running, whole=first)
-    outputs.attach_markers(judge.scenes.markers)
+        judge.scenes.keep(judge.running, judge.run.keep_passed)
 
 
 class Judge:
@@ -211,8 +208,6 @@ class Judge:
         ordered = decisive_first(keep, self.collected, self.judged) if self.run.fail_fast else keep
         self.alone = alone(keep, self.groups)
         items[:] = self._items = together(alone_last(ordered), self.groups)
-        for item in items:
-            outputs.label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
 
     # -- one test ------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     bundle_limit: int = 200
     """Mebibytes of failure bundles after which further ones leave out what is large."""
     verbose: bool = False
+    as_json: bool = False
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""

@@ -78,7 +78,7 @@ LONGEST = 240.0
 """Seconds that a run may take, also on a machine with much else to do. Most take one."""
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", "allure_pytest.plugin", "xdist.plugin"])
+FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", "xdist.plugin"])
 """Forks the runs from a process that has imported what they need: imports would be most of their CPU."""
 
 

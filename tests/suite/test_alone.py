@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,8 +89,9 @@ def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> No
         "phases": [{"name": "deploy", "markers": {"pods-created": 1.25, "pods-ready": 2.5}}],
     }
     assert "deploy: pods-created 1.2 s, pods-ready 2.5 s" in ran.out
-    attached = [path.read_text() for path in (ran.folder / "allure").glob("*-attachment*")]
-    assert attached == ["deploy: pods-created 1.2 s, pods-ready 2.5 s"] * 2
+    results = [json.loads(path.read_text()) for path in (ran.folder / "allure").glob("*-result.json")]
+    timed = {r["fullName"]: [p["value"] for p in r["parameters"]] for r in results if "parameters" in r}
+    assert timed == {"core: AA-001": ["1.250 s", "2.500 s"], "core: AA-002": ["1.250 s", "2.500 s"]}
 
 
 class Line:

@@ -138,23 +138,16 @@ class Scenes:
                 running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
         return Recorded(found.played, found.played.scene, running.checks, reaches)
 
-    @property
-    def markers(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the timing markers of the scene whose tests are running, by phase."""
-        played = self._open.played if self._open is not None else None
-        return played.markers if played is not None else {}
-
-    def keep(self, running: RunningTest, passed: bool) -> bool:
+    def keep(self, running: RunningTest, passed: bool) -> None:
         """Keep evidence of a failed test, of one that the implementation blocks, and if wanted of one that has
-        `passed`: the scene's bundle, with the failures of all its tests so far. Return whether it is the first."""
+        `passed`: the scene's bundle, with the failures of all its tests so far."""
         found = self._open
         if found is None or not (passed or running.checks.failures or running.checks.blocked or found.problem):
-            return False
+            return
         found.failed += running.checks.made
         found.tests.append(running.test)
         found.running.keep(found.failed, found.tests)
         running.bundle, running.removed = found.running.bundle, found.running.removed
-        return len(found.tests) == 1
 
     def close(self, following: str = "") -> None:
         """Clear the scene away, unless the following test belongs to it."""

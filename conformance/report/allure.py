@@ -1,0 +1,173 @@
+"""`allure/`: results for Allure, a result for each requirement (`cases.py`) with a step for each failure.
+
+Allure reads no file outside of its folder. Of the evidence, the folder has the picture of each bundle; the texts say
+where the rest is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from allure_commons.logger import AllureFileLogger
+from allure_commons.model2 import (
+    ATTACHMENT_PATTERN,
+    Attachment,
+    Label,
+    Link,
+    Parameter,
+    Status,
+    StatusDetails,
+    TestResult,
+    TestStepResult,
+)
+from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
+from allure_commons.utils import md5
+
+from conformance import regular
+from conformance.errors import HarnessError
+from conformance.evidence import bundle
+from conformance.report import about, cases, causes, defects, document, facts
+from conformance.report.cases import Case, State
+from conformance.report.model import Failure, Report
+from conformance.report.terminal import clean
+from conformance.suite.registry import basis
+from conformance.suite.registry.requirement import Level
+
+STATUS = {
+    State.PASSED: Status.PASSED,
+    State.FAILED: Status.FAILED,
+    State.ERROR: Status.BROKEN,
+    State.SKIPPED: Status.SKIPPED,
+}
+SEVERITY = {
+    Level.MUST: Severity.CRITICAL,
+    Level.SHOULD: Severity.NORMAL,
+    Level.MAY: Severity.MINOR,
+    Level.COMPAT: Severity.MINOR,
+}
+
+
+PICTURE_TYPE = AttachmentType.SVG.mime_type
+MOST_PICTURE = 4 << 20
+"""Bytes of a picture that are read: whatever took its place may have no end."""
+
+
+def write(folder: Path, report: Report) -> None:
+    """Write the results. `folder` is in the folder of the run. Raises HarnessError."""
+    try:
+        written = AllureFileLogger(folder)
+        listed = cases.of(report)
+        bundles = {failure.bundle for case in listed if case.result for failure in case.result.failures}
+        pictures = dict(_pictures(folder.parent, sorted(bundles - {""}), written))
+        for case in listed:
+            written.report_result(_result(case, report, pictures))
+    except OSError as error:
+        hint = "make room or make it writable, and remove what is in its place"
+        raise HarnessError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from error
+    known = {**about.of(report), **dict(sorted(report.started.environment.items()))}
+    lines = [f"{name.replace(' ', '.')} = {_escaped(value)}\n" for name, value in known.items()]
+    document.save(folder / "environment.properties", "".join(lines))
+    document.save(folder / "categories.json", json.dumps(list(_categories(report)), indent=2) + "\n")
+
+
+def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> Iterator[tuple[str, str]]:
+    """Write the picture of each bundle that has one. Yield the bundles with the names of the files."""
+    for name in bundles:
+        with contextlib.suppress(OSError), regular.opened(run / name / bundle.PICTURE) as file:
+            source = ATTACHMENT_PATTERN.format(prefix=md5(name), ext="svg")
+            written.report_attached_data(file.read(MOST_PICTURE), source)
+            yield name, source
+
+
+def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResult:
+    who, key = report.started.implementation.name, case.name
+    result = TestResult(
+        uuid=str(uuid4()),
+        name=clean(case.name),
+        status=STATUS[case.state],
+        stage="finished",
+        labels=[
+            Label(LabelType.EPIC, case.group),
+            Label(LabelType.PARENT_SUITE, clean(who)),
+            Label(LabelType.SUITE, case.group),
+            Label(LabelType.FRAMEWORK, "grove-conformance"),
+        ],
+        start=_milliseconds(report.started.wall if case.begin is None else case.begin),
+        stop=_milliseconds(report.started.wall if case.end is None else case.end),
+    )
+    if case.message:
+        result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
+    if case.result is not None:
+        entry = case.result.requirement
+        key = entry.id
+        result.description = clean(basis.in_short(entry.basis)) or None
+        result.labels += [
+            Label(LabelType.STORY, clean(case.name)),
+            Label(LabelType.SEVERITY, SEVERITY[entry.level]),
+            Label(LabelType.TAG, entry.level),
+            Label(LabelType.TAG, case.result.outcome),
+        ]
+        result.links = [
+            Link(type=LinkType.LINK, url=known.link, name=clean(f"{known.title}, {quote.place}"))
+            for quote in entry.basis.quotations
+            if (known := basis.known().get(quote.document))
+        ]
+        result.parameters = [
+            Parameter(name=name, value=f"{seconds:.3f} s", excluded=True) for name, seconds in case.markers.items()
+        ]
+        result.steps = [
+            _step(failure, case.state, pictures.get(failure.bundle))
+            for failure in case.result.failures[: cases.MOST_FAILURES]
+        ]
+    result.fullName = f"{case.group}: {key}"
+    result.historyId = result.testCaseId = md5(who, key)
+    return result
+
+
+def _step(failure: Failure, state: State, picture: str | None) -> TestStepResult:
+    told = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
+    return TestStepResult(
+        name=clean(f"{failure.test}: {failure.what}"),
+        status=STATUS[state],
+        statusDetails=StatusDetails(message=clean(facts.sentence(failure)), trace=clean(told)),
+        attachments=[Attachment(name=bundle.PICTURE, source=picture, type=PICTURE_TYPE)] if picture else [],
+    )
+
+
+def _trace(case: Case) -> str:
+    """Return the details below a line that the categories look for."""
+    cause = f"cause {case.cause}" if case.cause else "no cause of failures"
+    return f"{case.group}: {cause}\n{case.details}"
+
+
+def _categories(report: Report) -> Iterator[dict[str, Any]]:
+    """Yield a category for each cause, then one for each profile in which something failed for no known cause. A result
+    is in the first one that matches."""
+    for number, cause in enumerate(causes.of(report, defects.known()), 1):
+        every = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
+        yield {
+            "name": clean(f"{number}. {cause.title}"),
+            "matchedStatuses": every,
+            "traceRegex": rf"[a-z-]+: cause {number}\n.*",
+        }
+    rest = [case for case in cases.of(report) if case.state in cases.RED and not case.cause]
+    for group in dict.fromkeys(case.group for case in rest):
+        yield {
+            "name": f"profile {group}",
+            "matchedStatuses": [Status.FAILED, Status.BROKEN],
+            "traceRegex": rf"{group}: .*",
+        }
+
+
+def _milliseconds(wall: float) -> int:
+    return round(wall * 1000)
+
+
+def _escaped(value: str) -> str:
+    """Return a value of a Java properties file: ASCII, in one line. JSON escapes in the same way."""
+    return json.dumps(clean(value))[1:-1]

@@ -1,0 +1,161 @@
+"""The results of a run as test cases, for JUnit and Allure. Pure.
+
+Each requirement is one case, in whichever tests it was judged. A case is red exactly if the requirement counts against
+the run, so whoever reads only the cases comes to the same answer as the exit code:
+
+- if the run succeeds, no case is red;
+- if it does not succeed, and no requirement says why (all of them are blocked, or the run was interrupted), a case of
+  its own does.
+
+Requirements that were not selected have no case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from conformance.errors import Exit
+from conformance.report import causes, defects, facts, terminal
+from conformance.report.causes import Cause
+from conformance.report.model import NOT_SELECTED, Outcome, Report, Result, RunVerdict
+from conformance.suite.outcomes.ledger import TestFinished
+from conformance.suite.registry.requirement import Level
+
+GENERAL = "run"
+"""The group of the cases that belong to no requirement."""
+MOST_LINES, MOST_FAILURES = 40, 8
+"""How much of a value, and how many failures of a requirement, a case has. The report has all."""
+
+
+class State(StrEnum):
+    """The state of a case. An error is one of the suite or its cluster, not of the implementation."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+RED = frozenset({State.FAILED, State.ERROR})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. `group` is the profile or GENERAL; `message` is one line and empty if the case passed; `details` says
+    more, line by line; `seconds` is the share of the tests' time; `begin` and `end` are in seconds since the epoch."""
+
+    group: str
+    name: str
+    state: State
+    message: str = ""
+    details: str = ""
+    seconds: float = 0.0
+    begin: float | None = None
+    end: float | None = None
+    result: Result | None = None
+    cause: int = 0
+    """The number of its cause in the list of causes, from 1; 0 without one."""
+    markers: Mapping[str, float] = field(default_factory=dict)
+    """Timing markers of its scenes, as `deploy/pods-ready`, in seconds."""
+
+
+def of(report: Report) -> list[Case]:
+    """Return the cases of a run: those of its requirements by id, then those that belong to none."""
+    found = causes.of(report, defects.known())
+    numbers = {result.requirement.id: number for number, cause in enumerate(found, 1) for result in cause.results}
+    tests = {test.test: test for test in report.tests}
+    shares = Counter(test for result in report.results for test in result.tests)
+    shown = [result for result in report.results if result.reason != NOT_SELECTED]
+    listed = [_case(result, report, found, numbers.get(result.requirement.id, 0), tests, shares) for result in shown]
+    return listed + list(_general(report, listed))
+
+
+def state(result: Result, report: Report) -> State:
+    """Return the state of a requirement. What failed without counting against the run is skipped."""
+    match result.outcome:
+        case Outcome.PASSED:
+            return State.PASSED
+        case Outcome.FAILED if result.requirement.level is Level.MUST or report.verdict is RunVerdict.PARTIAL:
+            return State.FAILED
+        case Outcome.STALE_EXPECTATION:
+            return State.FAILED
+        case Outcome.HARNESS_ERROR if report.exit is not Exit.CONFORMANT:
+            return State.ERROR
+        case _:
+            return State.SKIPPED
+
+
+def _case(
+    result: Result,
+    report: Report,
+    found: list[Cause],
+    number: int,
+    tests: Mapping[str, TestFinished],
+    shares: Mapping[str, int],
+) -> Case:
+    entry, now = result.requirement, state(result, report)
+    ran = [tests[name] for name in result.tests if name in tests]
+    return Case(
+        group=entry.profile,
+        name=f"{entry.id} {entry.text}",
+        state=now,
+        message=_message(result, now),
+        details="\n".join(_details(result, report, found[number - 1].title if number else "")),
+        seconds=round(sum(sum(test.seconds.values()) / shares[test.test] for test in ran), 3),
+        begin=min((test.wall - sum(test.seconds.values()) for test in ran), default=None),
+        end=max((test.wall for test in ran), default=None),
+        result=result,
+        cause=number,
+        markers=_markers(report, {test.scene for test in ran}),
+    )
+
+
+def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:
+    timed = [event.markers for event in report.timed if event.scene in scenes]
+    return {f"{phase}/{name}": at for phases in timed for phase, times in phases.items() for name, at in times.items()}
+
+
+def _message(result: Result, now: State) -> str:
+    """Return why a case did not pass, as one line."""
+    if now is State.PASSED:
+        return ""
+    wrong = facts.sentence(result.failures[0]) if result.failures else ""
+    if result.outcome is Outcome.FAILED:
+        return wrong if now is State.FAILED else f"failed, but a {result.requirement.level} does not decide: {wrong}"
+    reason = " ".join(result.reason.split())
+    return ": ".join(part for part in (result.outcome.replace("-", " "), reason, wrong) if part)
+
+
+def _details(result: Result, report: Report, title: str) -> Iterator[str]:
+    """Yield the facts of each failure, where the evidence is, and the commands that show more."""
+    if title:
+        yield f"cause: {title}"
+    for failure in result.failures[:MOST_FAILURES]:
+        for label, words in facts.of(failure, MOST_LINES):
+            yield f"{label}: " + words.replace("\n", "\n    ")
+        if failure.bundle:
+            yield f"evidence: {failure.bundle}/"
+        yield f"reproduce: {terminal.reproduction(report, failure.test)}"
+    if more := len(result.failures) - MOST_FAILURES:
+        yield from [f"and {more} more failures in the report"] * (more > 0)
+    if result.bundle:
+        yield f"evidence: {result.bundle}/"
+    if result.outcome not in (Outcome.PASSED, Outcome.NOT_CLAIMED):
+        yield f"explained by: grove-conformance explain {result.requirement.id}"
+
+
+def _general(report: Report, listed: list[Case]) -> Iterator[Case]:
+    """Yield the harness errors that no requirement has, and the verdict if nothing else shows that the run failed."""
+    bad = report.exit is not Exit.CONFORMANT
+    told = {test.reason for test in report.tests}
+    red = any(case.state in RED for case in listed)
+    for fault in report.faults:
+        if fault not in told:
+            red = red or bad
+            yield Case(GENERAL, "harness error", State.ERROR if bad else State.PASSED, fault)
+    if bad and not red:
+        unjudged = report.exit in (Exit.INTERRUPTED, Exit.HARNESS, Exit.NOTHING_RAN)
+        yield Case(GENERAL, "verdict", State.ERROR if unjudged else State.FAILED, terminal.verdict_line(report))

@@ -1,0 +1,63 @@
+"""What is known of a failed check, as text for people: the same on the terminal, in JUnit, in Allure and on the page.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from conformance.evidence.values import brief
+from conformance.history.differences import reduced
+from conformance.report import causes
+from conformance.report.model import Failure
+
+IN_SHORT = 2
+"""Lines of a value in short form. A value that is no text then is one line."""
+
+
+def of(failure: Failure, most: int) -> list[tuple[str, str]]:
+    """Return labels and texts: the test, what was checked, expected, seen, and since when. Of mappings and lists, only
+    the differences are shown; a value has at most `most` lines."""
+    expected, seen = reduced(failure.expected, failure.seen)
+    facts = [("test", failure.test)]
+    if failure.expected != failure.what:
+        facts.append(("check", failure.what))
+        if failure.expected is not None:
+            facts.append(("expected", value(expected, most)))
+    facts.append(("seen", value(seen, most)))
+    if failure.at is not None:
+        facts.append(("at", since(failure)))
+    return facts
+
+
+def since(failure: Failure) -> str:
+    """Return the time and the record at which a check went wrong; empty if it has no time."""
+    if failure.at is None:
+        return ""
+    record = f", {failure.deviation.object} (revision {failure.deviation.revision})" if failure.deviation else ""
+    return f"{failure.at:.3f} s of the history{record}"
+
+
+def sentence(failure: Failure) -> str:
+    """Return what was expected and seen as one line. Of a wait in vain, the nearest miss."""
+    expected, seen = reduced(failure.expected, failure.seen)
+    saw = brief(causes.nearest(failure.seen) or seen, 240)
+    if failure.expected in (None, failure.what):
+        return f"{failure.what}: {saw}"
+    return f"{failure.what}: expected {brief(expected, 120)}, seen {saw}"
+
+
+def value(found: object, most: int) -> str:
+    """Return a value in at most `most` lines."""
+    if most == IN_SHORT and not isinstance(found, str):
+        return brief(found)
+    lines = text(found).splitlines() or [""]
+    if len(lines) > most:
+        lines = [*lines[:most], f"… {len(lines) - most} more lines in the report"]
+    return "\n".join(lines)
+
+
+def text(found: object) -> str:
+    """Return a value as text: JSON with a line for each field, unless it is text already."""
+    return found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found), indent=2).decode()

@@ -1,0 +1,338 @@
+"""JUnit and Allure agree with the verdict: over ledgers with each outcome, on each level."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance.errors import Exit, HarnessError
+from conformance.report import allure, cases, junit, model
+from conformance.report.cases import State
+from conformance.report.model import Outcome, Report
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
+from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, registry, started
+
+ID = "AA-{:03}"
+EXPECTED = {
+    "expected": ledger.ExpectedFailure("", "known since May"),
+    "stale": ledger.ExpectedFailure("", "known since May"),
+    "expired": ledger.ExpectedFailure("", "known since May", expires="2020-01-01"),
+}
+
+
+def passed(test: str, id: str) -> list[ledger.AnyEvent]:
+    return [started(test, id), check(test, id), ended(test)]
+
+
+def failed(test: str, id: str) -> list[ledger.AnyEvent]:
+    return [started(test, id), check(test, id, "failed"), ended(test, "failed")]
+
+
+def blocked(test: str, id: str) -> list[ledger.AnyEvent]:
+    return [started(test, id), ended(test, "blocked", "it exited with code 3", "implementation")]
+
+
+def untried(test: str, id: str) -> list[ledger.AnyEvent]:
+    return [started(test, id), ended(test, "blocked", "this run cannot kill it", "circumstances")]
+
+
+def broken(test: str, id: str) -> list[ledger.AnyEvent]:
+    fault = ledger.HarnessFault(wall=3.5, worker="gw0", what="etcd died", test=test)
+    return [started(test, id), fault, ended(test, "harness-error", "etcd died")]
+
+
+def silent(test: str, id: str) -> list[ledger.AnyEvent]:
+    return [started(test, id), ended(test)]
+
+
+def missing(test: str, id: str) -> list[ledger.AnyEvent]:
+    return []
+
+
+WAYS: dict[str, Callable[[str, str], list[ledger.AnyEvent]]] = {
+    "passed": passed,
+    "failed": failed,
+    "expected": failed,
+    "expired": failed,
+    "stale": passed,
+    "limit": failed,
+    "blocked": blocked,
+    "untried": untried,
+    "broken": broken,
+    "silent": silent,
+    "unclaimed": missing,
+    "not run": missing,
+}
+LEVELS = (Level.MUST, Level.SHOULD)
+
+
+def judged(*ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = ()) -> Report:
+    """A run with a requirement for each way, each with a test of its own. `ids` are selected."""
+    entries, events, expected, plan = [], [], [], {}
+    for number, (way, level) in enumerate(ways, 1):
+        id, test = ID.format(number), f"t.py::test_{number}"
+        made = entry(id, level=level, role="gang-scheduler" if way == "unclaimed" else "operator")
+        entries.append(replace(made, limit=Limit("X-1", "accepted") if way == "limit" else None))
+        events += WAYS[way](test, id)
+        plan[test] = (id,)
+        if way in EXPECTED:
+            expected.append(msgspec.structs.replace(EXPECTED[way], id=id))
+    run = msgspec.structs.replace(begin(plan, expected=expected), ids=ids)
+    return model.judge(registry(*entries), [run, *events, *end], TODAY)
+
+
+INTERRUPTED = ledger.RunFinished(wall=9.0, interrupted=True, status=2)
+EACH = [(way, level) for way in WAYS for level in LEVELS]
+RUNS = [
+    *([one] for one in EACH),
+    *(list(pair) for pair in itertools.combinations(EACH, 2)),
+    [("passed", Level.MUST), *EACH],
+]
+
+
+def reports() -> list[Report]:
+    found = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
+    found += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
+    clearing = ledger.HarnessFault(wall=8.0, worker="gw0", what="process 7 does not end", clearing=True)
+    return found + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
+
+
+REPORTS = reports()
+
+
+def test_the_ledgers_have_every_outcome_and_every_exit_code() -> None:
+    assert {outcome for report in REPORTS for outcome, count in report.counts.items() if count} == set(Outcome)
+    assert {report.exit for report in REPORTS} == {*Exit} - {Exit.USAGE, Exit.OUTPUT}
+
+
+def test_a_case_is_red_exactly_if_the_run_does_not_succeed() -> None:
+    for report in REPORTS:
+        states = {case.state for case in cases.of(report)}
+        assert bool(states & cases.RED) == (report.exit is not Exit.CONFORMANT), (report.counts, report.exit)
+
+
+def test_junit_counts_what_the_verdict_counts() -> None:
+    for report in REPORTS:
+        root = ET.fromstring(junit.render(report))
+        for profile in report.profiles:
+            shown = [result for result in profile.results if result.reason != model.NOT_SELECTED]
+            deciding = [r for r in shown if r.requirement.level is Level.MUST or report.verdict == "partial"]
+            suite = root.find(f"testsuite[@name='{profile.name}']")
+            if suite is None:
+                assert not shown
+                continue
+            assert int(suite.get("tests", "")) == len(shown) == len(suite.findall("testcase"))
+            outcomes, must = Counter(r.outcome for r in shown), Counter(r.outcome for r in deciding)
+            broken = outcomes[Outcome.HARNESS_ERROR] if report.exit is not Exit.CONFORMANT else 0
+            assert int(suite.get("failures", "")) == must[Outcome.FAILED] + outcomes[Outcome.STALE_EXPECTATION]
+            assert int(suite.get("errors", "")) == broken
+            red = int(suite.get("failures", "")) + int(suite.get("errors", ""))
+            assert int(suite.get("skipped", "")) == len(shown) - outcomes[Outcome.PASSED] - red
+        for total in ("tests", "failures", "errors", "skipped"):
+            assert int(root.get(total, "")) == sum(int(suite.get(total, "")) for suite in root)
+
+
+def test_allure_has_the_states_of_junit(tmp_path: Path) -> None:
+    names = {"failure": "failed", "error": "broken", "skipped": "skipped"}
+    for number, report in enumerate(REPORTS[-30:]):
+        cases_ = ET.fromstring(junit.render(report)).iter("testcase")
+        told = Counter(next((names[part.tag] for part in case if part.tag in names), "passed") for case in cases_)
+        allure.write(tmp_path / str(number), report)
+        results = [json.loads(path.read_text()) for path in (tmp_path / str(number)).glob("*-result.json")]
+        assert Counter(result["status"] for result in results) == told
+
+
+def only(report: Report) -> cases.Case:
+    return cases.of(report)[0]
+
+
+@pytest.mark.parametrize(
+    ("way", "level", "state", "message"),
+    [
+        ("passed", Level.MUST, State.PASSED, ""),
+        ("failed", Level.MUST, State.FAILED, "w: expected 1, seen 2"),
+        ("failed", Level.SHOULD, State.SKIPPED, "failed, but a SHOULD does not decide: w: expected 1, seen 2"),
+        ("expected", Level.MUST, State.SKIPPED, "expected failure: known since May: w: expected 1, seen 2"),
+        ("limit", Level.MUST, State.SKIPPED, "known limit: X-1: accepted: w: expected 1, seen 2"),
+        ("stale", Level.MUST, State.FAILED, "stale expectation: passes although it is expected to fail"),
+        ("blocked", Level.MUST, State.SKIPPED, "blocked: it exited with code 3"),
+        ("unclaimed", Level.MUST, State.SKIPPED, "not claimed: doesn't play the role gang-scheduler"),
+        ("broken", Level.MUST, State.ERROR, "harness error: etcd died"),
+    ],
+)
+def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: State, message: str) -> None:
+    case = only(judged((way, level), ("passed", Level.MUST)))
+    assert (case.state, case.message) == (state, message)
+
+
+def test_a_run_in_which_everything_is_blocked_is_red_by_its_verdict() -> None:
+    report = judged(("blocked", Level.MUST), ("blocked", Level.MUST))
+    root = ET.fromstring(junit.render(report))
+    assert (root.get("failures"), root.get("skipped")) == ("1", "2")
+    case = root.find("testsuite[@name='run']/testcase[@name='verdict']/failure")
+    assert case is not None and "mine 1 is NOT conformant" in case.get("message", "")
+
+
+def real(**changes: object) -> Report:
+    """A run with one failure that has everything that a failure can have."""
+    at = ledger.Deviation("pods/a-0", 12)
+    wrong = ledger.Check(
+        wall=3.0,
+        test="t",
+        id="AA-001",
+        what="w",
+        outcome="failed",
+        expected={"a": 1},
+        seen={"a": 2},
+        at=1.25,
+        deviation=at,
+    )
+    end = msgspec.structs.replace(
+        ended("t", "failed"), bundle="bundles/t", seconds={"setup": 1.0, "call": 2.0}, scene="s"
+    )
+    played = ledger.ScenePlayed(
+        wall=3.5, scene="s", worker="gw0", seconds=1, steps={}, markers={"deploy": {"ready": 2.5}}
+    )
+    run = msgspec.structs.replace(
+        begin({"t": ("AA-001",)}), reproduce="grove-conformance run --seed 1", environment={"kubernetes": "1.36.3"}
+    )
+    known = Registry({"core": "The core."}, {"AA-001": Requirement(**{**REQUIREMENT, **changes})}, {})  # type: ignore[arg-type]
+    return model.judge(known, [run, started("t", "AA-001"), wrong, end, played, DONE], TODAY)
+
+
+REQUIREMENT = {
+    "id": "AA-001",
+    "profile": "core",
+    "level": Level.MUST,
+    "text": "It does the right thing.",
+    "source": (),
+    "since": "v0",
+    "roles": ("operator",),
+}
+
+
+def test_a_failure_says_what_was_expected_and_seen_since_when_and_where_the_evidence_is() -> None:
+    root = ET.fromstring(junit.render(real()))
+    failure = root.find("testsuite/testcase/failure")
+    assert failure is not None and failure.text is not None
+    assert failure.text.splitlines() == [
+        "cause: It does the right thing.",
+        "test: t",
+        "check: w",
+        "expected: {",
+        '      "a": 1',
+        "    }",
+        "seen: {",
+        '      "a": 2',
+        "    }",
+        "at: 1.250 s of the history, pods/a-0 (revision 12)",
+        "evidence: bundles/t/",
+        "reproduce: grove-conformance run --seed 1 --test t",
+        "explained by: grove-conformance explain AA-001",
+    ]
+
+
+def properties(parent: ET.Element | None) -> dict[str, str]:
+    assert parent is not None
+    return {str(one.get("name")): str(one.get("value")) for one in parent.findall("properties/property")}
+
+
+def test_junit_names_who_was_judged_by_what() -> None:
+    root = ET.fromstring(junit.render(real()))
+    suite = properties(root.find("testsuite"))
+    assert suite["implementation"] == "mine 1" and suite["kubernetes"] == "1.36.3"
+    assert (suite["verdict"], suite["profiles"], suite["profile verdict"]) == (
+        "not-conformant",
+        "core",
+        "not-conformant",
+    )
+    case = properties(root.find("testsuite/testcase"))
+    assert case == {
+        "id": "AA-001",
+        "level": "MUST",
+        "profile": "core",
+        "basis": "decision",
+        "outcome": "failed",
+        "deploy/ready": "2.500 s",
+        "test": "t",
+    }
+    assert root.find("testsuite/testcase[@time='3.000']") is not None
+
+
+def written(folder: Path, report: Report) -> list[dict[str, object]]:
+    allure.write(folder / "allure", report)
+    found = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
+    return sorted(found, key=lambda result: str(result["fullName"]))
+
+
+def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
+    (tmp_path / "bundles" / "t").mkdir(parents=True)
+    for name in ("timeline.svg", "history.jsonl"):
+        (tmp_path / "bundles" / "t" / name).write_text("<svg/>")
+    [result] = written(tmp_path, real())
+    assert result["start"] == 1000 and result["stop"] == 4000
+    [step] = result["steps"]  # type: ignore[misc]
+    assert (step["name"], step["status"]) == ("t: w", "failed")
+    [attached] = step["attachments"]
+    assert [path.name for path in (tmp_path / "allure").glob("*-attachment*")] == [attached["source"]]
+    assert (tmp_path / "allure" / attached["source"]).read_text() == "<svg/>"
+    assert "evidence: bundles/t/" in result["statusDetails"]["trace"]  # type: ignore[index]
+
+
+def test_what_is_no_picture_is_not_attached(tmp_path: Path) -> None:
+    (tmp_path / "bundles" / "t").mkdir(parents=True)
+    os.mkfifo(tmp_path / "bundles" / "t" / "timeline.svg")
+    [result] = written(tmp_path, real())
+    assert "attachments" not in result["steps"][0]  # type: ignore[index]
+
+
+def test_allure_knows_a_requirement_again_in_the_next_run(tmp_path: Path) -> None:
+    [one], [other] = written(tmp_path / "a", real()), written(tmp_path / "b", real(text="It does the same, reworded."))
+    assert one["name"] != other["name"]
+    assert one["historyId"] == other["historyId"] and one["uuid"] != other["uuid"]
+
+
+def test_allure_groups_by_cause_and_by_profile(tmp_path: Path) -> None:
+    report = judged(("failed", Level.MUST), ("failed", Level.MUST), ("stale", Level.MUST))
+    results = written(tmp_path, report)
+    categories = json.loads((tmp_path / "allure" / "categories.json").read_text())
+    assert [category["name"] for category in categories] == ["1. Text of AA-001.", "2. Text of AA-002.", "profile core"]
+    first = [
+        next(c["name"] for c in categories if matches(c, r) and r["status"] in c["matchedStatuses"]) for r in results
+    ]
+    assert first == ["1. Text of AA-001.", "2. Text of AA-002.", "profile core"]
+
+
+def matches(category: dict[str, str], result: dict[str, object]) -> bool:
+    """As Allure does it: the whole text, with a dot for any character."""
+    trace = result["statusDetails"]["trace"]  # type: ignore[index]
+    return re.fullmatch(category["traceRegex"], trace, re.S) is not None
+
+
+def test_values_of_an_implementation_stay_values(tmp_path: Path) -> None:
+    report = real(violation="<b> & \x1b[2J\x00")
+    assert "&lt;b&gt; &amp; \\x1b[2J\\x00" in junit.render(report)
+    hostile = msgspec.structs.replace(report.started, environment={"kubernetes": "1\nverdict = conformant é\\"})
+    allure.write(tmp_path / "allure", replace(report, started=hostile))
+    lines = (tmp_path / "allure" / "environment.properties").read_text().splitlines()
+    assert "verdict = not-conformant" in lines and "verdict = conformant" not in " ".join(lines).replace(
+        "\\nverdict", ""
+    )
+    assert r"kubernetes = 1\nverdict = conformant \u00e9\\" in lines
+
+
+def test_results_that_cannot_be_written_are_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "allure").write_text("in the way")
+    with pytest.raises(HarnessError, match="cannot be written: File exists"):
+        allure.write(tmp_path / "allure", real())
