@@ -1,13 +1,14 @@
 """The content of a picture: the states of each pod and each gang over time. Pure.
 
-A gang is *torn* while some of its pods are bound and its minimums are not.
+A gang is *torn* while some of its pods are bound and its minimums are not. Every gang that is bound pod by pod is so
+for a moment: a span that ended is called *partial* unless a failed check says otherwise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from conformance.grove import labels, pods
@@ -20,6 +21,8 @@ POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
 """`waiting`: without a gate and without a node; `ended`: Failed or Succeeded."""
 WORTH = 1.0
 """Seconds for which a gang must be torn to be shown before others."""
+EXACT = 0.001
+"""Seconds to which the times of checks are known."""
 SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
 """The resources that users change, and their short names here."""
 
@@ -110,6 +113,20 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
     mine = [record for record in records if record.resource == "nodes" and pool]
     fleet = [record for record in mine if label(record.object, pool) == history.namespace]
     return Scene(gangs, _changes(own, fleet, begin), begin, end)
+
+
+def excuse(shown: Scene, failures: Iterable[Mark]) -> None:
+    """Call torn spans partial that ended, and in which no check failed that names the gang."""
+    listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
+    for gang in shown.gangs:
+        own = [at for at, words in listed if gang.lane.name in words]
+        last = gang.lane.bars[-1] if gang.torn else None
+        gang.lane.bars = [
+            bar
+            if bar.state != "torn" or bar is last or any(bar.begin - EXACT <= at <= bar.end + EXACT for at in own)
+            else replace(bar, state="partial")
+            for bar in gang.lane.bars
+        ]
 
 
 def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:

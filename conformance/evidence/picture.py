@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from conformance.evidence.axis import Axis
-from conformance.evidence.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, scene
+from conformance.evidence.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, excuse, scene
 from conformance.history.query import History
 
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
@@ -32,22 +32,25 @@ STATES = {
     "terminating": "terminating",
     "forming": "gang not initialized",
     "waits": "gang waits, nothing bound",
+    "partial": "gang bound in part for a moment",
     "torn": "gang TORN: bound in part",
     "whole": "gang whole: minimums bound",
 }
 LIGHT = {
     "ground": "#ffffff", "text": "#1d2329", "faint": "#5d6873", "line": "#d5dbe1", "failure": "#b3140f",
     "change": "#4a5a86", "gated": "#c4cad1", "waiting": "#f2b41b", "bound": "#5b9ee6", "ready": "#1f8f4e",
-    "ended": "#7a3b2e", "terminating": "#8d63b3", "forming": "#dfe4e9", "waits": "#f7dc97", "torn": "#e5342c",
+    "ended": "#7a3b2e", "terminating": "#8d63b3", "forming": "#dfe4e9", "waits": "#f7dc97", "partial": "#b9d4f2",
+    "torn": "#e5342c",
     "whole": "#a9dcbf", "hatch": "#ffffff",
 }  # fmt: skip
 DARK = {
     "ground": "#14181d", "text": "#e8ecf0", "faint": "#98a4b0", "line": "#333c46", "failure": "#ff7b72",
     "change": "#9db1e8", "gated": "#59636e", "waiting": "#d39a0c", "bound": "#3f83cd", "ready": "#35a866",
-    "ended": "#a05a4a", "terminating": "#a27cc9", "forming": "#333c46", "waits": "#7a6220", "torn": "#e5342c",
+    "ended": "#a05a4a", "terminating": "#a27cc9", "forming": "#333c46", "waits": "#7a6220", "partial": "#2d4a6b",
+    "torn": "#e5342c",
     "whole": "#22583a", "hatch": "#14181d",
 }  # fmt: skip
-HATCHED = {"gated": "rise", "terminating": "fall", "torn": "rise", "ended": "fall"}
+HATCHED = {"gated": "rise", "terminating": "fall", "torn": "rise", "partial": "fall", "ended": "fall"}
 
 
 def draw(
@@ -63,6 +66,7 @@ def draw(
     shown = scene(history, max(times, default=0.0), pool)
     shown.changes += [Mark(max(0.0, at - shown.begin), name, "change") for at, name in steps]
     marks = [Mark(None if at is None else max(0.0, at - shown.begin), words, "failure") for at, words in failures]
+    excuse(shown, marks)
     return Picture(shown, marks, title or history.namespace).text()
 
 
@@ -213,7 +217,7 @@ class Picture:
         self._rect(LEFT, self._y + 2 + above, CHART, height, "frame")
         for begin, end, states in self._steps(lanes):
             y = bottom
-            for state in reversed([*POD_STATES, "whole", "torn", "waits", "forming"]):
+            for state in reversed([*POD_STATES, "whole", "torn", "partial", "waits", "forming"]):
                 if number := states.get(state, 0):
                     part = height * number / max(most, 1)
                     y -= part

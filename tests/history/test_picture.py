@@ -107,6 +107,26 @@ def test_of_too_many_gangs_the_torn_ones_have_rows(story):
     assert height(text) < 900
 
 
+@pytest.mark.parametrize(
+    ("after", "words", "torn"),
+    [
+        (None, "", False),
+        (0.03, "INV-003 failed: gang serve-0 was never admitted", True),
+        (0.03, "CORE-001 failed: the names", False),
+        (9.0, "INV-003 failed: gang serve-0 was never admitted", False),
+    ],
+    ids=["no failure", "a failure of the gang in it", "a failure of something else in it", "a failure after it"],
+)
+def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says_so(story, after, words, torn):
+    first = serve(story)
+    for i in range(2):
+        story.pod(f"serve-0-decode-{i}", gang="serve-0", clique="serve-0-decode", node="n1", after=0.5)
+    text, shown = drawn(story.history, *([(first + after, words)] if after else []))
+    assert ('class="torn"' in text) == torn == ("gang TORN: bound in part" in shown)
+    assert ('class="partial"' in text) != torn
+    assert "its minimums are bound" in shown
+
+
 def test_what_was_asked_for_is_marked(story):
     story.node("n1", tags={POOL: "space"}, gpus="1")
     story.node("other", gpus="1")
