@@ -26,7 +26,7 @@ from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
 from conformance.suite.session import markers
 
-_MARK = {
+MARK = {
     Outcome.PASSED: ("✓", "green"),
     Outcome.FAILED: ("✗", "bold red"),
     Outcome.HARNESS_ERROR: ("!", "bold magenta"),
@@ -37,6 +37,8 @@ _MARK = {
     Outcome.NOT_RUN: ("·", "dim"),
     Outcome.NOT_CLAIMED: ("-", "dim"),
 }
+PAGE = "report.html"
+"""The page for a browser, next to the report."""
 TEXT = "report.txt"
 """The file with everything that `--verbose` shows, next to the report."""
 _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
@@ -78,6 +80,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
     _limits(report, path.parent, console)
     for word in _summary(report):
         _print(console, _line(*word))
+    _print(console, _line(f"page: {path.with_name(PAGE)}"))
     _print(console, _line(f"report: {path}"))
 
 
@@ -89,11 +92,9 @@ def clean(text: str) -> str:
     )
 
 
-def verdict_line(report: Report) -> str:
-    """Return the verdict as one line."""
+def sentence(report: Report) -> str:
+    """Return the verdict as a sentence."""
     who = report.started.implementation
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in report.counts.items() if n)
-    names = ", ".join(p.name for p in report.profiles)
     said = {
         RunVerdict.CONFORMANT: "is conformant",
         RunVerdict.EXCEPT_EXPECTED: "is conformant except for its expected failures",
@@ -112,10 +113,18 @@ def verdict_line(report: Report) -> str:
     if report.verdict is RunVerdict.NOT_CONFORMANT:
         said += "; the run was interrupted" if not report.complete else ""
         said += "; there were harness errors besides" if report.faults else ""
+    return f"{who.name} {who.version} {said}"
+
+
+def verdict_line(report: Report) -> str:
+    """Return the verdict as one line, with the number of requirements by outcome."""
+    who = report.started.implementation
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in report.counts.items() if n)
+    names = ", ".join(p.name for p in report.profiles)
     passed, of = report.compatibility
     release = f" {who.release}" if who.release else ""
     compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
-    return f"{who.name} {who.version} {said}{compatible} ({names or 'no profile'}: {counts or 'nothing'})"
+    return f"{sentence(report)}{compatible} ({names or 'no profile'}: {counts or 'nothing'})"
 
 
 def reproduction(report: Report, test: str) -> str:
@@ -141,7 +150,7 @@ def _table(profile: Profile, width: int) -> Table:
     table.add_column("requirement", width=sentences, no_wrap=True, overflow="ellipsis")
     table.add_column("outcome", width=outcomes)
     for result in _shown(profile):
-        mark, style = _MARK[result.outcome]
+        mark, style = MARK[result.outcome]
         entry = result.requirement
         outcome = Text(str(result.outcome), style)
         table.add_row(Text(mark, style), entry.id, str(entry.level), Text(entry.text), outcome)
@@ -155,7 +164,7 @@ def _lines(profile: Profile) -> list[Text]:
     lines = [_line(_title(profile))]
     for result in _shown(profile):
         entry = result.requirement
-        mark = _MARK[result.outcome][0]
+        mark = MARK[result.outcome][0]
         lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
     if others := _others(profile):
         lines.append(_line(f"    {others}"))
@@ -213,7 +222,7 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
     listed = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
     shown = listed if verbose else listed[:IN_SHORT]
     for (outcome, reason), results in shown:
-        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", _MARK[outcome][1]))
+        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARK[outcome][1]))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(shown):
@@ -293,7 +302,7 @@ def _alike(ids: Sequence[str]) -> str:
 
 def _requirement(result: Result, console: Console) -> None:
     entry = result.requirement
-    mark, style = _MARK[result.outcome]
+    mark, style = MARK[result.outcome]
     level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
     seed = f" (rests on {entry.seed}, and not on upstream's contract)" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""

@@ -24,7 +24,7 @@ import pytest
 from rich.console import Console
 
 from conformance.errors import Exit, HarnessError
-from conformance.report import allure, document, junit, model, terminal
+from conformance.report import allure, document, junit, model, page, terminal
 from conformance.report.progress import Progress
 from conformance.run.workers import Workers
 from conformance.suite import plugin
@@ -147,9 +147,10 @@ def _write(path: Path, report: model.Report) -> None:
     document.write(path, report)
     document.save(path.with_name("junit.xml"), junit.render(report))
     allure.write(path.with_name("allure"), report)
-    page = StringIO()
-    terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
-    document.save(path.with_name(terminal.TEXT), page.getvalue())
+    text = StringIO()
+    terminal.show(report, path, Console(file=text, width=120, highlight=False), verbose=True)
+    document.save(path.with_name(terminal.TEXT), text.getvalue())
+    document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
 
 
 def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:

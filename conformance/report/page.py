@@ -1,0 +1,200 @@
+"""`report.html`: a run as one page that needs no network. Pictures of bundles lie beside it.
+
+The page answers in this order: conformant or not, by what; what failed, by cause, and how to run it again; each
+requirement, the worst first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from conformance.evidence.bundle import PICTURE
+from conformance.evidence.values import brief
+from conformance.pages.render import render as rendered
+from conformance.report import about, causes, defects, diff, document, facts, repetitions, terminal
+from conformance.report.causes import Cause
+from conformance.report.model import NOT_SELECTED, Failure, Outcome, Report, Result, RunVerdict
+from conformance.suite.registry import basis
+from conformance.suite.registry.requirement import Level
+
+Values = dict[str, Any]
+
+TEMPLATE = Path(__file__).with_name("page.html")
+MOST_BYTES = 1 << 20
+SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
+"""Lines of a value, and failures of a requirement. A page that would be too large has fewer."""
+MOST_TESTS = 8
+IN_FULL = 3
+"""How many causes are shown with what was seen and how to run it again."""
+ORDER = (
+    Outcome.FAILED,
+    Outcome.STALE_EXPECTATION,
+    Outcome.HARNESS_ERROR,
+    Outcome.BLOCKED,
+    Outcome.EXPECTED_FAILURE,
+    Outcome.KNOWN_LIMIT,
+    Outcome.NOT_RUN,
+    Outcome.PASSED,
+    Outcome.NOT_CLAIMED,
+)
+FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
+"""What of a run is shown at once."""
+BASES = {
+    basis.Kind.DOCUMENT: "by documents",
+    basis.Kind.CONVENTION: "by conventions of Kubernetes",
+    basis.Kind.DECISION: "by decision",
+    basis.Kind.CODE: "by upstream's code",
+}
+KINDS = {
+    RunVerdict.CONFORMANT: "good",
+    RunVerdict.EXCEPT_EXPECTED: "good",
+    RunVerdict.NOT_CONFORMANT: "bad",
+    RunVerdict.STALE: "bad",
+}
+"""How a verdict is shown; the others are unsure."""
+
+
+def render(report: Report, folder: Path) -> str:
+    """Return the page of a run. `folder` is that of the run."""
+    found = causes.of(report, defects.known())
+    for lines, failures in SIZES:
+        values = _values(report, found, folder, lines, failures)
+        text = rendered(TEMPLATE, values, styles=["page.css"], scripts=["page.js"])
+        if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
+            break
+    return text
+
+
+def _values(report: Report, found: list[Cause], folder: Path, lines: int, failures: int) -> Values:
+    shown = [result for result in report.results if result.reason != NOT_SELECTED]
+    numbers: dict[str, list[int]] = {}
+    for number, cause in enumerate(found, 1):
+        for result in cause.results:
+            numbers.setdefault(result.requirement.id, []).append(number)
+    known = _about(report, shown)
+    told = {result.reason for result in shown if result.outcome is Outcome.HARNESS_ERROR}
+    successful = report.verdict is RunVerdict.PARTIAL and report.as_selected
+    return {
+        "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
+        "headline": terminal.sentence(report),
+        "counts": _counts(shown),
+        "marks": {str(outcome): mark for outcome, (mark, _) in terminal.MARK.items()},
+        "about": {label: text for label, text in known.items() if label in FIRST},
+        "more": {label: text for label, text in known.items() if label not in FIRST},
+        "faults": [fault for fault in report.faults if fault not in told],
+        "causes": [_cause(number, cause, report) for number, cause in enumerate(found, 1)],
+        "in_full": IN_FULL,
+        "profiles": [
+            {
+                "name": p.name,
+                "text": p.text,
+                "verdict": str(p.verdict),
+                "counts": _counts(own),
+                "undecided": sum(r.outcome is Outcome.FAILED and r.requirement.level is not Level.MUST for r in own),
+            }
+            for p in report.profiles
+            if (own := [r for r in p.results if r.reason != NOT_SELECTED])
+        ],
+        "groups": [
+            {"outcome": str(outcome), "rows": rows}
+            for outcome in ORDER
+            if (rows := list(_rows(outcome, shown, report, numbers, folder, lines, failures)))
+        ],
+        "left_out": len(report.results) - len(shown),
+        "timed": [
+            {"scene": event.scene, "rows": [(phase, name, f"{at:.1f}") for phase, name, at in _markers(event.markers)]}
+            for event in report.timed
+        ],
+        "rates": [str(rate) for rate in repetitions.rates(report)],
+    }
+
+
+def _about(report: Report, shown: Collection[Result]) -> dict[str, str]:
+    rests = Counter(result.requirement.basis.kind for result in shown)
+    known = about.of(report) | {
+        "basis": ", ".join(f"{rests[kind]} {BASES[kind]}" for kind in BASES if rests[kind]),
+        "started": f"{document.instant(report.started.wall)}, took {report.seconds:.0f} s",
+        "workers": str(report.started.workers),
+        **dict(sorted(report.started.environment.items())),
+    }
+    return {label: text for label, text in known.items() if label not in ("verdict", "profiles")}
+
+
+def _counts(results: Collection[Result]) -> dict[str, int]:
+    tally = Counter(result.outcome for result in results)
+    return {str(outcome): tally[outcome] for outcome in ORDER if tally[outcome]}
+
+
+def _cause(number: int, cause: Cause, report: Report) -> Values:
+    first = cause.failures[0]
+    row = defects.known()[cause.defects[0]] if cause.defects else None
+    return {
+        "number": number,
+        "title": brief(cause.title),
+        "failed": [result.requirement.id for result in cause.failed],
+        "held_up": [result.requirement.id for result in cause.held_up],
+        "decides": any(result.requirement.level is Level.MUST for result in cause.failed),
+        "sentence": facts.sentence(first),
+        "like": f"{row.id}: {brief(defects.fact(row), 160)}" if row else "",
+        "command": terminal.reproduction(report, first.test),
+    }
+
+
+def _rows(
+    outcome: Outcome,
+    shown: Collection[Result],
+    report: Report,
+    numbers: Mapping[str, list[int]],
+    folder: Path,
+    lines: int,
+    failures: int,
+) -> Iterator[Values]:
+    """Yield the requirements with an outcome: those of the first cause first, then by id."""
+    own = [result for result in shown if result.outcome is outcome]
+    for result in sorted(own, key=lambda r: (numbers.get(r.requirement.id, [len(shown)])[0], r.requirement.id)):
+        entry = result.requirement
+        yield {
+            "id": entry.id,
+            "level": str(entry.level),
+            "profile": entry.profile,
+            "text": entry.text,
+            "title": entry.violation if result.failures and entry.violation else entry.text,
+            "seed": entry.seed,
+            "says": basis.in_short(entry.basis),
+            "reason": result.reason,
+            "causes": numbers.get(entry.id, []),
+            "tests": result.tests[:MOST_TESTS],
+            "more_tests": len(result.tests[MOST_TESTS:]),
+            "failures": [_failure(each, report, folder, lines) for each in result.failures[:failures]],
+            "more": len(result.failures[failures:]),
+            "bundle": _link(result.bundle),
+        }
+
+
+def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Values:
+    compared = failure.expected not in (None, failure.what)
+    there = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
+    return {
+        "test": failure.test,
+        "what": failure.what,
+        "compared": compared,
+        "lines": diff.of(failure.expected, failure.seen, lines) if compared else diff.plain(failure.seen, lines),
+        "since": facts.since(failure),
+        "bundle": _link(failure.bundle),
+        "picture": _link(failure.bundle, PICTURE) if there else "",
+        "command": terminal.reproduction(report, failure.test),
+    }
+
+
+def _link(*parts: str) -> str:
+    """Return the relative address of a file of the run."""
+    return quote("/".join(parts)) if parts[0] else ""
+
+
+def _markers(phases: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, str, float]]:
+    for phase, times in phases.items():
+        yield from ((phase, name, at) for name, at in times.items())

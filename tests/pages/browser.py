@@ -1,0 +1,119 @@
+"""Pages in headless Chromium, by its DevTools protocol: what a reader sees, and what keys do."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import os
+import re
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
+)
+STARTS_WITHIN = 60.0
+"""Seconds in which a browser is up, also on a machine with much else to do."""
+
+
+class Page:
+    """An open page."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket, self._numbers = socket, itertools.count(1)
+        self.errors: list[str] = []
+        """What the browser has complained about: errors of scripts, and what the page's policy forbids."""
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Call a method of the protocol and return its result."""
+        number = next(self._numbers)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        while True:
+            message = await self._socket.receive_json()
+            if message.get("method") == "Runtime.exceptionThrown":
+                self.errors.append(str(message["params"]["exceptionDetails"]))
+            if message.get("method") == "Log.entryAdded":
+                self.errors.append(message["params"]["entry"]["text"])
+            if message.get("id") == number:
+                assert "error" not in message, message
+                result: dict[str, Any] = message["result"]
+                return result
+
+    async def open(self, path: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
+        """Show a file in a window of a size in CSS pixels."""
+        self.errors.clear()
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        await self.call("Emulation.setDeviceMetricsOverride", **size)
+        await self.call("Page.navigate", url="about:blank")
+        await self.call("Page.navigate", url=path.as_uri() + fragment)
+        await self.value(
+            "new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))"
+        )
+
+    async def value(self, expression: str) -> Any:
+        """Return the value of an expression of JavaScript."""
+        found = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after the other: `Enter`, `Escape`, or characters."""
+        codes = {"Enter": 13, "Escape": 27, "Tab": 9}
+        for key in keys:
+            text = {"Enter": "\r"}.get(key, key if key not in codes else "")
+            about = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)} | ({"text": text} if text else {})
+            await self.call("Input.dispatchKeyEvent", type="keyDown", **about)
+            await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def scheme(self, name: str) -> None:
+        """Prefer a color scheme: `light` or `dark`."""
+        await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    async def picture(self) -> bytes:
+        """Return what is in the window as PNG."""
+        return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Page]:
+    """Start a browser with an empty profile; it ends with the block."""
+    assert PROGRAM is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = await asyncio.create_subprocess_exec(
+            *(PROGRAM, *OPTIONS, f"--user-data-dir={profile}", "about:blank"),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            port = await asyncio.wait_for(_port(process), STARTS_WITHIN)
+            async with aiohttp.ClientSession() as session:
+                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                    [target] = [each for each in await answer.json() if each["type"] == "page"]
+                async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                    page = Page(socket)
+                    for domain in ("Page", "Runtime", "Log"):
+                        await page.call(f"{domain}.enable")
+                    yield page
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+async def _port(process: asyncio.subprocess.Process) -> int:
+    """Return the port that a browser says it listens on."""
+    assert process.stderr is not None
+    async for line in process.stderr:
+        if found := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
+            return int(found[1])
+    raise RuntimeError("the browser has ended")

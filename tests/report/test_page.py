@@ -1,0 +1,131 @@
+"""`report.html`: what it says, what it may weigh, and that nothing in it is from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance.report import model, page
+from conformance.report.model import Report
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry.requirement import Level, Registry
+from tests.report.test_cases import INTERRUPTED, WAYS, judged, real
+from tests.report.test_model import DONE, TODAY, begin, ended, entry, started
+
+HOSTILE = "</pre></script><img src=x onerror=alert(1)>\"'&lt; {{ 7 * 191 }}"
+
+
+def attacked() -> Report:
+    """A run in which every text of the implementation is hostile."""
+    who = ledger.Implementation(
+        name=HOSTILE,
+        version=HOSTILE,
+        roles=("operator",),
+        features=(),
+        digest="d",
+        discovered={HOSTILE: HOSTILE},
+        supplied={"gang-scheduler": HOSTILE},
+        expected_failures=(ledger.ExpectedFailure("AA-002", HOSTILE),),
+    )
+    run = msgspec.structs.replace(
+        begin({HOSTILE: ("AA-001",), "t": ("AA-002",), "u": ("AA-003",)}),
+        implementation=who,
+        environment={HOSTILE: HOSTILE},
+        reproduce=HOSTILE,
+    )
+    values = {"expected": {HOSTILE: HOSTILE}, "seen": [HOSTILE]}
+    wrong = ledger.Check(wall=3.0, test=HOSTILE, id="AA-001", what=HOSTILE, outcome="failed", **values)
+    also = ledger.Check(wall=3.0, test="t", id="AA-002", what=HOSTILE, outcome="failed", seen=HOSTILE)
+    events = [
+        *(started(HOSTILE, "AA-001"), wrong, msgspec.structs.replace(ended(HOSTILE, "failed"), bundle=HOSTILE)),
+        *(started("t", "AA-002"), also, ended("t", "failed")),
+        *(started("u", "AA-003"), ended("u", "blocked", HOSTILE, "implementation")),
+        ledger.HarnessFault(wall=5.0, worker="gw0", what=HOSTILE),
+        ledger.ScenePlayed(wall=5.0, scene=HOSTILE, worker="w", seconds=1, steps={}, markers={HOSTILE: {HOSTILE: 1.0}}),
+        DONE,
+    ]
+    known = Registry({"core": "The core."}, {f"AA-00{n}": entry(f"AA-00{n}") for n in (1, 2, 3)}, {})
+    return model.judge(known, [run, *events], TODAY)
+
+
+def test_no_text_of_an_implementation_becomes_html(tmp_path: Path) -> None:
+    text = page.render(attacked(), tmp_path)
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text and "1337" not in text
+    assert text.count("<img") == text.count("<script>") - 2 == 0
+    assert not re.search(r'href="(?:javascript:|[^"#]*<)', text)
+
+
+def test_nothing_is_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "bundles" / "t").mkdir(parents=True)
+    (tmp_path / "bundles" / "t" / "timeline.svg").write_text("<svg/>")
+    text = page.render(real(), tmp_path)
+    links = set(re.findall(r'(?:src|href)="([^"#][^"]*)"', text))
+    assert links == {"bundles/t/README.md", "bundles/t/timeline.svg"}
+    assert not re.search(r"@import|url\(", text)
+
+
+def test_a_picture_that_is_not_there_is_not_shown(tmp_path: Path) -> None:
+    assert "<img" not in page.render(real(), tmp_path)
+
+
+def words(text: str) -> str:
+    """What a page says, without its tags."""
+    body = text[text.index("<main") : text.index("</main>")]
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
+
+
+def test_the_first_words_are_the_verdict_and_what_it_is_about(tmp_path: Path) -> None:
+    said = words(page.render(real(), tmp_path))
+    assert said.startswith("Grove conformance ✗ mine 1 is NOT conformant ✗ 1 failed implementation mine 1")
+    assert "kubernetes 1.36.3" in said and "basis 1 by decision" in said
+    assert said.index("grove-conformance run --seed 1 --test t") < said.index("Profiles")
+    assert "since 1.250 s of the history, pods/a-0 (revision 12)" in said
+    assert "deploy ready 2.5" in said
+
+
+def test_the_worst_is_first() -> None:
+    every = [(way, Level.MUST) for way in reversed(WAYS)]
+    text = page.render(judged(*every), Path("none"))
+    shown = re.findall(r'<h3 class="([a-z-]+)">', text)
+    assert shown == [str(outcome) for outcome in page.ORDER if str(outcome) in shown] and shown[0] == "failed"
+    assert len(re.findall(r'<details class="row', text)) == len(WAYS)
+
+
+def test_every_outcome_has_its_place() -> None:
+    assert set(page.ORDER) == set(model.Outcome)
+
+
+@pytest.mark.parametrize(
+    ("report", "mark"),
+    [
+        (judged(("passed", Level.MUST)), "✓"),
+        (judged(("passed", Level.MUST), ("expected", Level.MUST)), "✓"),
+        (judged(("passed", Level.MUST), ("failed", Level.SHOULD)), "✓"),
+        (judged(("passed", Level.MUST), ("passed", Level.MUST), ids=("AA-001",)), "✓"),
+        (judged(("failed", Level.MUST)), "✗"),
+        (judged(("blocked", Level.MUST)), "✗"),
+        (judged(("passed", Level.MUST), ("stale", Level.MUST)), "✗"),
+        (judged(("passed", Level.MUST), ("broken", Level.MUST)), "?"),
+        (judged(("passed", Level.MUST), end=(INTERRUPTED,)), "?"),
+        (judged(("unclaimed", Level.MUST)), "?"),
+    ],
+)
+def test_the_mark_of_the_verdict(report: Report, mark: str) -> None:
+    assert words(page.render(report, Path("none"))).startswith(f"Grove conformance {mark} mine 1 ")
+
+
+def test_a_run_in_which_everything_failed_with_huge_values_fits(tmp_path: Path) -> None:
+    ids = [f"AA-{number:03}" for number in range(1, 600)]
+    huge = {f"pod-{number}": "x" * 200 for number in range(200)}
+    events: list[ledger.AnyEvent] = []
+    for id in ids:
+        wrong = ledger.Check(wall=3.0, test=id, id=id, what="pods", outcome="failed", expected=huge, seen={"none": id})
+        events += [started(id, id), wrong, ended(id, "failed")]
+    known = Registry({"core": "The core."}, {id: entry(id) for id in ids}, {})
+    report = model.judge(known, [begin({id: (id,) for id in ids}), *events, DONE], TODAY)
+    text = page.render(report, tmp_path)
+    assert len(text.encode()) <= page.MOST_BYTES
+    assert text.count('<details class="row') == len(ids) and "more lines in report.yaml" in text
