@@ -31,6 +31,7 @@ COMMANDS = {
     "scheduler": ("conformance.commands.scheduler", "app"),
     "run": ("conformance.commands.run", "run"),
     "implementation": ("conformance.commands.implementation", "app"),
+    "report": ("conformance.commands.report", "app"),
     "findings": ("conformance.commands.findings", "app"),
     "list": ("conformance.commands.requirements", "list_requirements"),
     "explain": ("conformance.commands.requirements", "explain"),

@@ -10,7 +10,8 @@ from enum import IntEnum
 
 class Exit(IntEnum):
     """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's. OUTPUT stands for CONFORMANT if what was printed
-    could not be written: the verdict is in the report. NO_ANSWER: a comparison has no usable round."""
+    could not be written: the verdict is in the report. NO_ANSWER: a comparison has no usable round. REGRESSION: a
+    comparison of reports has found one."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -22,6 +23,7 @@ class Exit(IntEnum):
     STALE_EXPECTATION = 7
     OUTPUT = 8
     NO_ANSWER = 9
+    REGRESSION = 10
 
 
 class UsageError(Exception):

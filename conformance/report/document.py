@@ -1,7 +1,7 @@
 """`report.yaml`: the report as a document, checked against `report.schema.json` before it is written.
 
 The `verdict` part is the same, byte for byte, for runs with the same outcomes; everything that differs from run to run
-(times, workers, namespaces) is in the `run` part. The digest is over the verdict part.
+(times, workers, namespaces) is in the `run` part. Each part has a digest; `digest` is that of the verdict.
 """
 
 from __future__ import annotations
@@ -29,17 +29,25 @@ SELDOM = frozenset({Outcome.KNOWN_LIMIT})
 Document = dict[str, Any]
 
 
-def document(report: Report) -> Document:
-    """Return the whole document, in the order in which it is written."""
-    verdict = _verdict(report)
-    canonical = json.dumps(verdict, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def document(report: Report, evidence: str = "") -> Document:
+    """Return the whole document, in the order in which it is written. `evidence`: digest of the list of evidence."""
+    verdict, run = _verdict(report), _run(report)
+    if evidence:
+        run["evidence"] = evidence
     return {
         "apiVersion": API_VERSION,
         "kind": "ConformanceReport",
-        "digest": "sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
+        "digest": digest(verdict),
+        "runDigest": digest(run),
         "verdict": verdict,
-        "run": _run(report),
+        "run": run,
     }
+
+
+def digest(part: Document) -> str:
+    """Return the digest of a part of the document: SHA-256 as JSON with sorted keys and without spaces."""
+    canonical = json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def validate(content: Document) -> None:
@@ -61,9 +69,9 @@ def as_json(content: Document) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def write(path: Path, report: Report) -> Document:
+def write(path: Path, report: Report, evidence: str = "") -> Document:
     """Check the report, then write it atomically: it is either absent or complete. Raises HarnessError."""
-    content = document(report)
+    content = document(report, evidence)
     validate(content)
     save(path, render(content))
     return content

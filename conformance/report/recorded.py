@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +9,12 @@ from typing import Any
 
 import yaml
 
-from conformance import bounded, documents
-from conformance.errors import HarnessError, UsageError
-from conformance.report.document import validate
+from conformance import documents
+from conformance.report import reading
 from conformance.report.model import Outcome
 
 SCHEMA = Path(__file__).parent / "recorded.schema.json"
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
-LONGEST = 1 << 26
-"""Longest report, in bytes: reports have whole objects in them."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +52,11 @@ FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE})
 
 def read(path: Path) -> list[Run]:
     """Read a report, or recorded runs. Raises UsageError."""
-    text = bounded.text(path, LONGEST, documents.shown(path))
-    if not re.search(r"^kind: ConformanceReport$", text[:1000], re.M):
-        return [_of_record(entry) for entry in documents.read(path, SCHEMA).value["runs"]]
-    try:
-        content = yaml.load(text, Loader=yaml.CSafeLoader)
-        validate(content)
-    except (yaml.YAMLError, HarnessError) as error:
-        what = " ".join(str(error).split())
-        raise UsageError(what, where=documents.shown(path), hint="give the report.yaml of a run") from error
-    return [_of_report(content)]
+    path = reading.place(path)
+    content = reading.text(path)
+    if reading.is_report(content):
+        return [_of_report(reading.parsed(content, path))]
+    return [_of_record(entry) for entry in documents.read(path, SCHEMA).value["runs"]]
 
 
 def render(runs: Iterable[Run]) -> str:

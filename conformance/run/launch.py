@@ -24,7 +24,7 @@ import pytest
 from rich.console import Console
 
 from conformance.errors import Exit, HarnessError
-from conformance.report import allure, document, junit, model, page, terminal
+from conformance.report import allure, document, evidence, junit, model, page, terminal
 from conformance.report.progress import Progress
 from conformance.run.workers import Workers
 from conformance.suite import plugin
@@ -127,7 +127,7 @@ def run(
             datetime.now(UTC).date(),
         )
         try:
-            _write(path, report)
+            write(path, report)
         except HarnessError as error:
             unwritten = error
     if settings.as_json:
@@ -142,15 +142,19 @@ def run(
     return report.exit
 
 
-def _write(path: Path, report: model.Report) -> None:
+def write(path: Path, report: model.Report) -> None:
     """Write the report, and the other files that say what was found. Raises HarnessError."""
-    document.write(path, report)
+    sums = evidence.listed(path.parent)
+    document.save(path.with_name(evidence.FILE), sums)
+    document.write(path, report, evidence.digest(sums))
     document.save(path.with_name("junit.xml"), junit.render(report))
     allure.write(path.with_name("allure"), report)
     text = StringIO()
     terminal.show(report, path, Console(file=text, width=120, highlight=False), verbose=True)
     document.save(path.with_name(terminal.TEXT), text.getvalue())
     document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
+
+
 
 
 def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:

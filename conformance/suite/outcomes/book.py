@@ -6,10 +6,11 @@ copy of it for readers: any program of this user could write to it, the judged o
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,6 +33,7 @@ class Book:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / FILE
         self._file = regular.opened(self._path, "ab")
+        _hold(self._file.fileno())
         self._written, self._digest = 0, hashlib.sha256()
         self._lock = threading.Lock()
         self._events: list[AnyEvent] = []
@@ -103,6 +105,30 @@ class Book:
         except OSError:
             return what
         return "" if digest.digest() == self._digest.digest() else what
+
+
+def _hold(descriptor: int) -> bool:
+    """Lock a ledger until its file is closed, or its process ends in whatever way. Return whether nobody else holds
+    it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def in_use(folder: Path) -> bool:
+    """Return whether the run that writes a ledger is still going on. Raises OSError if there is none."""
+    file = regular.Held(folder / FILE)
+    return not _hold(file.descriptor)
+
+
+def save(folder: Path, events: Iterable[AnyEvent]) -> None:
+    """Write a ledger of events that have their times. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    regular.write(folder / FILE, b"".join(msgspec.json.encode(event) + b"\n" for event in events))
 
 
 def read(folder: Path) -> Iterator[AnyEvent]:

@@ -1,0 +1,228 @@
+"""Compare two reports: what has changed from the old one to the new one. Pure.
+
+A comparison is about behavior. So an expected failure fails, and a stale expectation passes or fails as its checks did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from conformance.errors import Exit
+from conformance.evidence.values import brief
+from conformance.report.document import Document
+from conformance.report.model import Outcome
+from conformance.report.recorded import Run
+from conformance.suite.registry.requirement import Registry
+
+SLOWER, MARGIN = 1.5, 1.0
+"""A marker is slower if it takes so many times as long, and so many seconds longer: each report has only one run."""
+
+
+class Change(StrEnum):
+    """What has become of a requirement, the worst first."""
+
+    NEWLY_FAILING = "newly failing"
+    NEWLY_BLOCKED = "newly blocked"
+    NO_LONGER_CLAIMED = "no longer claimed"
+    NO_LONGER_JUDGED = "no longer judged"
+    FAILING = "failing (not judged before)"
+    FIXED = "fixed"
+    PASSING = "passing (not judged before)"
+
+
+REGRESSIONS = frozenset({Change.NEWLY_FAILING, Change.NEWLY_BLOCKED})
+LOSSES = frozenset({Change.NO_LONGER_CLAIMED, Change.NO_LONGER_JUDGED})
+"""The old report knew whether these requirements hold, and the new one does not."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A requirement in one report. `why`: the first failed check, or why it was not judged."""
+
+    outcome: Outcome
+    fails: bool = False
+    profile: str = ""
+    level: str = ""
+    text: str = ""
+    why: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Return whether nothing speaks against it. A known limit of the specification is nobody's failure."""
+        judged = (Outcome.PASSED, Outcome.STALE_EXPECTATION, Outcome.KNOWN_LIMIT)
+        return self.outcome in judged and not self.fails
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two reports. `facts` say what it is about; `markers` are seconds by scene, phase and marker."""
+
+    name: str
+    verdict: str
+    facts: Mapping[str, str]
+    requirements: Mapping[str, Judged]
+    markers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A requirement that has changed."""
+
+    id: str
+    change: Change
+    old: Judged | None
+    new: Judged | None
+
+    @property
+    def either(self) -> Judged:
+        """Return the requirement as the newer report that has it knows it."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class Slower:
+    """A timing marker that took longer, in seconds."""
+
+    marker: str
+    old: float
+    new: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result. `common`: how many requirements both reports judge. `differing`: facts that differ, old and new."""
+
+    old: Side
+    new: Side
+    changes: tuple[Changed, ...]
+    slower: tuple[Slower, ...]
+    common: int
+    differing: Mapping[str, tuple[str, str]]
+
+    def of(self, change: Change) -> list[Changed]:
+        """Return what has changed in one way."""
+        return [each for each in self.changes if each.change is change]
+
+    @property
+    def counts(self) -> dict[Change, int]:
+        """Return how many requirements have changed in each way."""
+        return dict(Counter(each.change for each in self.changes))
+
+    @property
+    def exit(self) -> Exit:
+        """Return the exit code. Without a regression the comparison is partial where the new report knows less."""
+        if not self.common:
+            return Exit.NOTHING_RAN
+        if not REGRESSIONS.isdisjoint(self.counts):
+            return Exit.REGRESSION
+        return Exit.CONFORMANT if LOSSES.isdisjoint(self.counts) else Exit.PARTIAL
+
+
+def compare(old: Side, new: Side) -> Comparison:
+    """Compare two reports."""
+    both = old.requirements.keys() & new.requirements.keys()
+    facts = {**dict.fromkeys(old.facts, ""), **dict.fromkeys(new.facts, "")}
+    pairs = {name: (old.facts.get(name, ""), new.facts.get(name, "")) for name in facts}
+    return Comparison(
+        old,
+        new,
+        changes=tuple(sorted(_changes(old, new), key=lambda each: (list(Change).index(each.change), each.id))),
+        slower=tuple(_slower(old.markers, new.markers)),
+        common=sum(_known(old.requirements[id]) and _known(new.requirements[id]) for id in both),
+        differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+    )
+
+
+def of_report(content: Document, name: str) -> Side:
+    """Return a report as one side."""
+    verdict, run = content["verdict"], content["run"]
+    who = verdict["implementation"]
+    facts = {
+        "implementation": f"{who['name']} {who['version']}",
+        "contract": " ".join(filter(None, (who.get("line"), who.get("release")))),
+        "kubernetes": run["environment"].get("kubernetes", ""),
+        "suite": f"{verdict['suite']['version']} ({verdict['suite']['digest'][:19]})",
+    }
+    return Side(
+        name,
+        verdict["result"],
+        facts,
+        {entry["id"]: _judged(entry) for entry in verdict["requirements"]},
+        {
+            f"{timed['scene']} {phase['name']}/{marker}": seconds
+            for timed in run.get("markers", ())
+            for phase in timed["phases"]
+            for marker, seconds in phase["markers"].items()
+        },
+    )
+
+
+def of_record(run: Run, registry: Registry, name: str) -> Side:
+    """Return a recorded run as one side. What it does not keep is taken from the registry, as far as that knows it."""
+    facts = {
+        "implementation": f"{run.implementation} {run.version}",
+        "kubernetes": run.environment.get("kubernetes", ""),
+        "suite": run.suite,
+    }
+    found = {}
+    for id, outcome in run.outcomes.items():
+        fails = outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
+        entry = registry.requirements.get(id)
+        about = (entry.profile, str(entry.level), entry.text) if entry is not None else ()
+        found[id] = Judged(outcome, fails, *about)
+    return Side(name, "", facts, found, {})
+
+
+def _judged(entry: Mapping[str, Any]) -> Judged:
+    why = entry.get("reason", "")
+    if failures := entry.get("failures"):
+        first = failures[0]
+        why = f"{first['what']}: expected {brief(first['expected'], 120)}, seen {brief(first['seen'], 160)}"
+    outcome = Outcome(entry["outcome"])
+    fails = bool(failures) and outcome is not Outcome.KNOWN_LIMIT
+    return Judged(outcome, fails, entry["profile"], entry["level"], entry["text"], why)
+
+
+def _known(judged: Judged) -> bool:
+    return judged.holds or judged.fails
+
+
+def _changes(old: Side, new: Side) -> Iterator[Changed]:
+    same_suite = old.facts.get("suite") == new.facts.get("suite")
+    for id in old.requirements.keys() | new.requirements.keys():
+        before, after = old.requirements.get(id), new.requirements.get(id)
+        if after is None and not same_suite:
+            continue  # the suite of the new report may not have it
+        change = _change(before, after)
+        if change is not None:
+            yield Changed(id, change, before, after)
+
+
+def _change(old: Judged | None, new: Judged | None) -> Change | None:
+    was_known = old is not None and _known(old)
+    if new is None:
+        return Change.NO_LONGER_JUDGED if was_known else None
+    if new.fails:
+        return Change.FAILING if not was_known else Change.NEWLY_FAILING if old is not None and old.holds else None
+    if new.holds:
+        return Change.PASSING if not was_known else Change.FIXED if old is not None and old.fails else None
+    if new.outcome is Outcome.NOT_CLAIMED:
+        claimed = old is not None and old.outcome not in (Outcome.NOT_CLAIMED, Outcome.NOT_RUN)
+        return Change.NO_LONGER_CLAIMED if claimed else None
+    if not was_known:
+        return None
+    blocked = new.outcome is Outcome.BLOCKED and old is not None and old.holds
+    return Change.NEWLY_BLOCKED if blocked else Change.NO_LONGER_JUDGED
+
+
+def _slower(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[Slower]:
+    for marker in sorted(old.keys() & new.keys()):
+        before, after = old[marker], new[marker]
+        if after > before * SLOWER and after - before > MARGIN:
+            yield Slower(marker, before, after)

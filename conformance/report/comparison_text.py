@@ -1,0 +1,95 @@
+"""A comparison of two reports as text for a terminal, and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.report.comparison import LOSSES, REGRESSIONS, Change, Changed, Comparison
+from conformance.report.terminal import clean
+
+MOST = 50
+"""Requirements of one kind of change that Markdown lists: a comment has a limit of 65,536 characters."""
+_WORSE = REGRESSIONS | LOSSES | {Change.FAILING}
+_ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
+
+
+def headline(found: Comparison) -> str:
+    """Return what was found, in one line."""
+    if not found.common:
+        return "nothing to compare: no requirement was judged in both reports"
+    counts = found.counts
+    said = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
+    word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
+    return f"{word}: {said or 'nothing has changed'} ({found.common} requirements judged in both)"
+
+
+def text(found: Comparison) -> Iterator[str]:
+    """Yield lines for a terminal."""
+    yield f"old: {found.old.name}" + (f": {found.old.verdict}" if found.old.verdict else "")
+    yield f"new: {found.new.name}" + (f": {found.new.verdict}" if found.new.verdict else "")
+    for name, (old, new) in found.differing.items():
+        yield f"{name} differs: {old or 'unknown'} → {new or 'unknown'}"
+    for change in Change:
+        if listed := found.of(change):
+            yield f"\n{change}:"
+        for each in listed:
+            yield f"  {each.id} ({each.either.level}, {each.either.profile}): {each.either.text}"
+            if change in _WORSE and (why := _why(each)):
+                yield f"      {clean(why)}"
+    if found.slower:
+        yield f"\nslower ({_ONE_RUN}):"
+    for marker in found.slower:
+        yield f"  {marker.marker}: {marker.old:.1f} s → {marker.new:.1f} s"
+    yield ""
+    yield headline(found)
+
+
+def markdown(found: Comparison) -> Iterator[str]:
+    """Yield lines of Markdown. What an implementation says stands in code spans, where nothing is markup."""
+    counts = found.counts
+    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if found.exit else "✅"
+    yield f"### {mark} Conformance: {headline(found)}"
+    yield ""
+    yield "| | old | new |"
+    yield "|---|---|---|"
+    rows = {"report": (found.old.name, found.new.name), "verdict": (found.old.verdict, found.new.verdict)}
+    for name, pair in {**rows, **found.differing}.items():
+        yield f"| {name} | {' | '.join(_code(each) for each in pair)} |"
+    for change in Change:
+        if not (listed := found.of(change)):
+            continue
+        yield from ("", f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(listed)}</summary>", "")
+        yield "| requirement | level | profile | what it says | why |"
+        yield "|---|---|---|---|---|"
+        for each in listed[:MOST]:
+            about = each.either
+            why = _code(_why(each)) if change in _WORSE else ""
+            yield f"| {each.id} | {about.level} | {about.profile} | {_cell(about.text)} | {why} |"
+        if len(listed) > MOST:
+            yield f"\n… and {len(listed) - MOST} more."
+        yield from ("", "</details>")
+    if found.slower:
+        yield from ("", f"Slower ({_ONE_RUN}):", "", "| marker | old | new |", "|---|---|---|")
+    for marker in found.slower:
+        yield f"| {marker.marker} | {marker.old:.1f} s | {marker.new:.1f} s |"
+
+
+def _why(each: Changed) -> str:
+    return each.new.why if each.new is not None else "the new report does not have it"
+
+
+def _code(value: str) -> str:
+    """Return text as a code span of a table cell."""
+    if not value:
+        return ""
+    plain = " ".join(clean(value).split()).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in _ticks(plain)), default=0) + 1)
+    return f"{fence} {plain} {fence}" if "`" in plain else f"{fence}{plain}{fence}"
+
+
+def _ticks(value: str) -> list[str]:
+    return [run for run in "".join(c if c == "`" else " " for c in value).split() if run]
+
+
+def _cell(value: str) -> str:
+    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")

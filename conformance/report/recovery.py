@@ -1,0 +1,52 @@
+"""Recover the report of a run that was killed: its ledger on disk has what had happened until then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance import documents
+from conformance.errors import UsageError
+from conformance.report.reading import NAME
+from conformance.suite.outcomes import book
+from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
+
+MARK = "recovered.jsonl"
+"""The file of the ledger that says how the report came about."""
+KILLED = "the run was killed; this is what its ledger has"
+
+
+def events(run: Path) -> list[AnyEvent]:
+    """Return the events of a run that has ended without a report. Raises UsageError."""
+    ledger = run / "ledger"
+    if not (ledger / book.FILE).is_file():
+        what, hint = f"has no ledger/{book.FILE}", "give the folder of a run, as reports/<run>"
+        raise UsageError(what, where=documents.shown(run), hint=hint)
+    if (run / NAME).exists():
+        raise UsageError(f"has its {NAME} already", where=documents.shown(run), hint="nothing is lost: read that")
+    if book.in_use(ledger):
+        raise UsageError("the run is still going on", where=documents.shown(run), hint="wait for its end, or end it")
+    found = list(book.read(ledger))
+    started(found, run)
+    return found
+
+
+def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
+    """Return the beginning of a run. Raises UsageError if it is not in the ledger."""
+    for event in events:
+        if isinstance(event, RunStarted):
+            return event
+    what, hint = "the ledger does not have the beginning of the run", "repeat the run: there is nothing to recover"
+    raise UsageError(what, where=documents.shown(run), hint=hint)
+
+
+def mark(run: Path) -> None:
+    """Note in the ledger that the run was killed. So nothing that is recovered is conformant: any program of this user
+    could write to the ledger. Raises UsageError."""
+    event = HarnessFault(worker="run", what=KILLED)
+    try:
+        (run / "ledger" / MARK).write_bytes(encoded(event) + b"\n")
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=documents.shown(run), hint="make room"
+        ) from error

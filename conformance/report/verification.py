@@ -1,0 +1,163 @@
+"""Verify a report: its digests, its sums, its texts, its evidence, and its verdict, which follows from the ledger.
+
+None of this proves who made a report: somebody who edits it can compute the digests anew. But an edited verdict then
+contradicts the outcomes, the outcomes the failures, and all of them the ledger (docs/trust.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import Exit
+from conformance.report import document, evidence, model
+from conformance.report.document import Document
+from conformance.report.model import EXIT, Outcome, RunVerdict
+from conformance.suite.outcomes import book
+from conformance.suite.registry.requirement import Level, Registry
+
+_FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT})
+_GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
+_IN_GOOD = {
+    RunVerdict.CONFORMANT: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT}),
+    RunVerdict.EXCEPT_EXPECTED: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.EXPECTED_FAILURE}),
+}
+"""What the claimed MUST requirements of a profile with such a verdict are."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """`problems`: what is wrong. `checked`: what was found right. `unchecked`: what could not be checked, and why."""
+
+    problems: tuple[str, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+
+def verify(content: Document, folder: Path, registry: Registry, suite: str) -> Verified:
+    """Verify a report that lies in `folder`. `suite`: the digest of this suite, whose requirements `registry` has.
+
+    Raises UsageError if the ledger or the list of evidence cannot be read.
+    """
+    problems = [*_digests(content), *_sums(content), *_verdicts(content)]
+    checked, unchecked = ["digest of the verdict", "outcomes, counts and verdict"], []
+    if "runDigest" in content:
+        checked.append("digest of the part `run`")
+    else:
+        unchecked.append("the part `run`: an earlier version of the suite wrote the report")
+    of = content["verdict"]["suite"]
+    same = of["digest"] == suite
+    if same:
+        problems += _texts(content, registry)
+        checked.append("requirements of this suite")
+    else:
+        unchecked.append(f"requirements: they are those of another suite ({of['version']}, {of['digest'][:19]}…)")
+    if "evidence" not in content["run"]:
+        unchecked.append("evidence: the report does not have its digest")
+    elif not (folder / evidence.FILE).is_file() and not (folder / "ledger").is_dir():
+        unchecked.append("evidence: it does not lie beside the report")
+    else:
+        problems += evidence.problems(folder, content["run"]["evidence"])
+        checked.append(f"evidence ({evidence.FILE})")
+    if same and (folder / "ledger").is_dir():
+        problems += _ledger(content, folder / "ledger", registry)
+        checked.append("verdict of the ledger")
+    else:
+        why = "it does not lie beside the report" if same else "another suite wrote it"
+        unchecked.append(f"ledger: {why}")
+    return Verified(tuple(problems), tuple(checked), tuple(unchecked))
+
+
+def _digests(content: Document) -> Iterator[str]:
+    if content["digest"] != document.digest(content["verdict"]):
+        yield "the part `verdict` does not have the digest of the report"
+    if "runDigest" in content and content["runDigest"] != document.digest(content["run"]):
+        yield "the part `run` does not have the digest of the report"
+
+
+def _sums(content: Document) -> Iterator[str]:
+    """Yield what contradicts the outcomes of the requirements."""
+    verdict = content["verdict"]
+    entries: Sequence[Mapping[str, Any]] = verdict["requirements"]
+    for id, number in Counter(entry["id"] for entry in entries).items():
+        if number > 1:
+            yield f"{id} occurs {number} times"
+    for entry in entries:
+        outcome = Outcome(entry["outcome"])
+        if outcome in _FAILED and not entry.get("failures"):
+            yield f"{entry['id']} is {outcome} without a failed check"
+        if outcome is Outcome.PASSED and (entry.get("failures") or not entry["checks"]):
+            yield f"{entry['id']} is passed " + ("with a failed check" if entry.get("failures") else "without a check")
+    yield from _counts("", verdict["counts"], entries)
+    for profile in verdict["profiles"]:
+        of_it = [entry for entry in entries if entry["profile"] == profile["name"]]
+        yield from _counts(f"profile {profile['name']}: ", profile["counts"], of_it)
+
+
+def _counts(where: str, counts: Mapping[str, int], entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    tally = Counter(entry["outcome"] for entry in entries)
+    for outcome in Outcome:
+        if counts.get(outcome, 0) != tally[outcome]:
+            yield f"{where}{counts.get(outcome, 0)} are counted as {outcome}, and {tally[outcome]} are"
+
+
+def _verdicts(content: Document) -> Iterator[str]:
+    """Yield verdicts that do not follow from outcomes, as far as these tell."""
+    verdict = content["verdict"]
+    words = []
+    for profile in verdict["profiles"]:
+        word = RunVerdict(profile["verdict"])
+        words.append(word)
+        must = {
+            Outcome(entry["outcome"])
+            for entry in verdict["requirements"]
+            if entry["profile"] == profile["name"] and entry["level"] == Level.MUST
+        } - {Outcome.NOT_CLAIMED}
+        if Outcome.FAILED in must and word is not RunVerdict.NOT_CONFORMANT:
+            yield f"profile {profile['name']} is {word} although a MUST failed"
+        if word in _IN_GOOD and not must <= _IN_GOOD[word]:
+            others = ", ".join(sorted(must - _IN_GOOD[word]))
+            yield f"profile {profile['name']} is {word} although a MUST is {others}"
+    result = RunVerdict(verdict["result"])
+    wrong = (result is RunVerdict.NOT_CONFORMANT) != (RunVerdict.NOT_CONFORMANT in words)
+    if wrong or (result in _GOOD and not set(words) <= {*_GOOD, RunVerdict.UNKNOWN}):
+        yield f"the verdict is {result}, and those of the profiles are {', '.join(sorted(set(words)))}"
+    if result in _GOOD and not verdict["complete"]:
+        yield f"the verdict is {result}, and the run was interrupted"
+    codes = {EXIT[result], *([Exit.CONFORMANT] if result is RunVerdict.PARTIAL else [])}
+    if verdict["exitCode"] not in codes:
+        yield f"the verdict is {result}, and the exit code {verdict['exitCode']}"
+
+
+def _texts(content: Document, registry: Registry) -> Iterator[str]:
+    for entry in content["verdict"]["requirements"]:
+        known = registry.requirements.get(entry["id"])
+        if known is None:
+            yield f"{entry['id']} is no requirement of this suite"
+        elif (entry["level"], entry["profile"], entry["text"]) != (str(known.level), known.profile, known.text):
+            yield f"{entry['id']} has another text, level or profile in this suite"
+
+
+def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str]:
+    events = list(book.read(folder))
+    try:
+        report = model.judge(registry, events, datetime.fromtimestamp(events[-1].wall, UTC).date())
+    except (IndexError, ValueError):
+        yield "the ledger does not have the beginning of the run"
+        return
+    found, told = document.document(report)["verdict"], content["verdict"]
+    if found == told:
+        return
+    outcomes = {entry["id"]: entry["outcome"] for entry in told["requirements"]}
+    other = [f"{e['id']} ({e['outcome']})" for e in found["requirements"] if outcomes.get(e["id"]) != e["outcome"]]
+    parts = [name for name in sorted(told.keys() | found.keys()) if told.get(name) != found.get(name)]
+    more = f" and {len(other) - 5} more" if len(other) > 5 else ""
+    yield (
+        f"the ledger gives {found['result']}, and another part "
+        + ", ".join(f"`{name}`" for name in parts)
+        + (f": {', '.join(other[:5])}{more}" if other else "")
+    )

@@ -1,0 +1,159 @@
+"""`report compare`: what counts as which change, and what a comparison exits with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_document import made
+
+from conformance import cli
+from conformance.errors import Exit
+from conformance.report import comparison, comparison_text, document, recorded
+from conformance.report.comparison import Change, Judged, Side
+from conformance.report.model import Outcome
+
+SIDE = Side("a", "conformant", {"suite": "1"}, {}, {})
+PASSED, FAILED = Judged(Outcome.PASSED), Judged(Outcome.FAILED, fails=True)
+BLOCKED, NOT_RUN = Judged(Outcome.BLOCKED), Judged(Outcome.NOT_RUN)
+EXPECTED = Judged(Outcome.EXPECTED_FAILURE, fails=True)
+STALE, EXPIRED = Judged(Outcome.STALE_EXPECTATION), Judged(Outcome.STALE_EXPECTATION, fails=True)
+LIMIT = Judged(Outcome.KNOWN_LIMIT)
+BROKEN, UNCLAIMED = Judged(Outcome.HARNESS_ERROR), Judged(Outcome.NOT_CLAIMED)
+
+
+def side(suite: str = "1", **markers: float) -> Side:
+    return replace(SIDE, facts={"suite": suite}, markers=markers)
+
+
+def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] = ("1", "1")) -> comparison.Comparison:
+    """Two reports that differ in one requirement, beside one that both have passed."""
+    sides = []
+    for suite, judged in zip(suites, (old, new), strict=True):
+        both = {"BB-001": PASSED} | ({"AA-001": judged} if judged is not None else {})
+        sides.append(replace(side(suite), requirements=both))
+    return comparison.compare(*sides)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "code"),
+    [
+        (PASSED, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
+        (PASSED, EXPECTED, Change.NEWLY_FAILING, Exit.REGRESSION),
+        (STALE, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
+        (LIMIT, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
+        (PASSED, BLOCKED, Change.NEWLY_BLOCKED, Exit.REGRESSION),
+        (PASSED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (FAILED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (BLOCKED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (PASSED, NOT_RUN, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (PASSED, BROKEN, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (FAILED, BLOCKED, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (PASSED, None, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (FAILED, PASSED, Change.FIXED, Exit.CONFORMANT),
+        (EXPECTED, STALE, Change.FIXED, Exit.CONFORMANT),
+        (EXPIRED, PASSED, Change.FIXED, Exit.CONFORMANT),
+        (FAILED, LIMIT, Change.FIXED, Exit.CONFORMANT),
+        (None, FAILED, Change.FAILING, Exit.CONFORMANT),
+        (BLOCKED, FAILED, Change.FAILING, Exit.CONFORMANT),
+        (NOT_RUN, PASSED, Change.PASSING, Exit.CONFORMANT),
+        (UNCLAIMED, PASSED, Change.PASSING, Exit.CONFORMANT),
+        (PASSED, PASSED, None, Exit.CONFORMANT),
+        (FAILED, EXPECTED, None, Exit.CONFORMANT),
+        (FAILED, EXPIRED, None, Exit.CONFORMANT),
+        (PASSED, LIMIT, None, Exit.CONFORMANT),
+        (NOT_RUN, UNCLAIMED, None, Exit.CONFORMANT),
+        (BLOCKED, NOT_RUN, None, Exit.CONFORMANT),
+        (None, BLOCKED, None, Exit.CONFORMANT),
+    ],
+)
+def test_a_change_is_named_and_decides_the_exit_code(
+    old: Judged | None, new: Judged | None, change: Change | None, code: Exit
+) -> None:
+    found = compared(old, new)
+    assert [each.change for each in found.changes] == ([change] if change else [])
+    assert found.exit is code
+
+
+def test_another_suite_may_lack_a_requirement() -> None:
+    assert compared(PASSED, None, suites=("1", "2")).changes == ()
+
+
+def test_reports_without_a_common_requirement_are_not_compared() -> None:
+    old, new = (replace(SIDE, requirements={id: PASSED}) for id in ("AA-001", "AA-002"))
+    found = comparison.compare(old, new)
+    assert found.exit is Exit.NOTHING_RAN
+    assert comparison_text.headline(found).startswith("nothing to compare")
+
+
+@pytest.mark.parametrize(("old", "new", "slower"), [(4.0, 6.5, True), (4.0, 6.0, False), (0.1, 0.9, False)])
+def test_a_marker_is_slower_by_half_and_by_a_second(old: float, new: float, slower: bool) -> None:
+    found = comparison.compare(side(ready=old, gone=1.0), side(ready=new))
+    assert [each.marker for each in found.slower] == (["ready"] if slower else [])
+
+
+def test_times_decide_nothing() -> None:
+    found = replace(compared(PASSED, PASSED), slower=(comparison.Slower("deploy/pods-ready", 1.0, 60.0),))
+    assert found.exit is Exit.CONFORMANT
+    assert "  deploy/pods-ready: 1.0 s → 60.0 s" in comparison_text.text(found)
+
+
+def test_facts_that_differ_are_told() -> None:
+    assert compared(PASSED, PASSED, suites=("1", "2")).differing == {"suite": ("1", "2")}
+
+
+def test_a_known_limit_of_a_report_does_not_fail() -> None:
+    content = document.document(made())
+    (entry,) = [each for each in content["verdict"]["requirements"] if each["id"] == "AA-002"]
+    assert comparison.of_report(content, "a").requirements["AA-002"].fails
+    entry["outcome"] = "known-limit"
+    judged = comparison.of_report(content, "a").requirements["AA-002"]
+    assert (judged.fails, judged.holds) == (False, True)
+
+
+def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
+    hostile = "seen `</details>` | <b>bold</b>\n# heading \x1b[31m @everybody"
+    found = compared(PASSED, replace(FAILED, why=hostile, text="Text of AA-001."))
+    (row,) = [line for line in comparison_text.markdown(found) if line.startswith("| AA-001")]
+    code = "`` seen `</details>` \\| <b>bold</b> # heading \\x1b[31m @everybody ``"
+    assert row == f"| AA-001 |  |  | Text of AA-001. | {code} |"
+
+
+def test_a_planted_regression_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    failing = document.document(made())
+    (entry,) = [each for each in failing["verdict"]["requirements"] if each["id"] == "AA-002"]
+    for folder in (old, new):
+        folder.mkdir()
+    (new / "report.yaml").write_text(document.render(failing), "utf-8")
+    entry |= {"outcome": "passed"}
+    entry.pop("failures")
+    (old / "report.yaml").write_text(document.render(failing), "utf-8")
+
+    assert call("compare", str(old), str(new)) == Exit.REGRESSION
+    out = capsys.readouterr().out
+    assert "newly failing:\n  AA-002 (MUST, core): Text of AA-002.\n      the names: expected" in out
+    assert out.endswith("regression: 1 newly failing (2 requirements judged in both)\n")
+
+    assert call("compare", "--markdown", str(old), str(new)) == Exit.REGRESSION
+    assert capsys.readouterr().out.startswith("### ❌ Conformance: regression: 1 newly failing")
+    assert call("compare", str(new), str(old)) == Exit.CONFORMANT
+    assert "regression: 1 fixed" in capsys.readouterr().out
+
+
+def test_a_recorded_run_is_compared_with_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.yaml"
+    report.write_text(document.render(document.document(made())), "utf-8")
+    record = tmp_path / "runs.yaml"
+    run = replace(recorded.read(report)[0], outcomes={"AA-001": Outcome.PASSED, "AA-002": Outcome.PASSED})
+    record.write_text(recorded.render([run]), "utf-8")
+    assert call("compare", str(record), str(report)) == Exit.REGRESSION
+
+    record.write_text(recorded.render([run, run]), "utf-8")
+    assert call("compare", str(record), str(report)) == Exit.USAGE
+    assert "has 2 runs" in capsys.readouterr().err
+
+
+def call(*arguments: str) -> int:
+    return cli.run(lambda: cli.app(["report", *arguments], standalone_mode=False))
