@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +11,24 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from conformance import documents
+from conformance import disk, documents
 from conformance.commands.run import suite_digest
 from conformance.errors import Exit, UsageError
-from conformance.report import comparison, comparison_text, model, reading, recorded, recovery, terminal, verification
+from conformance.report import (
+    combining,
+    comparison,
+    comparison_text,
+    model,
+    reading,
+    recorded,
+    recovery,
+    terminal,
+    verification,
+)
 from conformance.report.comparison import Side
 from conformance.report.terminal import clean
 from conformance.run import launch
+from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement
 
@@ -74,6 +87,58 @@ def recover(
         typer.echo("the suite has changed since that run: its requirements are read as they are now", err=True)
     recovery.mark(run)
     return _judged(run, recovery.events(run))
+
+
+@app.command()
+def combine(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs, with their ledgers.")],
+    to: Annotated[Path, typer.Option(help="Folder of the combined run; it must not exist.")],
+) -> int:
+    """Combine the shards of a run, or runs of one implementation, into one report with one verdict.
+
+    Whatever failed in one of the runs has failed. A missing shard is an error of the harness: no verdict, unless a MUST
+    had failed. Exit codes: those of `run`; 4 if the runs do not belong together.
+    """
+    if to.exists():
+        raise UsageError(
+            "exists already", where=f"--to {documents.shown(to)}", hint="give a folder that does not exist"
+        )
+    parts = [_part(folder) for folder in runs]
+    events = combining.combine(parts)
+    with disk.errors(where=f"--to {documents.shown(to)}", hint="make room, or give another folder"):
+        to.mkdir(mode=0o700, parents=True)
+        for folder, part in zip(runs, parts, strict=True):
+            if (folder / "bundles").is_dir():
+                shutil.copytree(folder / "bundles", to / part.folder, symlinks=True, copy_function=_linked)
+        book.save(to / "ledger", events)
+    return _judged(to, events)
+
+
+def _part(folder: Path) -> combining.Part:
+    """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
+    name = documents.shown(folder)
+    if not (folder / "ledger" / book.FILE).is_file():
+        raise UsageError(f"has no ledger/{book.FILE}", where=name, hint="give the folder of a run, with its ledger")
+    if not (folder / reading.NAME).is_file():
+        raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
+    content = reading.load(folder)
+    suite = content["verdict"]["suite"]
+    if suite["digest"] != suite_digest():
+        what = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
+        raise UsageError(what, where=name, hint="combine runs with the version that made them")
+    problems = verification.verify(content, folder, requirement.load(), suite["digest"]).problems
+    if problems:
+        raise UsageError(f"is not what was written: {clean(problems[0])}", where=name, hint="see report verify")
+    return combining.part(name, list(book.read(folder / "ledger")))
+
+
+def _linked(old: str, new: str) -> str:
+    """Give a file a second name, or copy it to another file system."""
+    try:
+        os.link(old, new, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(old, new, follow_symlinks=False)
+    return new
 
 
 def _judged(folder: Path, events: list[AnyEvent]) -> int:

@@ -30,8 +30,8 @@ def digest(text: str) -> str:
 
 
 def problems(folder: Path, expected: str) -> Iterator[str]:
-    """Yield one line for each file that is not what was listed. `expected`: the digest of the list. Raises UsageError
-    if the list cannot be read."""
+    """Yield one line for each file that is not what was listed. `expected`: the digest of the list. Folders that were
+    not passed on with the report are left out (`absent`). Raises UsageError if the list cannot be read."""
     path = folder / FILE
     if not path.is_file():
         yield f"{FILE} is missing"
@@ -40,14 +40,21 @@ def problems(folder: Path, expected: str) -> Iterator[str]:
     if digest(text) != expected:
         yield f"{FILE} is not the list of the report"
         return
-    then, now = _by_path(text), _by_path(listed(folder))
+    then, now, gone = _by_path(text), _by_path(listed(folder)), absent(folder)
     for name in sorted(then.keys() | now.keys()):
+        if name.partition("/")[0] in gone:
+            continue
         if name not in now:
             yield f"{name} is missing"
         elif name not in then:
             yield f"{name} was added"
         elif then[name] != now[name]:
             yield f"{name} was changed"
+
+
+def absent(folder: Path) -> list[str]:
+    """Return the folders of evidence that a run does not have, or that were not passed on."""
+    return [name for name in FOLDERS if not (folder / name).is_dir()]
 
 
 def _lines(folder: Path) -> Iterator[str]:

@@ -58,11 +58,11 @@ def verify(content: Document, folder: Path, registry: Registry, suite: str) -> V
         unchecked.append(f"requirements: they are those of another suite ({of['version']}, {of['digest'][:19]}…)")
     if "evidence" not in content["run"]:
         unchecked.append("evidence: the report does not have its digest")
-    elif not (folder / evidence.FILE).is_file() and not (folder / "ledger").is_dir():
+    elif len(absent := evidence.absent(folder)) == len(evidence.FOLDERS) and not (folder / evidence.FILE).is_file():
         unchecked.append("evidence: it does not lie beside the report")
     else:
         problems += evidence.problems(folder, content["run"]["evidence"])
-        checked.append(f"evidence ({evidence.FILE})")
+        checked.append(f"evidence ({', '.join(sorted({*evidence.FOLDERS} - {*absent}))})")
     if same and (folder / "ledger").is_dir():
         problems += _ledger(content, folder / "ledger", registry)
         checked.append("verdict of the ledger")

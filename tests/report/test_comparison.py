@@ -62,6 +62,7 @@ def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] 
         (PASSED, PASSED, None, Exit.CONFORMANT),
         (FAILED, EXPECTED, None, Exit.CONFORMANT),
         (FAILED, EXPIRED, None, Exit.CONFORMANT),
+        (EXPIRED, FAILED, None, Exit.CONFORMANT),
         (PASSED, LIMIT, None, Exit.CONFORMANT),
         (NOT_RUN, UNCLAIMED, None, Exit.CONFORMANT),
         (BLOCKED, NOT_RUN, None, Exit.CONFORMANT),

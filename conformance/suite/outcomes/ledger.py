@@ -67,6 +67,8 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     ids: tuple[str, ...]
     only: tuple[str, ...] = ()
     """The tests that were named with --test; empty if none was."""
+    shard: str = ""
+    """Which part of the selection the plan is, as i/n; empty for all of it."""
     plan: tuple[PlannedTest, ...]
     workers: int
     time_scale: float

@@ -1,0 +1,247 @@
+"""Combine runs into one: shards of a run, or runs with other selections, of one implementation by one suite. Pure.
+
+The events of all runs are judged as if they were of one, so the verdict is that of a run with all their tests. Nothing
+that failed is forgiven: if two runs have the same test, its worse outcome counts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.suite.outcomes.ledger import (
+    AnyEvent,
+    HarnessFault,
+    PlannedTest,
+    RunFinished,
+    RunStarted,
+    TestFinished,
+)
+
+ALONE = frozenset({"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "reproduce", "environment"})
+"""What may differ between the beginnings of runs that belong together."""
+HOST = frozenset({"cpus", "python", "platform"})
+"""What of the environment may differ."""
+_SELECTING = ("--profile", "--id")
+_WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "passed")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the runs that are combined: the place where it lies, and its events."""
+
+    where: str
+    started: RunStarted
+    events: Sequence[AnyEvent]
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of its bundles within those of the combined run."""
+        return f"bundles/{self.started.run}"
+
+
+def part(where: str, events: Sequence[AnyEvent]) -> Part:
+    """Return a run with its beginning. Raises UsageError."""
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    if started is None:
+        raise UsageError("its ledger does not have the beginning of a run", where=where, hint="leave it out")
+    return Part(where, started, events)
+
+
+def combine(parts: Sequence[Part]) -> list[AnyEvent]:
+    """Return the events of the combined run. Raises UsageError if the runs do not belong together."""
+    first = parts[0]
+    for other in parts[1:]:
+        _check(first, other)
+    _check_selections(parts)
+    _check_shards(parts)
+    began = _started([each.started for each in parts])
+    events: list[AnyEvent] = [began]
+    for number, each in enumerate(parts, 1):
+        events += (_moved(event, number, each) for event in each.events if not isinstance(event, _ONCE))
+    events += (HarnessFault(wall=began.wall, worker="run", what=what) for what in _missing(parts))
+    if (end := _finished(parts)) is not None:
+        events.append(end)
+    return sorted(_once_each(events), key=lambda event: event.wall)
+
+
+_ONCE = (RunStarted, RunFinished)
+
+
+def _check(first: Part, other: Part) -> None:
+    """Raise UsageError unless two runs are of one implementation and suite, with the same settings."""
+    for field in RunStarted.__struct_fields__:
+        if field in ALONE:
+            continue
+        one, two = getattr(first.started, field), getattr(other.started, field)
+        if one == two:
+            continue
+        if field == "implementation":
+            name = next(f for f in one.__struct_fields__ if getattr(one, f) != getattr(two, f))
+            what = f"{_spelled(name)} of the implementation"
+            one, two = getattr(one, name), getattr(two, name)
+        else:
+            what = _spelled(field)
+        raise _apart(first, other, what, one, two)
+    one, two = ({k: v for k, v in p.started.environment.items() if k not in HOST} for p in (first, other))
+    for name in sorted(one.keys() | two.keys()):
+        if one.get(name) != two.get(name):
+            raise _apart(first, other, name, one.get(name, "none"), two.get(name, "none"))
+    if first.started.run == other.started.run:
+        raise UsageError("was given twice", where=other.where, hint="leave one of them out")
+
+
+def _apart(first: Part, other: Part, what: str, one: object, two: object) -> UsageError:
+    said = f"does not belong to {first.where}: the {what} is {_brief(two)}, and there {_brief(one)}"
+    hint = "give all runs the same --seed" if what == "seed" else "combine runs of one implementation and suite"
+    return UsageError(said, where=other.where, hint=hint)
+
+
+def _spelled(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _brief(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _check_selections(parts: Sequence[Part]) -> None:
+    """Raise UsageError if some runs select requirements by id and others whole profiles: no run selects both."""
+    first = parts[0]
+    for other in parts[1:]:
+        if bool(other.started.ids) != bool(first.started.ids):
+            what = f"does not belong to {first.where}: only one of them selects requirements by their ids"
+            raise UsageError(what, where=other.where, hint="combine runs of profiles, or runs of ids")
+        if other.started.ids and bool(other.started.profiles) != bool(first.started.profiles):
+            what = f"does not belong to {first.where}: only one of them selects profiles beside ids"
+            raise UsageError(what, where=other.where, hint="give both the same options")
+
+
+# -- shards ----------------------------------------------------------------------------------------------------------
+
+
+def _check_shards(parts: Sequence[Part]) -> None:
+    """Raise UsageError unless shards are shards of the same run, each given once."""
+    seen: dict[str, Part] = {}
+    sharded = [each for each in parts if each.started.shard]
+    for each in sharded:
+        shard, count = each.started.shard, each.started.shard.partition("/")[2]
+        if count != sharded[0].started.shard.partition("/")[2] or len(sharded) != len(parts):
+            what = f"is shard {shard}, and others are no shards, or shards of another number"
+            raise UsageError(what, where=each.where, hint="combine the shards of one run alone")
+        if shard in seen:
+            what = f"is shard {shard}, as is {seen[shard].where}"
+            raise UsageError(what, where=each.where, hint="leave one of them out")
+        if _selection(each.started) != _selection(sharded[0].started):
+            what = f"selects other requirements than {sharded[0].where}"
+            raise UsageError(what, where=each.where, hint="combine the shards of one run alone")
+        seen[shard] = each
+
+
+def _missing(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield one line for each shard that was not given."""
+    given = {each.started.shard for each in parts}
+    for count in {shard.partition("/")[2] for shard in given if shard}:
+        for number in range(1, int(count) + 1):
+            if f"{number}/{count}" not in given:
+                yield f"shard {number}/{count} is missing"
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+def _selection(started: RunStarted) -> tuple[tuple[str, ...], ...]:
+    return started.profiles, started.ids, started.only
+
+
+def _started(all_of_them: Sequence[RunStarted]) -> RunStarted:
+    """Return the beginning of the combined run, which selects what all of them select."""
+    first = all_of_them[0]
+    everything = not all(each.profiles or each.ids for each in all_of_them)
+    profiles = () if everything else _union(each.profiles for each in all_of_them)
+    ids = _union(each.ids for each in all_of_them)
+    only = _union(each.only for each in all_of_them) if all(each.only for each in all_of_them) else ()
+    plan: dict[str, set[str]] = {}
+    for each in all_of_them:
+        for test in each.plan:
+            plan.setdefault(test.test, set()).update(test.ids)
+    names = {name for each in all_of_them for name in each.environment}
+    return msgspec.structs.replace(
+        first,
+        wall=min(each.wall for each in all_of_them),
+        run="+".join(each.run for each in all_of_them),
+        profiles=profiles,
+        ids=ids,
+        only=only,
+        shard="",
+        plan=tuple(PlannedTest(test, tuple(sorted(ids))) for test, ids in sorted(plan.items())),
+        workers=sum(each.workers for each in all_of_them),
+        reproduce=_selecting(first.reproduce, profiles, ids),
+        environment={
+            n: ", ".join(_union((e.environment[n],) for e in all_of_them if n in e.environment)) for n in names
+        },
+    )
+
+
+def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
+    """Return a command line with another selection."""
+    words = shlex.split(command)
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in _SELECTING and before not in _SELECTING
+    ]
+    for option, names in zip(_SELECTING, (profiles, ids), strict=True):
+        for name in names:
+            kept += [option, name]
+    return shlex.join(kept)
+
+
+def _finished(parts: Sequence[Part]) -> RunFinished | None:
+    """Return the end of the combined run; None if one of the runs was killed."""
+    ends = [next((e for e in each.events if isinstance(e, RunFinished)), None) for each in parts]
+    known = [end for end in ends if end is not None]
+    if len(known) < len(ends):
+        return None
+    return RunFinished(
+        wall=max(end.wall for end in known),
+        interrupted=any(end.interrupted for end in known),
+        status=max(end.status for end in known),
+    )
+
+
+def _moved(event: AnyEvent, number: int, of: Part) -> AnyEvent:
+    """Return an event as one of the combined run: workers and bundles have a place for each run."""
+    changes: dict[str, Any] = {}
+    worker = getattr(event, "worker", "")
+    if worker and worker != "run":
+        changes["worker"] = f"{number}-{worker}"
+    if isinstance(event, TestFinished) and event.bundle:
+        changes["bundle"] = of.folder + "/" + event.bundle.removeprefix("bundles/")
+    return msgspec.structs.replace(event, **changes) if changes else event
+
+
+def _once_each(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
+    """Yield the events, of several ends of one test only the worst."""
+    ends: dict[str, TestFinished] = {}
+    for event in events:
+        if not isinstance(event, TestFinished):
+            yield event
+        elif event.test not in ends or _badness(event) < _badness(ends[event.test]):
+            ends[event.test] = event
+    yield from ends.values()
+
+
+def _badness(end: TestFinished) -> tuple[int, bool]:
+    """Sort the worst end of a test first."""
+    return _WORST.index(end.outcome), end.cause != "implementation"
+
+
+def _union(many: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted({each for some in many for each in some}))
