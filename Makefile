@@ -73,9 +73,10 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")
 	@$(RUN) assets $(ARGS)
 
-docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of findings
+docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md, the tables of findings, the matrix
 	@$(BIN)/python -m tests.coverage.page
 	@$(BIN)/python -m tests.findings.page
+	@for page in README.md matrix.html; do $(RUN) report matrix docs/implementations --to docs/implementations/$$page || exit; done
 
 crds: $(READY)  ## regenerate reference_impl/crds/ from the models and the API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"

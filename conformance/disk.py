@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import errno
+import os
 import secrets
 import shutil
 import tempfile
@@ -61,6 +62,14 @@ def errors(where: str, hint: str) -> Iterator[None]:
             raise
         file = f" ({error.filename})" if error.filename else ""
         raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, hint=hint) from error
+
+
+def publish(path: Path, text: str) -> None:
+    """Write a file that anybody may read, completely or not at all."""
+    write(path, text)
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
 
 
 def write(path: Path, text: str) -> None:

@@ -11,21 +11,27 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from conformance import disk, documents
+from conformance import bounded, disk, documents
 from conformance.commands.run import suite_digest
 from conformance.errors import Exit, UsageError
 from conformance.report import (
     combining,
     comparison,
     comparison_text,
+    matrix_page,
     model,
+    published,
     reading,
     recorded,
     recovery,
+    submission,
     terminal,
     verification,
 )
+from conformance.report import matrix as matrices
 from conformance.report.comparison import Side
+from conformance.report.document import Document
+from conformance.report.markdown import between
 from conformance.report.terminal import clean
 from conformance.run import launch
 from conformance.suite.outcomes import book
@@ -75,6 +81,58 @@ def verify(report: Report) -> int:
 
 
 @app.command()
+def submit(
+    report: Report,
+    to: Annotated[Path, typer.Option(help="Folder of published reports.")],
+    url: Annotated[str, typer.Option(help="Page of the implementation, for a new README.md.")] = "",
+    mode: Annotated[str, typer.Option(help="How the implementation was configured, if there is more than one way.")] = (
+        "default"
+    ),
+) -> None:
+    """Add a report to a folder of published ones, and to the README.md of its implementation there.
+
+    The report lies in RELEASE/IMPLEMENTATION/LINE-VERSION-MODE-report.yaml, and replaces an earlier one of that name.
+    """
+    name = documents.shown(report)
+    content = _verified(report)
+    submission.check(content, name)
+    path = to / submission.place(content, mode)
+    with disk.errors(where=f"--to {documents.shown(to)}", hint="make room, or give another folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        disk.publish(path, reading.text(reading.place(report)))
+        readme = path.with_name(submission.README)
+        before = bounded.text(readme, bounded.LENGTH, documents.shown(readme)) if readme.exists() else ""
+        disk.publish(readme, submission.readme(before, content, path.parent, url=url))
+    typer.echo(str(path))
+
+
+@app.command()
+def matrix(
+    folder: Annotated[Path, typer.Argument(help="Folder of implementations, with their reports.")],
+    to: Annotated[Path, typer.Option(help="Page to write: HTML, or Markdown if its name ends in .md.")],
+) -> None:
+    """Make a page of what the implementations of a folder fulfil, by profile and requirement.
+
+    In a Markdown page that exists, only the part after `<!-- matrix -->` is written anew.
+    """
+    found = matrices.matrix(published.read(folder), requirement.load())
+    where = documents.shown(to)
+    if to.suffix == ".md":
+        made = matrix_page.markdown(found)
+        before = bounded.text(to, bounded.LENGTH, where) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
+        if "<!-- matrix -->" not in before:
+            hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
+            raise UsageError("has no place for the matrix", where=where, hint=hint)
+        made = between(before, "matrix", made)
+    else:
+        made = matrix_page.page(found)
+    with disk.errors(where=f"--to {where}", hint="give a file in a folder that can be written"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        disk.publish(to, made)
+    typer.echo(f"{where}: {len(found.columns)} versions, {len(found.profiles)} profiles")
+
+
+@app.command()
 def recover(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run, as reports/<run>.")],
 ) -> int:
@@ -121,15 +179,22 @@ def _part(folder: Path) -> combining.Part:
         raise UsageError(f"has no ledger/{book.FILE}", where=name, hint="give the folder of a run, with its ledger")
     if not (folder / reading.NAME).is_file():
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
-    content = reading.load(folder)
-    suite = content["verdict"]["suite"]
+    suite = reading.load(folder)["verdict"]["suite"]
     if suite["digest"] != suite_digest():
         what = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
         raise UsageError(what, where=name, hint="combine runs with the version that made them")
-    problems = verification.verify(content, folder, requirement.load(), suite["digest"]).problems
-    if problems:
-        raise UsageError(f"is not what was written: {clean(problems[0])}", where=name, hint="see report verify")
+    _verified(folder)
     return combining.part(name, list(book.read(folder / "ledger")))
+
+
+def _verified(report: Path) -> Document:
+    """Read a report. Raises UsageError if it was changed."""
+    content = reading.load(report)
+    found = verification.verify(content, reading.place(report).parent, requirement.load(), suite_digest())
+    if found.problems:
+        what, hint = f"is not what was written: {clean(found.problems[0])}", "see grove-conformance report verify"
+        raise UsageError(what, where=documents.shown(report), hint=hint)
+    return content
 
 
 def _linked(old: str, new: str) -> str:

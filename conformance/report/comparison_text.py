@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.report.comparison import LOSSES, REGRESSIONS, Change, Changed, Comparison
+from conformance.report.markdown import cell, code
 from conformance.report.terminal import clean
 
 MOST = 50
@@ -54,7 +55,7 @@ def markdown(found: Comparison) -> Iterator[str]:
     yield "|---|---|---|"
     rows = {"report": (found.old.name, found.new.name), "verdict": (found.old.verdict, found.new.verdict)}
     for name, pair in {**rows, **found.differing}.items():
-        yield f"| {name} | {' | '.join(_code(each) for each in pair)} |"
+        yield f"| {name} | {' | '.join(code(each) for each in pair)} |"
     for change in Change:
         if not (listed := found.of(change)):
             continue
@@ -63,8 +64,8 @@ def markdown(found: Comparison) -> Iterator[str]:
         yield "|---|---|---|---|---|"
         for each in listed[:MOST]:
             about = each.either
-            why = _code(_why(each)) if change in _WORSE else ""
-            yield f"| {each.id} | {about.level} | {about.profile} | {_cell(about.text)} | {why} |"
+            why = code(_why(each)) if change in _WORSE else ""
+            yield f"| {each.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
         if len(listed) > MOST:
             yield f"\n… and {len(listed) - MOST} more."
         yield from ("", "</details>")
@@ -76,20 +77,3 @@ def markdown(found: Comparison) -> Iterator[str]:
 
 def _why(each: Changed) -> str:
     return each.new.why if each.new is not None else "the new report does not have it"
-
-
-def _code(value: str) -> str:
-    """Return text as a code span of a table cell."""
-    if not value:
-        return ""
-    plain = " ".join(clean(value).split()).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in _ticks(plain)), default=0) + 1)
-    return f"{fence} {plain} {fence}" if "`" in plain else f"{fence}{plain}{fence}"
-
-
-def _ticks(value: str) -> list[str]:
-    return [run for run in "".join(c if c == "`" else " " for c in value).split() if run]
-
-
-def _cell(value: str) -> str:
-    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")

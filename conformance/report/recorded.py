@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,14 @@ class Run:
     suite: str
     environment: Mapping[str, str]
     outcomes: Mapping[str, Outcome]
+    verdict: str = ""
+    """Its verdict. It and what follows is empty for runs that were recorded without it."""
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    """The verdict on each profile that was judged."""
+    contract: str = ""
+    """The line and the release of Grove's contract."""
+    supplied: Mapping[str, str] = field(default_factory=dict)
+    """Roles that another implementation played."""
 
     @property
     def date(self) -> str:
@@ -82,6 +90,10 @@ def _of_report(value: Mapping[str, Any]) -> Run:
             for entry in verdict["requirements"]
             if not asked or entry["id"] in asked
         },
+        verdict=verdict["result"],
+        profiles={profile["name"]: profile["verdict"] for profile in verdict["profiles"]},
+        contract=" ".join(filter(None, (who.get("line"), who.get("release")))),
+        supplied=who["suppliedRoles"],
     )
 
 
@@ -96,6 +108,10 @@ def _of_record(entry: Mapping[str, Any]) -> Run:
         suite=entry["suite"],
         environment=entry["environment"],
         outcomes=dict(sorted(outcomes.items())),
+        verdict=entry.get("verdict", ""),
+        profiles=entry.get("profiles", {}),
+        contract=entry.get("contract", ""),
+        supplied=entry.get("supplied", {}),
     )
 
 
@@ -108,7 +124,17 @@ def _entry(run: Run) -> dict[str, Any]:
         "started": run.started,
         "suite": run.suite,
         "environment": dict(run.environment),
+        **{name: value for name, value in _optional(run).items() if value},
         "outcomes": dict(_by_outcome(run)),
+    }
+
+
+def _optional(run: Run) -> dict[str, Any]:
+    return {
+        "verdict": run.verdict,
+        "profiles": dict(run.profiles),
+        "contract": run.contract,
+        "supplied": dict(run.supplied),
     }
 
 

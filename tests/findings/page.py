@@ -8,10 +8,10 @@ from itertools import groupby
 from pathlib import Path
 
 from conformance import data
-from conformance.report import findings, recorded
+from conformance.report import findings, matrix, recorded
 from conformance.report.findings import Finding
 from conformance.report.model import Outcome
-from conformance.report.recorded import FAILED, Run
+from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry
 
@@ -26,7 +26,6 @@ GANG_MAPS = FOLDER / "grove-operator-gang-maps.md"
 """The findings of a build in which every set has PodGangMaps."""
 GANG_MAP_RUNS = data.folder("fixtures") / "findings" / "grove-operator-gang-maps.runs.yaml"
 PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
-UNJUDGED = (Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED)
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 
 
@@ -47,20 +46,10 @@ def _runs(runs: Iterable[Run]) -> Iterator[str]:
         yield f"| {' | '.join(map(str, cells))} |"
 
 
-def outcomes(runs: Iterable[Run]) -> dict[str, Outcome]:
-    """The outcome of each requirement: failed if it failed in any run, else that of the first run that judged it."""
-    found: dict[str, Outcome] = {}
-    for run in runs:
-        for id, outcome in run.outcomes.items():
-            if outcome in FAILED or (found.setdefault(id, outcome) in UNJUDGED and outcome not in UNJUDGED):
-                found[id] = outcome
-    return found
-
-
 def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     yield f"| profile | {' | '.join(COLUMNS)} | requirements that failed |"
     yield "|---|---|---|---|---|---|"
-    merged = outcomes(runs)
+    merged = matrix.merged(runs)
     for profile in registry.profiles:
         known = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
         own = {id: merged[id] for id in known}

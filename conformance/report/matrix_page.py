@@ -1,0 +1,101 @@
+"""The matrix as an HTML page, and as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance.pages.render import render
+from conformance.report.markdown import cell, code
+from conformance.report.matrix import MARKS, PODS_KEPT, Column, Matrix, Word
+from conformance.report.model import Outcome
+from conformance.report.published import Upgrade
+from conformance.suite.registry.requirement import Level
+
+TEMPLATE = Path(__file__).parent / "matrix.html"
+STYLE = "matrix.css"
+UPGRADES = "UPG-"
+
+
+def page(matrix: Matrix) -> str:
+    """Return the page: one file that needs no network."""
+    values = {
+        "matrix": matrix,
+        "words": list(Word),
+        "marks": [(str(outcome), *MARKS[outcome]) for outcome in Outcome],
+        "mark": lambda outcome: MARKS[outcome],
+        "must": Level.MUST,
+        "upgrades": [(*pair, upgraded(pair[1])) for pair in matrix.upgrades],
+        "runs": _runs,
+    }
+    return render(TEMPLATE, values, styles=[STYLE])
+
+
+def markdown(matrix: Matrix) -> str:
+    """Return the table of profiles and versions, with the runs and the upgrades."""
+    return "\n".join(_lines(matrix))
+
+
+def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
+    """Return whether an upgrade restarted no pods, and what else a run has shown of it."""
+    if upgrade.run is None:
+        return Word.NOT_JUDGED, ""
+    outcomes = {id: outcome for id, outcome in upgrade.run.outcomes.items() if id.startswith(UPGRADES)}
+    judged = {id: outcome for id, outcome in outcomes.items() if outcome not in (Outcome.NOT_RUN, Outcome.NOT_CLAIMED)}
+    said = ", ".join(f"{id} {outcome}" for id, outcome in sorted(judged.items()))
+    kept = judged.get(PODS_KEPT)
+    if kept is Outcome.PASSED:
+        return Word.CONFORMANT, said
+    return (Word.NOT_CONFORMANT if kept is Outcome.FAILED else Word.NOT_JUDGED), said
+
+
+def _runs(column: Column) -> Iterator[str]:
+    """Yield when and by what a version was judged, one line a run."""
+    for run in column.version.runs:
+        kubernetes = run.environment.get("kubernetes", "?")
+        supplied = "".join(f", {role} by {name}" for role, name in sorted(run.supplied.items()))
+        yield f"{run.date}, Kubernetes {kubernetes}, suite {run.suite[:26]}…){supplied}"
+
+
+def _lines(matrix: Matrix) -> Iterator[str]:
+    yield (
+        "| profile | "
+        + " | ".join(f"{cell(c.implementation.title)}<br>{cell(c.version.title)}" for c in matrix.columns)
+        + " |"
+    )
+    yield "|---|" + "---|" * len(matrix.columns)
+    contracts = (code(column.version.contract) or "–" for column in matrix.columns)
+    yield f"| contract | {' | '.join(contracts)} |"
+    for profile in matrix.profiles:
+        yield f"| {profile} | " + " | ".join(_cell(column, profile) for column in matrix.columns) + " |"
+    yield ""
+    yield "; ".join(f"{word.mark} {word.words}" for word in Word) + "."
+    yield ""
+    for column in matrix.columns:
+        yield f"- **{cell(column.implementation.title)}, {cell(column.version.title)}**: " + "; ".join(_about(column))
+    if matrix.upgrades:
+        yield from ("", "| takes over from | to | pods kept | what was judged |", "|---|---|---|---|")
+    for implementation, upgrade in matrix.upgrades:
+        word, said = upgraded(upgrade)
+        kept = {Word.CONFORMANT: "✓ yes", Word.NOT_CONFORMANT: "✗ no"}.get(word, f"{word.mark} {word.words}")
+        more = "; ".join(filter(None, (said, *map(_link, upgrade.findings))))
+        yield f"| {cell(upgrade.source)} | {cell(implementation.title)} {cell(upgrade.target)} | {kept} | {more} |"
+
+
+def _cell(column: Column, profile: str) -> str:
+    found = column.cells[profile]
+    if found.word in (Word.NOT_CLAIMED, Word.NOT_JUDGED):
+        return found.word.mark
+    return f"{found.word.mark} {', '.join(found.details)}"
+
+
+def _about(column: Column) -> Iterator[str]:
+    version = column.version
+    yield from map(cell, _runs(column)) if version.runs else ("not judged yet",)
+    if version.note:
+        yield cell(version.note)
+    yield from map(_link, version.findings)
+
+
+def _link(page: str) -> str:
+    return f"[findings]({page})"

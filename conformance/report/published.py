@@ -1,0 +1,155 @@
+"""The published implementations: their descriptions, and the reports and recorded runs that these name.
+
+A folder has one `NAME.yaml` for each implementation, and may have reports as `report submit` writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from conformance import documents
+from conformance.documents import Document
+from conformance.errors import UsageError
+from conformance.report import recorded, submission
+from conformance.report.recorded import Run
+
+SCHEMA = Path(__file__).parent / "published.schema.json"
+KIND = re.compile(r"^kind: PublishedImplementation$", re.M)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of an implementation, with the runs in which it was judged: none if it is not judged yet."""
+
+    version: str
+    title: str
+    contract: str
+    runs: tuple[Run, ...]
+    findings: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """What happened to running sets when a version took over; `run` is None if it is not judged yet."""
+
+    source: str
+    target: str
+    run: Run | None
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """An implementation. Findings are pages, relative to the folder."""
+
+    name: str
+    title: str
+    about: str
+    url: str
+    rank: float
+    versions: tuple[Version, ...]
+    upgrades: tuple[Upgrade, ...] = field(default=())
+
+
+def read(folder: Path) -> list[Implementation]:
+    """Read a folder, in the order of the page. Raises UsageError (file, line, field), also if it has none."""
+    if not folder.is_dir():
+        raise UsageError("is not a folder", where=documents.shown(folder), hint="give a folder of implementations")
+    described = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
+    found = {each.value["name"]: _described(each) for each in described}
+    for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
+        (run,) = recorded.read(path)
+        found[run.implementation] = _with(found.get(run.implementation), run)
+    if not found:
+        hint = "add a description, or a report with report submit"
+        raise UsageError("has no implementations", where=documents.shown(folder), hint=hint)
+    return sorted(found.values(), key=lambda each: (each.rank, each.name))
+
+
+def _described(document: Document) -> Implementation:
+    value = document.value
+    return Implementation(
+        name=value["name"],
+        title=value["title"],
+        about=value["about"],
+        url=value.get("url", ""),
+        rank=value.get("rank", float("inf")),
+        versions=tuple(_version(document, number) for number in range(len(value["versions"]))),
+        upgrades=tuple(_upgrade(document, number) for number in range(len(value.get("upgrades", ())))),
+    )
+
+
+def _version(document: Document, number: int) -> Version:
+    at = ("versions", number)
+    value = document.value["versions"][number]
+    runs = [
+        run
+        for place in range(len(value.get("reports", ())))
+        for run in _runs(document, (*at, "reports", place), value["reports"][place])
+    ]
+    other = next((run for run in runs if run.version != value["version"]), None)
+    if other is not None:
+        what = f"has a run of version {other.version}"
+        raise UsageError(what, where=document.where(*at, "reports"), hint=f"name reports of {value['version']}")
+    contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
+    return Version(
+        version=value["version"],
+        title=value.get("title", value["version"]),
+        contract=contract,
+        runs=tuple(runs),
+        findings=_pages(document, (*at, "findings"), value.get("findings", ())),
+        note=value.get("note", ""),
+    )
+
+
+def _upgrade(document: Document, number: int) -> Upgrade:
+    at = ("upgrades", number)
+    value: Mapping[str, str] = document.value["upgrades"][number]
+    run = None
+    if "report" in value:
+        runs = _runs(document, (*at, "report"), value["report"])
+        chosen = [each for each in runs if each.digest == value.get("digest", each.digest)]
+        if len(chosen) != 1:
+            what = f"names {len(chosen)} of {len(runs)} runs"
+            raise UsageError(what, where=document.where(*at, "report"), hint="give the digest of one of them")
+        run = chosen[0]
+    pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
+    return Upgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
+
+
+def _runs(document: Document, at: tuple[str | int, ...], relative: str) -> list[Run]:
+    path = document.path.parent / relative
+    if not path.is_file():
+        raise UsageError(
+            f"{relative} does not exist", where=document.where(*at), hint="give a path relative to this file"
+        )
+    return recorded.read(path)
+
+
+def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) -> tuple[str, ...]:
+    for page in pages:
+        if not (document.path.parent / page.partition("#")[0]).is_file():
+            raise UsageError(
+                f"{page} does not exist", where=document.where(*at), hint="give a path relative to this file"
+            )
+    return tuple(pages)
+
+
+def _with(described: Implementation | None, run: Run) -> Implementation:
+    """Add a submitted report: to the version that has none, else as a version of its own."""
+    judged = Version(run.version, run.version, run.contract, (run,))
+    if described is None:
+        return Implementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))
+    versions = [
+        replace(each, runs=(run,), contract=run.contract or each.contract)
+        if each.version == run.version and not each.runs
+        else each
+        for each in described.versions
+    ]
+    if not any(run in each.runs for each in versions):
+        versions.append(judged)
+    return replace(described, versions=tuple(versions))

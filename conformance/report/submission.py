@@ -1,0 +1,106 @@
+"""Publish a report in a folder of reports: `<release>/<implementation>/<line>-<version>-<mode>-report.yaml`.
+
+These are the conventions of Gateway API's conformance reports, with Grove's release and line in place of the version
+and channel of that API. A README.md beside the reports lists them and says how to repeat them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.report import reading
+from conformance.report.document import Document
+from conformance.report.markdown import between, code
+from conformance.report.model import RunVerdict
+
+SUFFIX = "-report.yaml"
+SCHEDULERS = "gang-schedulers"
+"""The folder of implementations that are judged by no release: gang schedulers alone."""
+README = "README.md"
+_NO_VERDICT = (RunVerdict.INTERRUPTED, RunVerdict.HARNESS_ERROR, RunVerdict.UNKNOWN)
+
+
+def check(content: Document, where: str) -> None:
+    """Raise UsageError if a report says too little to be published. One that is not conformant may be."""
+    verdict = content["verdict"]
+    if not verdict["complete"] or verdict["result"] in _NO_VERDICT:
+        what, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
+        raise UsageError(what, where=where, hint=hint)
+    if verdict["selection"]["ids"] or verdict["selection"].get("shard"):
+        what = "judges single requirements or a shard"
+        raise UsageError(what, where=where, hint="give the report of a run of everything, or of whole profiles")
+
+
+def place(content: Document, mode: str) -> Path:
+    """Return where a report belongs within the folder of reports. Raises UsageError for a name that is no file name."""
+    who = content["verdict"]["implementation"]
+    release = who.get("release") or SCHEDULERS
+    name = "-".join(filter(None, (who.get("line", ""), who["version"], mode)))
+    return Path(_component(release), _component(who["name"]), _component(name) + SUFFIX)
+
+
+def readme(before: str, content: Document, folder: Path, *, url: str = "") -> str:
+    """Return the README of an implementation's folder. `before`: the present one, of which only the list of reports is
+    changed; empty if there is none."""
+    listed = "\n".join(_rows(folder))
+    if before:
+        return between(before, "reports", listed)
+    who, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
+    chosen = "".join(f" --profile {profile}" for profile in selection["profiles"])
+    return "\n".join(
+        (
+            f"# {_line(who['name'])}",
+            "",
+            *([f"<{url}>", ""] if url else []),
+            "<!-- reports -->",
+            "",
+            listed,
+            "",
+            "<!-- end -->",
+            "",
+            "## Reproduce",
+            "",
+            f"    grove-conformance run --implementation DESCRIPTOR{chosen}",
+            "",
+            "Say here how to get the program that was judged, and its descriptor.",
+            "",
+        )
+    )
+
+
+def _rows(folder: Path) -> Iterator[str]:
+    yield "| report | version | contract | judged as | Kubernetes | verdict | passed | failed |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        content = reading.load(path)
+        verdict, run = content["verdict"], content["run"]
+        who, counts = verdict["implementation"], verdict["counts"]
+        cells = (
+            code(who["version"]),
+            code(" ".join(filter(None, (who.get("line"), who.get("release"))))) or "–",
+            code(", ".join(who["roles"])),
+            code(run["environment"].get("kubernetes", "")),
+            verdict["result"],
+            str(counts["passed"]),
+            str(_failed(counts)),
+        )
+        yield f"| [{path.name}]({path.name}) | {' | '.join(cells)} |"
+
+
+def _failed(counts: Mapping[str, int]) -> int:
+    return counts["failed"] + counts["expected-failure"]
+
+
+def _component(text: str) -> str:
+    """Return a text as one part of a path."""
+    found = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
+    if not found:
+        raise UsageError(f"{text!r} cannot be a file name", hint="give the descriptor a name and a version of letters")
+    return found
+
+
+def _line(text: str) -> str:
+    return " ".join(re.sub(r"[<>\[\]`|\\#*_]", " ", text).split())

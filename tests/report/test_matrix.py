@@ -1,0 +1,236 @@
+"""`report matrix`: descriptions and reports of implementations, and the page that they make."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_document import made
+from test_findings import RUN
+
+from conformance import cli, data
+from conformance.errors import Exit, UsageError
+from conformance.report import document, matrix, matrix_page, published, recorded
+from conformance.report.matrix import Cell, Word
+from conformance.report.model import Outcome
+from conformance.report.published import Implementation, Upgrade, Version
+from conformance.report.recorded import Run
+from conformance.suite.registry import requirement
+from conformance.suite.registry.requirement import Level, Registry, Requirement
+
+OURS = data.PROJECT / "docs" / "implementations"
+HOSTILE = "<img src=x onerror=alert(1)> | `"
+
+
+def entry(id: str, level: Level = Level.MUST) -> Requirement:
+    return Requirement(id, "core", level, f"Text of {id}.", ("X-1",), "v0", ("operator",))
+
+
+REGISTRY = Registry(
+    {"core": "The core.", "gang": "No requirements."},
+    {each.id: each for each in (entry("AA-001"), entry("AA-002"), entry("AA-003", Level.SHOULD))},
+    {},
+)
+
+
+def run(one: str = "", two: str = "", three: str = "", **more: object) -> Run:
+    """A run with the outcomes of AA-001 to AA-003; an empty one is left out."""
+    given = {"AA-001": one, "AA-002": two, "AA-003": three}
+    return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **more)  # type: ignore[arg-type]
+
+
+def of(*runs: Run, note: str = "") -> Implementation:
+    return Implementation("mine", "Mine", "It is mine.", "", 1, (Version("1", "1", "", runs, note=note),))
+
+
+def cell(*runs: Run) -> Cell:
+    (column,) = matrix.matrix([of(*runs)], REGISTRY).columns
+    assert list(column.cells) == ["core"]
+    return column.cells["core"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "word", "details"),
+    [
+        ([run("passed", "passed", "passed")], Word.CONFORMANT, ["3 passed"]),
+        ([run("passed", "failed", "failed")], Word.NOT_CONFORMANT, ["1 failed", "1 failed (no MUST)", "1 passed"]),
+        ([run("passed", "passed", "failed")], Word.CONFORMANT, ["1 failed (no MUST)", "2 passed"]),
+        ([run("passed", "expected-failure", "passed")], Word.EXCEPT_EXPECTED, ["1 expected-failure", "2 passed"]),
+        ([run("passed", "known-limit", "passed")], Word.CONFORMANT, ["1 known-limit", "2 passed"]),
+        ([run("passed", "blocked", "passed")], Word.PARTIAL, ["1 blocked", "2 passed"]),
+        ([run("passed", "not-run", "passed")], Word.PARTIAL, ["1 not-run", "2 passed"]),
+        ([run("passed", "harness-error", "passed")], Word.PARTIAL, ["1 harness-error", "2 passed"]),
+        ([run("passed", "not-claimed", "not-claimed")], Word.CONFORMANT, ["1 passed", "2 not-claimed"]),
+        ([run("not-claimed", "not-claimed", "not-claimed")], Word.NOT_CLAIMED, ["3 not-claimed"]),
+        ([run("not-run", "not-run", "not-claimed")], Word.NOT_JUDGED, ["2 not-run", "1 not-claimed"]),
+        ([run("passed")], Word.CONFORMANT, ["1 passed", "2 not in its runs"]),
+        ([], Word.NOT_JUDGED, ["3 not in its runs"]),
+        (
+            [run("passed", "blocked", "passed", profiles={"core": "not-conformant"})],
+            Word.NOT_CONFORMANT,
+            ["1 blocked", "2 passed"],
+        ),
+        ([run("passed", "passed", "passed"), run("failed")], Word.NOT_CONFORMANT, ["1 failed", "2 passed"]),
+        ([run("failed", "blocked", "passed"), run("passed", "passed")], Word.NOT_CONFORMANT, ["1 failed", "2 passed"]),
+    ],
+)
+def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, details: list[str]) -> None:
+    found = cell(*runs)
+    assert (found.word, found.details) == (word, details)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "word", "said"),
+    [
+        (None, Word.NOT_JUDGED, ""),
+        ({"UPG-001": "passed", "UPG-002": "failed"}, Word.CONFORMANT, "UPG-001 passed, UPG-002 failed"),
+        ({"UPG-001": "failed", "CORE-001": "passed"}, Word.NOT_CONFORMANT, "UPG-001 failed"),
+        ({"UPG-001": "not-claimed", "UPG-002": "passed"}, Word.NOT_JUDGED, "UPG-002 passed"),
+    ],
+)
+def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, said: str) -> None:
+    judged = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
+    assert matrix_page.upgraded(Upgrade("a", "b", judged)) == (word, said)
+
+
+def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
+    text = matrix_page.page(matrix.matrix([of(run("passed", "failed", "not-claimed"))], REGISTRY))
+    targets = set(re.findall(r'href="#([^"]+)"', text))
+    assert targets == {"main", "core"} and all(f'id="{each}"' in text for each in targets)
+    (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
+    assert '<td class="bad" title="failed">✗</td>' in row and "Text of AA-002." in row
+
+
+def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
+    who = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
+    found = matrix.matrix([replace(who, upgrades=(Upgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
+    assert "<img" not in matrix_page.page(found)
+    table = matrix_page.markdown(found)
+    assert "<img" not in re.sub(r"(`+) .*? \1", "", table)
+    assert {line.replace("\\|", "").count("|") for line in table.splitlines() if line.startswith("| ")} <= {3, 5}
+
+
+# -- the folder ------------------------------------------------------------------------------------------------------
+
+DESCRIPTION = """apiVersion: conformance.grove.io/v1alpha1
+kind: PublishedImplementation
+name: mine
+title: Mine
+about: It is mine.
+versions:
+- version: '1'
+  reports: [runs.yaml]
+- version: '0'
+  note: nobody has it any more
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.yaml").write_text(DESCRIPTION)
+    (tmp_path / "runs.yaml.txt").write_text(recorded.render([run("passed", contract="maps v1")]))
+    (tmp_path / "mine.yaml").write_text(DESCRIPTION.replace("runs.yaml", "runs.yaml.txt"))
+    return tmp_path
+
+
+def call(*arguments: object) -> int:
+    return cli.run(lambda: cli.app(["report", *map(str, arguments)], standalone_mode=False))
+
+
+def test_a_folder_has_descriptions_with_their_runs(folder: Path) -> None:
+    (found,) = published.read(folder)
+    assert [(each.version, len(each.runs), each.contract) for each in found.versions] == [
+        ("1", 1, "maps v1"),
+        ("0", 0, ""),
+    ]
+
+
+def test_submitted_reports_need_no_description(folder: Path) -> None:
+    report = folder.parent / "report.yaml"
+    content = document.document(made())
+    for name, version in (("mine", "0"), ("mine", "2"), ("other", "5")):
+        content["verdict"]["implementation"] |= {"name": name, "version": version}
+        content["digest"] = document.digest(content["verdict"])
+        document.save(report, document.render(content))
+        assert call("submit", report, "--to", folder) == Exit.CONFORMANT
+    mine, other = published.read(folder)
+    assert [(each.version, len(each.runs), each.note) for each in mine.versions] == [
+        ("1", 1, ""),
+        ("0", 1, "nobody has it any more"),
+        ("2", 1, ""),
+    ]
+    assert (other.name, [each.version for each in other.versions]) == ("other", ["5"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("runs.yaml.txt", "gone.yaml", "mine.yaml:8: versions[0].reports[0]: gone.yaml does not exist"),
+        ("version: '1'", "version: '3'", "versions[0].reports: has a run of version 1 — name reports of 3"),
+        ("note:", "findings: [a.md]\n  note:", "versions[1].findings: a.md does not exist"),
+        ("title: Mine", "titel: Mine", "titel: unknown field"),
+        (
+            "versions:",
+            "upgrades:\n- {from: a, to: '1', report: runs.yaml.txt, digest: 'sha256:" + "1" * 64 + "'}\nversions:",
+            "upgrades[0].report: names 0 of 1 runs",
+        ),
+    ],
+)
+def test_a_mistake_in_a_description_is_one_line(folder: Path, old: str, new: str, told: str) -> None:
+    path = folder / "mine.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UsageError) as error:
+        published.read(folder)
+    assert told in str(error.value)
+
+
+def test_an_upgrade_names_one_of_the_recorded_runs(folder: Path) -> None:
+    other = replace(run("failed"), digest="sha256:" + "2" * 64)
+    (folder / "runs.yaml.txt").write_text(recorded.render([run("passed"), other]))
+    path = folder / "mine.yaml"
+    told = f"upgrades:\n- {{from: a, to: '1', report: runs.yaml.txt, digest: '{other.digest}'}}\n"
+    path.write_text(path.read_text() + told)
+    (found,) = published.read(folder)
+    assert found.upgrades[0].run == other
+
+
+def test_a_folder_without_implementations_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("matrix", tmp_path, "--to", tmp_path / "m.html") == Exit.USAGE
+    assert call("matrix", tmp_path / "no", "--to", tmp_path / "m.html") == Exit.USAGE
+    assert [line.rpartition(": ")[2].partition(" —")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "has no implementations",
+        "is not a folder",
+    ]
+
+
+def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = folder / "README.md"
+    assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
+    assert page.read_text().startswith("<!-- matrix -->\n\n| profile | Mine<br>1 | Mine<br>0 |\n")
+    page.write_text("# Words\n\n<!-- matrix -->\nold\n<!-- end -->\n\nMore.\n")
+    assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
+    text = page.read_text()
+    assert text.startswith("# Words\n\n<!-- matrix -->\n\n| profile ") and text.endswith("<!-- end -->\n\nMore.\n")
+    assert "old" not in text
+
+    page.write_text("# Words\n")
+    assert call("matrix", folder, "--to", page) == Exit.USAGE
+    assert "has no place for the matrix" in capsys.readouterr().err
+    assert page.read_text() == "# Words\n"
+
+
+# -- ours ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_published_pages_are_up_to_date() -> None:
+    found = matrix.matrix(published.read(OURS), requirement.load())
+    assert (OURS / "matrix.html").read_text("utf-8") == matrix_page.page(found), "run: make docs"
+    assert matrix_page.markdown(found) in (OURS / "README.md").read_text("utf-8"), "run: make docs"
+
+
+def test_the_page_needs_no_network_and_is_small() -> None:
+    text = (OURS / "matrix.html").read_text("utf-8")
+    assert len(text.encode()) < 1 << 20
+    assert not re.search(r'(?:src|srcset|action)="|<link|url\(|@import', text)
