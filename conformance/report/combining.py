@@ -92,6 +92,10 @@ def _check(first: Part, other: Part) -> None:
     for name in sorted(one.keys() | two.keys()):
         if one.get(name) != two.get(name):
             raise _apart(first, other, name, one.get(name, "none"), two.get(name, "none"))
+    one, two = (_options(each.started.reproduce) for each in (first, other))
+    if one != two:
+        missing = [word for word in one if word not in two], [word for word in two if word not in one]
+        raise _apart(first, other, "option", *(shlex.join(words) or "none" for words in missing))
     if first.started.run == other.started.run:
         raise UsageError("was given twice", where=other.where, hint="leave one of them out")
 
@@ -201,6 +205,11 @@ def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str
         for name in names:
             kept += [option, name]
     return shlex.join(kept)
+
+
+def _options(command: str) -> list[str]:
+    """Return a command line without its program and its selection: with whom and how it was run."""
+    return shlex.split(_selecting(command, (), ()))[1:]
 
 
 def _finished(parts: Sequence[Part]) -> RunFinished | None:

@@ -21,7 +21,8 @@ def headline(found: Comparison) -> str:
     counts = found.counts
     said = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
-    return f"{word}: {said or 'nothing has changed'} ({found.common} requirements judged in both)"
+    both = f"{found.common} requirement{'s' * (found.common != 1)} judged in both"
+    return f"{word}: {said or 'nothing has changed'} ({both})"
 
 
 def text(found: Comparison) -> Iterator[str]:

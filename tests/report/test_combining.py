@@ -142,6 +142,10 @@ def test_selections_add_up() -> None:
         ({"environment": {}}, "the kubernetes is none, and there 1.36.3"),
         ({"implementation": msgspec.structs.replace(WHO, version="2")}, "the version of the implementation is 2"),
         ({"implementation": msgspec.structs.replace(WHO, digest="d")}, "the digest of the implementation is d"),
+        (
+            {"reproduce": "grove-conformance run --set mutant=x --id NODE-001 --seed 7"},
+            "the option is --set mutant=x, and there none",
+        ),
         ({"run": "r1"}, "was given twice"),
         ({"ids": ()}, "only one of them selects requirements by their ids"),
         ({"profiles": ("nodes",)}, "only one of them selects profiles beside ids"),
