@@ -155,8 +155,6 @@ def write(path: Path, report: model.Report) -> None:
     document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
 
 
-
-
 def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
     """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
     collected again, by each of the workers."""
