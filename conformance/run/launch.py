@@ -127,11 +127,11 @@ def run(
             datetime.now(UTC).date(),
         )
         try:
-            write(path, report)
+            content = write(path, report)
         except HarnessError as error:
-            unwritten = error
+            unwritten, content = error, document.document(report)
     if settings.as_json:
-        out.file.write(document.as_json(document.document(report)))
+        out.file.write(document.as_json(content))
         err.print(f"report: {path}", markup=False, highlight=False)
     else:
         terminal.show(report, path, out, verbose=settings.verbose)
@@ -142,17 +142,18 @@ def run(
     return report.exit
 
 
-def write(path: Path, report: model.Report) -> None:
+def write(path: Path, report: model.Report) -> document.Document:
     """Write the report, and the other files that say what was found. Raises HarnessError."""
     sums = evidence.listed(path.parent)
     document.save(path.with_name(evidence.FILE), sums)
-    document.write(path, report, evidence.digest(sums))
+    content = document.write(path, report, evidence.digest(sums))
     document.save(path.with_name("junit.xml"), junit.render(report))
     allure.write(path.with_name("allure"), report)
     text = StringIO()
     terminal.show(report, path, Console(file=text, width=120, highlight=False), verbose=True)
     document.save(path.with_name(terminal.TEXT), text.getvalue())
     document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
+    return content
 
 
 def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:

@@ -208,7 +208,7 @@ def test_shards_become_one_folder_with_everything(halves: list[Path], tmp_path: 
     verdict = yaml.safe_load((to / "report.yaml").read_text("utf-8"))["verdict"]
     (failed,) = [entry for entry in verdict["requirements"] if entry["outcome"] == "failed"]
     assert (to / failed["failures"][0]["bundle"] / "history.jsonl").read_text() == "{}\n"
-    assert (to / "report.txt").is_file() and to.stat().st_mode & 0o777 == 0o700
+    assert (to / "report.html").is_file() and (to / "junit.xml").is_file() and to.stat().st_mode & 0o777 == 0o700
     assert call("verify", to) == Exit.CONFORMANT
 
 
