@@ -21,6 +21,7 @@ from conformance.grove.scheduling import scenarios
 from conformance.implementation import loading
 from conformance.lab.gaps import instances
 from conformance.report import recorded
+from conformance.run import shards
 from conformance.scale import scenario
 from conformance.suite.registry import coverage
 
@@ -56,6 +57,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "api/*.yaml", served.read),
     ("fixtures", "coherent/traces.yaml", traces.check),
     ("fixtures", "contract/lines.yaml", lines.read),
+    ("fixtures", "costs/scenes.yaml", shards.read),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),

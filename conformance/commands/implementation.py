@@ -12,13 +12,13 @@ import typer
 from rich.table import Table
 
 from conformance.cluster import progress
-from conformance.commands import declared, output
+from conformance.commands import output
 from conformance.documents import shown, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
 from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
-from conformance.run import trial
+from conformance.run import declared, trial
 from conformance.suite.registry import requirement
 
 app = typer.Typer(

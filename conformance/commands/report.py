@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from conformance import bounded, disk, documents
-from conformance.commands.run import suite_digest
 from conformance.errors import Exit, UsageError
 from conformance.report import (
     combining,
@@ -34,6 +33,7 @@ from conformance.report.document import Document
 from conformance.report.markdown import between
 from conformance.report.terminal import clean
 from conformance.run import launch
+from conformance.run.preparation import suite_digest
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement

@@ -2,53 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import secrets
 import shlex
-import shutil
 import sys
-import time
-from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 
-from conformance import data, disk
-from conformance.cluster import chosen_kubeconfig, progress
-from conformance.cluster.assets import resolve_all, served, versions
-from conformance.cluster.features import Requested, of_programs, resolve
+from conformance import disk
+from conformance.cluster import chosen_kubeconfig
+from conformance.cluster.assets import versions
 from conformance.cluster.state import State
-from conformance.commands import declared
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import UsageError
-from conformance.implementation import deployment, installer, parameters
-from conformance.implementation.descriptor import Descriptor, Role
-from conformance.run import launch
-from conformance.suite.outcomes import ledger
-from conformance.suite.registry import requirement
-from conformance.suite.registry.selection import Scope, scope
+from conformance.implementation import parameters
+from conformance.run import launch, preparation, pytest_options, reproduction, rerun, shards
+from conformance.run.preparation import changed
+from conformance.suite.registry.selection import Scope
 from conformance.suite.scenes.repeated import names_of
-from conformance.suite.session import existing, worker
+from conformance.suite.session import existing
 from conformance.suite.settings import RunSettings
-
-SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
-"""The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
 
 _FILES = " (grove-conformance explain ID has the tests of a requirement)"
 
 SPACE = 64 << 20
 """Bytes that must be free for a report with its failure bundles."""
 
+UNTIL_FAIL = 100
+"""How often a test is run with --until-fail, unless --repeat says otherwise."""
+
+HOW = {
+    *("rerun_failed", "pytest_option", "workers", "time_scale", "report_dir"),
+    *("fail_fast", "until_fail", "keep_cluster", "keep_passed", "bundle_limit", "verbose", "as_json"),
+}
+"""The options that --rerun-failed may be combined with: they do not say what is judged."""
+
 
 def run(
     ctx: typer.Context,
+    pytest_option: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- PYTEST OPTIONS]", help="Options for pytest, for example -- -k gang --pdb."),
+    ] = None,
     implementation: Annotated[
         str, typer.Option(help="Implementation to judge (name or path of a descriptor).")
     ] = "reference",
@@ -68,6 +68,20 @@ def run(
         list[str] | None,
         typer.Option(help="Run only this test, named as in reports, or those of this file or function (repeatable)."),
     ] = None,
+    skip: Annotated[list[str] | None, typer.Option(help="Do not judge this requirement (repeatable).")] = None,
+    with_invariants: Annotated[
+        bool,
+        typer.Option(
+            "--with-invariants", help="With --profile: judge its invariants in the scenes of all other profiles, too."
+        ),
+    ] = False,
+    shard: Annotated[
+        str, typer.Option(metavar="I/N", help="Run only the I-th of N parts, which take about equally long.")
+    ] = "",
+    rerun_failed: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Run what did not pass in this run again, as it was judged there."),
+    ] = "",
     workers: Annotated[
         str, typer.Option(help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
     ] = "auto",
@@ -89,6 +103,16 @@ def run(
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Run each test this many times and report the pass rate.")
     ] = 1,
+    until_fail: Annotated[
+        bool,
+        typer.Option(
+            "--until-fail",
+            help=f"Repeat each test ({UNTIL_FAIL} times without --repeat), and end at the first failure.",
+        ),
+    ] = False,
+    keep_cluster: Annotated[
+        bool, typer.Option("--keep-cluster", help="End at the first failure, and leave its cluster as it is.")
+    ] = False,
     keep_passed: Annotated[
         bool, typer.Option("--keep-passed", help="Keep the evidence of scenes whose tests passed, too.")
     ] = False,
@@ -128,105 +152,102 @@ def run(
     but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    where, options = _cluster(ctx, cluster, kubeconfig, context, count)
-    unplayed = existing.guard(Path(where), scale) if where else {}
-    wanted = requested(features, feature_gates, runtime_config)
-    if where:
-        existing.prove(Path(where), wanted)
-    registry = requirement.load()
-    if earlier_setting and not earlier:
-        raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
+    options = pytest_options.checked(tuple(pytest_option or ()))
+    part = shards.parse(shard) if shard else None
     disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
-    if not where:
+    if rerun_failed:
+        _refuse_others(ctx)
+        earlier_run = rerun.settings_of(rerun_failed, report_dir)
+        chosen = dict(zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True))
+        file, context = chosen.get("--kubeconfig", ""), chosen.get("--context", "")
+        where, kubeconfig_options = _cluster(ctx, earlier_run.cluster, Path(file) if file else None, context, count)
+        given = changed(
+            earlier_run,
+            run=preparation.run_id(),
+            kubeconfig=where,
+            time_scale=scale if "time_scale" in _given(ctx) else earlier_run.time_scale,
+            repeat=UNTIL_FAIL if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
+        )
+    else:
+        where, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context, count)
+        if earlier_setting and not earlier:
+            raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
+        if where and kubernetes:
+            raise UsageError("an existing cluster has its own version", where="--kubernetes", hint="leave it out")
+        given = RunSettings(
+            run=preparation.run_id(),
+            directory="",
+            implementation=implementation,
+            parameters=parameters.assignments(setting or ()),
+            earlier=earlier,
+            earlier_parameters=parameters.assignments(earlier_setting or (), "--from-set"),
+            profiles=tuple(sorted(set(profile or ()))),
+            ids=tuple(sorted(set(id or ()))),
+            skip=tuple(sorted(set(skip or ()))),
+            only=tuple(sorted(set(test or ()))),
+            with_invariants=with_invariants,
+            shard=str(part or ""),
+            time_scale=scale,
+            repeat=UNTIL_FAIL if until_fail and "repeat" not in _given(ctx) else repeat,
+            seed=secrets.randbelow(1 << 31) if seed is None else seed,
+            cluster="existing" if where else "own",
+            kubeconfig=where,
+            kubeconfig_options=kubeconfig_options,
+            kubernetes="" if where else versions(kubernetes)["kubernetes"],
+            cluster_features=requested(features, feature_gates, runtime_config),
+        )
+    unplayed = existing.guard(Path(where), given.time_scale) if where else {}
+    if where:
+        existing.prove(Path(where), given.cluster_features)
+        if keep_cluster:
+            raise UsageError("an existing cluster is not removed", where="--keep-cluster", hint="leave it out")
+    else:
         State().require()
-    elif kubernetes:
-        raise UsageError("an existing cluster has its own version", where="--kubernetes", hint="leave it out")
-    settings = RunSettings(
-        run=_run_id(),
-        directory="",
-        implementation=implementation,
-        parameters=parameters.assignments(setting or ()),
-        earlier=earlier,
-        earlier_parameters=parameters.assignments(earlier_setting or (), "--from-set"),
-        profiles=tuple(sorted(set(profile or ()))),
-        ids=tuple(sorted(set(id or ()))),
-        only=tuple(sorted(set(test or ()))),
-        time_scale=scale,
+    given = changed(
+        given,
         fail_fast=fail_fast,
-        repeat=repeat,
+        until_fail=until_fail,
+        keep_cluster=keep_cluster,
         keep_passed=keep_passed,
         bundle_limit=bundle_limit,
+        unplayed=unplayed,
         verbose=verbose,
         as_json=as_json,
-        seed=secrets.randbelow(1 << 31) if seed is None else seed,
-        cluster="existing" if where else "own",
-        kubeconfig=where,
-        kubeconfig_options=options,
-        unplayed=unplayed,
-        kubernetes="" if where else versions(kubernetes)["kubernetes"],
-        cluster_features=wanted,
+        pytest_options=options,
     )
-    judged, supplied = worker.load_implementation(settings)
-    if not where:
-        deployment.require_containers(judged)
-    for each in filter(None, (judged, judged.predecessor, supplied)):
-        installer.check(each)
-    declared.check(judged, registry)
-    roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
-    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, release=judged.release)
-    if not (where or kubernetes or wanted):
-        settings = _on_their_cluster(settings, registry, chosen)
-    chosen = scope(registry, settings.profiles, settings.ids, roles, claimed, settings.kubernetes, judged.release)
-    settings = _with(
-        settings,
-        directory=str((report_dir / settings.run).absolute()),
-        roles=roles,
-        features=claimed,
-        release=judged.release,
-    )
-    settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
+    usual = not (where or kubernetes or given.cluster_features)
+    prepared = preparation.prepare(given, report_dir, usual_cluster=usual)
+    settings, judged, supplied = prepared.settings, prepared.judged, prepared.supplied
     plan = launch.collect(settings)
-    settings = _with(settings, ids=_of_tests(settings, plan, chosen))
+    settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
+    if part is not None:
+        plan = _part(plan, part, settings.repeat)
+        settings = changed(settings, part=tuple(sorted(plan.selected)))
     if plan.selected and not where:
-        minor = settings.kubernetes.rpartition(".")[0]
-        resolve(settings.cluster_features, minor)  # a misspelt set is said before minutes of building
-        with progress.terminal("programs") as report:  # here, where the user can watch them
-            assets = resolve_all(report, settings.kubernetes)
-        of_programs(settings.cluster_features, minor, assets.program)
+        preparation.get_programs(settings)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    settings = _with(
-        settings, workers=1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
-    )
+    many = 1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
+    settings = changed(settings, workers=0 if pytest_options.interactive(options) else many)
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
-    on = "".join(f", {words}" for words in (_not_default(settings), shlex.join(wanted.options())) if words)
+    extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()))
+    on = "".join(f", {words}" for words in extras if words)
     for line in existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ():
         err.print(line, markup=False)
     for ability, seen in unplayed.items():
         err.print(f"the cluster does not play {ability}: {seen}; what needs that is blocked", markup=False)
-    say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests, "
+    of = f" (shard {settings.shard})" if settings.shard else ""
+    say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests{of}, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
     return launch.run(
         settings,
         plan,
-        _facts(judged, supplied),
-        suite=(metadata.version("grove-conformance"), suite_digest()),
-        environment=_environment(settings),
+        prepared.implementation,
+        suite=(metadata.version("grove-conformance"), preparation.suite_digest()),
+        environment=preparation.environment(settings),
         out=Console(file=sys.stdout, highlight=False),
         err=err,
     )
-
-
-def suite_digest() -> str:
-    """Return `sha256:` over the files that determine what a verdict means, by path."""
-    total = hashlib.sha256()
-    root = Path(__file__).resolve().parent.parent
-    places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
-    for place in places:
-        for path in sorted(p for p in place.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
-            total.update(f"{place.name}/{path.relative_to(place).as_posix()}\0".encode())
-            total.update(hashlib.sha256(path.read_bytes()).digest())
-    return "sha256:" + total.hexdigest()
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
@@ -277,23 +298,10 @@ def _cluster(
     return str(found.path), found.options
 
 
-def _run_id() -> str:
-    return time.strftime("r%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
-
-
-def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Scope) -> RunSettings:
-    """Return the settings with the cluster that the selected profiles need, if the default one will not do."""
-    needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
-    if not needs:
-        return settings
-    presets = tuple(sorted({name for each in needs for name in each.features}))
-    kubernetes = versions(needs[0].kubernetes)["kubernetes"]
-    return _with(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))
-
-
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:
-    """Return the judged ids: with --test, those of the selected ones that the named tests declare."""
-    if not settings.only:
+    """Return the judged ids: with --test and pytest's own options, those of the selected ones that the named tests
+    declare."""
+    if not settings.only and not settings.pytest_options:
         return settings.ids
     known = {name for test in plan.collected for name in names_of(test, settings.repeat)}
     for name in settings.only:
@@ -303,73 +311,26 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
     return tuple(sorted(declared & chosen.judged))
 
 
-def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable[str]) -> str:
-    """Return the command line that repeats a test of this run, without the name of the test. The selection of the run
-    decides what the test judges, and the repetition is part of its random numbers."""
-    words = [_program(), "run", "--implementation", settings.implementation]
-    for text in given:
-        words += ["--set", text]
-    words += ["--from", settings.earlier] if settings.earlier else []
-    for text in of_earlier:
-        words += ["--from-set", text]
-    for option, values in (("--profile", settings.profiles), ("--id", settings.ids)):
-        for value in values:
-            words += [option, value]
-    words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
-    words += settings.cluster_features.options()
-    words += ["--kubernetes", settings.kubernetes] if _not_default(settings) else []
-    words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
-    if settings.cluster == "existing":
-        words += ["--cluster", "existing", *settings.kubeconfig_options]
-    return shlex.join(words)
+def _part(plan: launch.Plan, shard: shards.Shard, repeat: int) -> launch.Plan:
+    """Return the part of a plan that a shard runs. Raises UsageError if there are more shards than scenes."""
+    scenes = len(set(plan.groups.values()))
+    if 0 < scenes < shard.of:
+        raise UsageError(f"only {scenes} scenes are selected", where=f"--shard {shard}", hint=f"give at most {scenes}")
+    return plan.part(shards.divide(plan.groups, shard.of, shards.costs(), repeat)[shard.number - 1])
 
 
-def _not_default(settings: RunSettings) -> str:
-    """Return the version of Kubernetes with its name; empty for the default one and on an existing cluster."""
-    usual = settings.kubernetes in ("", versions()["kubernetes"])
-    return "" if usual else f"Kubernetes {settings.kubernetes}"
+def _given(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that were given on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
 
 
-def _program() -> str:
-    """Return this program as it can be called from here: its bare name only if a shell would find it."""
-    name = "grove-conformance"
-    found = shutil.which(name)
-    started = Path(sys.argv[0])
-    return name if started.name != name or (found and started.samefile(found)) else str(started)
-
-
-def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementation:
-    absent = sorted(set(Role) - judged.roles)
-    return ledger.Implementation(
-        name=judged.name,
-        version=judged.version,
-        roles=tuple(sorted(map(str, judged.roles))),
-        features=tuple(sorted(judged.features)),
-        digest=judged.digest,
-        line=judged.line,
-        release=judged.release,
-        discovered=dict(judged.discovered),
-        supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
-        expected_failures=tuple(
-            ledger.ExpectedFailure(e.id, e.reason, e.link or "", e.expires.isoformat() if e.expires else "")
-            for e in judged.expected_failures
-        ),
-    )
-
-
-def _environment(settings: RunSettings) -> dict[str, str]:
-    used = served(settings.kubernetes)
-    if settings.cluster == "existing":
-        used = existing.versions(Path(settings.kubeconfig))
-    if settings.cluster_features:
-        used["features"] = shlex.join(settings.cluster_features.options())
-    return {
-        **used,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}".lower(),
-        "cpus": str(os.cpu_count() or 0),
-    }
-
-
-def _with(settings: RunSettings, **changes: object) -> RunSettings:
-    return msgspec.structs.replace(settings, **changes)
+def _refuse_others(context: typer.Context) -> None:
+    """Refuse options that would change what an earlier run judged."""
+    for parameter in context.command.params:
+        if parameter.name in _given(context) - HOW:
+            raise UsageError(
+                "what is judged is taken from that run",
+                where=f"--rerun-failed with {parameter.opts[0]}",
+                hint="leave one of them out",
+            )

@@ -65,10 +65,7 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
     cluster.learn_new_kinds()
     report(judged.name, f"starting, as scheduler {judged.scheduler_name}")
     driver.start()
-    driver.detach()
-    pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
-    owners = {name: Owner.of(pid) for name, pid in pids.items()}
-    cluster.plays(judged.name, owners, judged.document.path.absolute(), judged.settings)
+    hand_over(driver, cluster)
     logs = driver.logs()
     for name in cluster.record.roles:
         report(judged.name, f"the log of the {name} is {logs[name]}")
@@ -104,3 +101,12 @@ def _end_roles(cluster: Cluster) -> None:
     for owner in cluster.record.roles.values():
         if owner.alive():
             processes.end_one(psutil.Process(owner.pid))
+
+
+def hand_over(driver: Driver, cluster: Cluster) -> None:
+    """Let the processes of an implementation outlive this one, until the cluster ends."""
+    judged = driver.descriptor
+    driver.detach()
+    pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
+    owners = {name: Owner.of(pid) for name, pid in pids.items()}
+    cluster.plays(judged.name, owners, judged.document.path.absolute(), judged.settings)

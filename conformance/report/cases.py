@@ -20,7 +20,7 @@ from enum import StrEnum
 from conformance.errors import Exit
 from conformance.report import causes, defects, facts, terminal
 from conformance.report.causes import Cause
-from conformance.report.model import NOT_SELECTED, Outcome, Report, Result, RunVerdict
+from conformance.report.model import UNTOLD, Outcome, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import TestFinished
 from conformance.suite.registry.requirement import Level
 
@@ -68,7 +68,7 @@ def of(report: Report) -> list[Case]:
     numbers = {result.requirement.id: number for number, cause in enumerate(found, 1) for result in cause.results}
     tests = {test.test: test for test in report.tests}
     shares = Counter(test for result in report.results for test in result.tests)
-    shown = [result for result in report.results if result.reason != NOT_SELECTED]
+    shown = [result for result in report.results if result.reason not in UNTOLD]
     listed = [_case(result, report, found, numbers.get(result.requirement.id, 0), tests, shares) for result in shown]
     return listed + list(_general(report, listed))
 

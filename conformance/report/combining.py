@@ -7,7 +7,8 @@ that failed is forgiven: if two runs have the same test, its worse outcome count
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,9 @@ from conformance.suite.outcomes.ledger import (
     TestFinished,
 )
 
-ALONE = frozenset({"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "reproduce", "environment"})
+ALONE = frozenset(
+    {"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "elsewhere", "reproduce", "environment"}
+)
 """What may differ between the beginnings of runs that belong together."""
 HOST = frozenset({"cpus", "python", "platform"})
 """What of the environment may differ."""
@@ -184,6 +187,7 @@ def _started(all_of_them: Sequence[RunStarted]) -> RunStarted:
         ids=ids,
         only=only,
         shard="",
+        elsewhere=_elsewhere(all_of_them, plan),
         plan=tuple(PlannedTest(test, tuple(sorted(ids))) for test, ids in sorted(plan.items())),
         workers=sum(each.workers for each in all_of_them),
         reproduce=_selecting(first.reproduce, profiles, ids),
@@ -191,6 +195,21 @@ def _started(all_of_them: Sequence[RunStarted]) -> RunStarted:
             n: ", ".join(_union((e.environment[n],) for e in all_of_them if n in e.environment)) for n in names
         },
     )
+
+
+def _elsewhere(all_of_them: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return how many tests would judge an invariant beyond those of the combined plan. Shards left out the same ones;
+    other runs may have played what one of them left out."""
+    first = all_of_them[0]
+    if first.shard:
+        return first.elsewhere
+    here = Counter(id for ids in plan.values() for id in ids)
+    known: Counter[str] = Counter()
+    for each in all_of_them:
+        own = Counter(id for test in each.plan for id in test.ids)
+        for id, others in each.elsewhere.items():
+            known[id] = max(known[id], own[id] + others)
+    return {id: known[id] - here[id] for id in sorted(known) if known[id] > here[id]}
 
 
 def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -110,15 +111,21 @@ def _verdict(report: Report) -> Document:
         "profiles": [
             {"name": p.name, "verdict": _profile_word(p), "counts": _counts(p.counts)} for p in report.profiles
         ],
-        "requirements": [_requirement(result) for result in report.results],
+        "requirements": [_requirement(result, report.started.elsewhere) for result in report.results],
         "harnessErrors": list(report.faults),
     }
 
 
 def _selection(report: Report) -> Document:
     started = report.started
-    named: Document = {"tests": list(started.only)} if started.only else {}
-    return {"profiles": list(started.profiles), "ids": list(started.ids), **named}
+    found: Document = {"profiles": list(started.profiles), "ids": list(started.ids)}
+    if started.only:
+        found["tests"] = list(started.only)
+    if started.skip:
+        found["skipped"] = list(started.skip)
+    if started.shard:
+        found["shard"] = started.shard
+    return found
 
 
 def _profile_word(profile: Profile) -> str:
@@ -130,7 +137,7 @@ def _counts(counts: Any) -> dict[str, int]:
     return {str(outcome): counts[outcome] for outcome in Outcome if counts[outcome] or outcome not in SELDOM}
 
 
-def _requirement(result: Result) -> Document:
+def _requirement(result: Result, elsewhere: Mapping[str, int]) -> Document:
     entry = result.requirement
     found: Document = {
         "id": entry.id,
@@ -143,6 +150,8 @@ def _requirement(result: Result) -> Document:
         "checks": result.checks,
         "tests": list(result.tests),
     }
+    if entry.id in elsewhere:
+        found["elsewhere"] = elsewhere[entry.id]
     if result.reason:
         found["reason"] = result.reason
     if result.bundle:

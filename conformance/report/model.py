@@ -47,6 +47,12 @@ class Outcome(StrEnum):
 
 NOT_SELECTED = "not selected"
 """The reason of most requirements without an outcome if the user selected some."""
+SKIPPED = "left out with --skip"
+OTHER_SHARD = "none of its tests is in this shard"
+LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
+"""The reasons of requirements that the user did not ask this run for."""
+UNTOLD = LEFT_OUT - {SKIPPED}
+"""Those of which only the number is shown."""
 
 EXECUTED = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
@@ -168,7 +174,7 @@ class Report:
     def as_selected(self) -> bool:
         """Return whether everything that was selected has been judged, and nothing of it failed."""
         wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
-        return all(r.reason == NOT_SELECTED for r in self.results if r.outcome in wrong)
+        return all(r.reason in LEFT_OUT for r in self.results if r.outcome in wrong)
 
     @property
     def results(self) -> list[Result]:
@@ -217,16 +223,20 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     interrupted = finished is None or finished.interrupted
     who = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
-    chosen = scope(
-        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.release
-    ).with_violated(registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made)))
+    asked = scope(
+        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.release, skip=started.skip
+    )
+    failed = (id for test in tests.values() for id, made in test.checks.items() if _failed(made))
+    chosen = asked.with_violated(registry, failed)
+    unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
     expected = {e.id: e for e in who.expected_failures}
     profiles = []
     for name in chosen.profiles:
         entries = [r for r in registry.requirements.values() if r.profile == name]
         if not entries and not started.profiles:
             continue
-        results = tuple(_expect(_result(e, chosen, tests, interrupted), expected.get(e.id), today) for e in entries)
+        found = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
+        results = tuple(_expect(result, expected.get(result.requirement.id), today) for result in found)
         tally = Counter(r.outcome for r in results)
         counts = {outcome: tally[outcome] for outcome in Outcome}
         profiles.append(Profile(name, registry.profiles[name], _verdict(results), counts, results))
@@ -258,19 +268,20 @@ def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
     return tests
 
 
-def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], interrupted: bool) -> Result:
-    """Return the outcome of a requirement: the worst one of all tests that declare it."""
+def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], interrupted: bool, unplanned: str) -> Result:
+    """Return the outcome of a requirement: the worst one of all tests that declare it. `unplanned` is why no test of
+    the run does."""
     if entry.id in chosen.unclaimed:
         return Result(entry, Outcome.NOT_CLAIMED, reason=chosen.unclaimed[entry.id])
     if entry.id not in chosen.judged:
-        return Result(entry, Outcome.NOT_RUN, reason=NOT_SELECTED)
+        return Result(entry, Outcome.NOT_RUN, reason=SKIPPED if entry.id in chosen.skipped else NOT_SELECTED)
     parts = [
         _part(entry, name, test, interrupted)
         for name, test in sorted(tests.items())
         if entry.id in test.ids or entry.id in test.checks
     ]
     if not parts:
-        return Result(entry, Outcome.NOT_RUN, reason="no test of this run judges it")
+        return Result(entry, Outcome.NOT_RUN, reason=unplanned)
     if entry.id.startswith(INVARIANT):
         # Every test judges invariants: a test that ended early does not invalidate the results of others.
         parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
@@ -381,14 +392,14 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 
 def _all_selected_judged(results: list[Result]) -> bool:
     """Return whether SHOULD or MAY requirements were selected by id and all of them were judged."""
-    left_out = [r for r in results if r.reason == NOT_SELECTED]
+    left_out = [r for r in results if r.reason in LEFT_OUT]
     asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
     return bool(left_out) and bool(asked) and all(r.outcome in EXECUTED for r in asked)
 
 
 def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
-    # A profile without claimed requirements does not count, unless all profiles are like that.
-    words = [p.verdict for p in profiles if set(_nonzero(p.counts)) != {Outcome.NOT_CLAIMED}]
+    # A profile without claimed requirements, or with all of them in other shards, does not count, unless all are so.
+    words = [p.verdict for p in profiles if not all(map(_elsewhere, p.results))]
     if interrupted:
         words.append(RunVerdict.INTERRUPTED)
     if harness_errors:
@@ -398,5 +409,5 @@ def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], inter
     return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)
 
 
-def _nonzero(counts: Mapping[Outcome, int]) -> list[Outcome]:
-    return [outcome for outcome, number in counts.items() if number]
+def _elsewhere(result: Result) -> bool:
+    return result.outcome is Outcome.NOT_CLAIMED or result.reason in (OTHER_SHARD, SKIPPED)

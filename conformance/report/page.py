@@ -17,7 +17,7 @@ from conformance.evidence.values import brief
 from conformance.pages.render import render as rendered
 from conformance.report import about, causes, defects, diff, document, facts, repetitions, terminal
 from conformance.report.causes import Cause
-from conformance.report.model import NOT_SELECTED, Failure, Outcome, Report, Result, RunVerdict
+from conformance.report.model import UNTOLD, Failure, Outcome, Report, Result, RunVerdict
 from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
 
@@ -70,7 +70,7 @@ def render(report: Report, folder: Path) -> str:
 
 
 def _values(report: Report, found: list[Cause], folder: Path, lines: int, failures: int) -> Values:
-    shown = [result for result in report.results if result.reason != NOT_SELECTED]
+    shown = [result for result in report.results if result.reason not in UNTOLD]
     numbers: dict[str, list[int]] = {}
     for number, cause in enumerate(found, 1):
         for result in cause.results:
@@ -97,7 +97,7 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
                 "undecided": sum(r.outcome is Outcome.FAILED and r.requirement.level is not Level.MUST for r in own),
             }
             for p in report.profiles
-            if (own := [r for r in p.results if r.reason != NOT_SELECTED])
+            if (own := [r for r in p.results if r.reason not in UNTOLD])
         ],
         "groups": [
             {"outcome": str(outcome), "rows": rows}

@@ -20,7 +20,7 @@ from conformance.evidence.values import brief
 from conformance.grove import lines as contract
 from conformance.report import causes, defects, facts, repetitions
 from conformance.report.causes import Cause
-from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
+from conformance.report.model import UNTOLD, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import ScenePlayed
 from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
@@ -172,11 +172,11 @@ def _lines(profile: Profile) -> list[Text]:
 
 
 def _shown(profile: Profile) -> list[Result]:
-    return [result for result in profile.results if result.reason != NOT_SELECTED]
+    return [result for result in profile.results if result.reason not in UNTOLD]
 
 
 def _others(profile: Profile) -> str:
-    """Return how many requirements `--id` left out, as one line."""
+    """Return how many requirements `--id` or `--shard` left out, as one line."""
     count = len(profile.results) - len(_shown(profile))
     return f"and {count} that were not selected" if count else ""
 
@@ -207,7 +207,7 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
-            result.reason != NOT_SELECTED
+            result.reason not in UNTOLD
             and result.requirement.id not in held_up
             and result.outcome
             in (
@@ -354,9 +354,23 @@ def _summary(report: Report) -> list[tuple[str, str]]:
         lines.append(
             ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")
         )
+    lines += [(line, "dim") for line in _parts(report)]
     if not report.complete:
         lines.append(("the report is incomplete", "yellow"))
     lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))
+    return lines
+
+
+def _parts(report: Report) -> list[str]:
+    """Return which part of all that could be played the run was asked for."""
+    lines = [f"shard {report.started.shard} of the selection"] if report.started.shard else []
+    elsewhere = report.started.elsewhere
+    fewer = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
+    if fewer:
+        told = ", ".join(
+            f"{r.requirement.id} in {len(r.tests)} of {len(r.tests) + elsewhere[r.requirement.id]} tests" for r in fewer
+        )
+        lines.append(f"invariants were judged in scenes of the selected profiles: {told} (--with-invariants for all)")
     return lines
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -22,10 +23,12 @@ from typing import Any
 import psutil
 import pytest
 from rich.console import Console
+from xdist.dsession import Interrupted  # type: ignore[import-untyped]
 
 from conformance.errors import Exit, HarnessError
 from conformance.report import allure, document, evidence, junit, model, page, terminal
 from conformance.report.progress import Progress
+from conformance.run import pytest_options
 from conformance.run.workers import Workers
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
@@ -47,6 +50,18 @@ class Plan:
     """Test → what one worker must run it together with: its scene."""
     alone: frozenset[str] = frozenset()
     """The groups whose scenes are played alone, after all others."""
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
+
+    def part(self, tests: Set[str]) -> Plan:
+        """Return the plan with these of its tests only."""
+        groups = {test: group for test, group in self.groups.items() if test in tests}
+        return replace(
+            self,
+            selected={test: ids for test, ids in self.selected.items() if test in tests},
+            groups=groups,
+            alone=self.alone.intersection(groups.values()),
+        )
 
 
 def collect(settings: RunSettings) -> Plan:
@@ -55,6 +70,8 @@ def collect(settings: RunSettings) -> Plan:
     catcher = _Catcher()
     with _quietly(settings.log):
         status = pytest.main([*_arguments(settings, [settings.tests]), "--collect-only"], plugins=[catcher])
+    if settings.pytest_options and status == pytest.ExitCode.USAGE_ERROR:
+        raise pytest_options.refused(settings.log)
     if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), hint="see the log")
     found = catcher.judge
@@ -62,7 +79,7 @@ def collect(settings: RunSettings) -> Plan:
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
-    return Plan(found.collected, found.selected, found.groups, found.alone)
+    return Plan(found.collected, found.selected, found.groups, found.alone, found.elsewhere)
 
 
 def _limited(settings: RunSettings) -> frozenset[str]:
@@ -93,7 +110,10 @@ def run(
             implementation=implementation,
             profiles=settings.profiles,
             ids=settings.ids,
+            skip=settings.skip,
             only=settings.only,
+            shard=settings.shard,
+            elsewhere=dict(plan.elsewhere),
             plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(plan.selected.items())),
             workers=settings.workers,
             time_scale=settings.time_scale,
@@ -107,11 +127,11 @@ def run(
         watch = _Watch(settings, book, plan)
         with (
             _stoppable(err) as only_answer,
-            Progress(book, len(plan.selected), err, begin, _limited(settings)),
+            _progress(settings, book, len(plan.selected), err, begin),
         ):
             status = _pytest(settings, plan, watch)
             only_answer()
-            interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
+            interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not watch.enough)
             _sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
     else:
@@ -135,11 +155,33 @@ def run(
         err.print(f"report: {path}", markup=False, highlight=False)
     else:
         terminal.show(report, path, out, verbose=settings.verbose)
+    for event in book.events():
+        if isinstance(event, ledger.ClusterKept):
+            for line in _kept(event):
+                err.print(line, markup=False)
     if unwritten is not None:
         if report.exit is not Exit.NOT_CONFORMANT:
             raise unwritten
         err.print(f"grove-conformance: {unwritten}", markup=False, highlight=False)
     return report.exit
+
+
+def _progress(
+    settings: RunSettings, book: Book, tests: int, err: Console, begin: float
+) -> AbstractContextManager[object]:
+    """Return what shows the progress of a run; nothing if somebody talks to pytest."""
+    if pytest_options.interactive(settings.pytest_options):
+        return contextlib.nullcontext()
+    return Progress(book, tests, err, begin, _limited(settings))
+
+
+def _kept(event: ledger.ClusterKept) -> list[str]:
+    """Return what can be done with a cluster that was kept."""
+    return [
+        f"cluster {event.cluster} was kept, with the namespace {event.namespace} of the test that failed:",
+        f"  export KUBECONFIG={shlex.quote(event.kubeconfig)}",
+        f"  grove-conformance cluster down {event.cluster}    # when you have seen enough",
+    ]
 
 
 def write(path: Path, report: model.Report) -> document.Document:
@@ -161,10 +203,12 @@ def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
     collected again, by each of the workers."""
     files = sorted({test.partition("::")[0] for test in plan.selected})
     arguments = _arguments(settings, [str(Path(settings.tests, file)) for file in files])
+    if settings.until_fail or settings.keep_cluster:
+        arguments += ["--maxfail", "1"]
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
     try:
-        with _quietly(settings.log):
+        with _quietly(None if pytest_options.interactive(settings.pytest_options) else settings.log):
             try:
                 return int(pytest.main(arguments, plugins=[watch]))
             except KeyboardInterrupt:  # outside of pytest's own session
@@ -187,6 +231,7 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
         # What a test says is kept; of other exceptions Python's own traceback does, and costs a tenth of the time.
         *("--capture=sys", "--import-mode=importlib", "-q", "--tb=native"),
         *("--conformance-run", str(settings.folder / "run.json")),
+        *settings.pytest_options,
     ]
 
 
@@ -205,7 +250,7 @@ class _Watch:
     """Supervises the workers from the controlling process."""
 
     def __init__(self, settings: RunSettings, book: Book, plan: Plan) -> None:
-        self.interrupted = False
+        self.interrupted = self.enough = False
         self._settings, self._book, self._plan = settings, book, plan
         self._workers = Workers(settings, book)
 
@@ -226,8 +271,14 @@ class _Watch:
         """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
         return Distribution(config, log, self._plan.groups, self._plan.alone)
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself."""
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself.
+
+        pytest-xdist ends a session in the same way when enough tests have failed; its workers have ended by then.
+        """
+        if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
+            self.enough = True
+            return
         self.interrupted = True
         for pid in self._pids():
             with contextlib.suppress(ProcessLookupError):
@@ -267,14 +318,14 @@ def _sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
 
 
 @contextlib.contextmanager
-def _quietly(log: Path) -> Iterator[None]:
-    """Run pytest the same for everybody: output in a file, without the user's plugins and options (workers too)."""
-    log.parent.mkdir(parents=True, exist_ok=True)
+def _quietly(log: Path | None) -> Iterator[None]:
+    """Run pytest the same for everybody: output in a file, if one is given, without the user's plugins and options
+    (workers too)."""
     before = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
     try:
-        with _written_to(log):
+        with _written_to(log) if log is not None else contextlib.nullcontext():
             yield
     finally:
         for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS"):
@@ -285,6 +336,7 @@ def _quietly(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _written_to(log: Path) -> Iterator[None]:
+    log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("a", encoding="utf-8") as file,
         contextlib.redirect_stdout(file),

@@ -40,6 +40,8 @@ class RunningTest:
     """What the implementation has written of what only the suite writes: then the test judges nothing."""
     removed: str = ""
     """What was installed and was found to be removed when evidence of a failure was kept."""
+    leave: bool = False
+    """Whether its objects and its cluster stay as they are (--keep-cluster)."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
     """Write the failure bundle: the checks that were made, and the tests that reproduce the failure."""
     at_end: Callable[[bool], None] = lambda finished: None

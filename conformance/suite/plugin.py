@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -103,6 +103,8 @@ class Judge:
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
         self.judged: frozenset[str] = frozenset()
+        self.elsewhere: Mapping[str, int] = {}
+        """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
         self.groups: dict[str, str] = {}
         """The key by which tests are grouped on one worker: their scene."""
         self.alone: frozenset[str] = frozenset()
@@ -187,27 +189,41 @@ class Judge:
             metafunc.fixturenames.append(REPETITION)
             metafunc.parametrize(REPETITION, range(self.run.repeat), ids=repeated.marks(self.run.repeat))
 
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Select the tests of the run and check all against the registry."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Select the tests of the run among those that pytest's own options leave."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
+        result = yield
         run = self.run
-        chosen = scope(self.registry, run.profiles, run.ids, run.roles, run.features, run.kubernetes, run.release)
-        keep = [
-            item
-            for item in items
-            if chosen.takes(self.collected[item.nodeid])
-            and (not self.run.only or repeated.named(item.nodeid, self.run.repeat, self.run.only))
-        ]
-        drop = [item for item in items if item not in keep]
-        self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
-        self.judged = chosen.judged
-        if drop:
+        chosen = scope(
+            self.registry,
+            run.profiles,
+            run.ids,
+            run.roles,
+            run.features,
+            run.kubernetes,
+            run.release,
+            skip=run.skip,
+            everywhere=run.with_invariants or bool(run.only),
+        )
+        tests = Path(run.tests).resolve()
+        named = [item for item in items if not run.only or repeated.named(item.nodeid, run.repeat, run.only)]
+        groups = {item.nodeid: key_of(item, run.repeat, tests) for item in named}
+        found = chosen.tests({test: self.collected[test] for test in groups}, groups)
+        part = frozenset(run.part) or found.selected
+        keep = [item for item in named if item.nodeid in found.selected & part]
+        kept = {item.nodeid for item in keep}
+        if drop := [item for item in items if item.nodeid not in kept]:
             config.hook.pytest_deselected(items=drop)
-        tests = Path(self.run.tests).resolve()
-        self.groups = {item.nodeid: key_of(item, self.run.repeat, tests) for item in keep}
-        ordered = decisive_first(keep, self.collected, self.judged) if self.run.fail_fast else keep
+        self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
+        self.judged, self.elsewhere = chosen.judged, found.elsewhere
+        self.groups = {item.nodeid: groups[item.nodeid] for item in keep}
+        ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
         self.alone = alone(keep, self.groups)
         items[:] = self._items = together(alone_last(ordered), self.groups)
+        return result
 
     # -- one test ------------------------------------------------------------------------------------------------
 
@@ -291,7 +307,11 @@ class Judge:
         running.seconds[call.when] = round(call.duration, 3)
         if error is not None and (running.problem is None or isinstance(running.problem, CheckFailed)):
             running.problem = error
-        outputs.tell(report, error, self._limit(running))
+        outputs.tell(report, error, self._limit(running), self._expected(running))
+        if report.failed and self.run.keep_cluster:
+            running.leave = True
+            if self._scenes is not None:
+                self._scenes.leave()
         return report
 
     def _finish(self, running: RunningTest) -> None:
@@ -328,6 +348,13 @@ class Judge:
         failed = {check.id for check in running.checks.made if check.outcome == "failed"}
         limits = [self.registry.requirements[id].limit for id in sorted(failed) if id in self.registry.requirements]
         return limits[0] if isinstance(running.problem, CheckFailed) and limits and all(limits) else None
+
+    def _expected(self, running: RunningTest) -> str:
+        """Return why a test was expected to fail; empty if it has also failed for something else."""
+        failed = {check.id for check in running.checks.made if check.outcome == "failed"}
+        if not isinstance(running.problem, CheckFailed) or not failed or not failed <= self.run.expected.keys():
+            return ""
+        return "; ".join(dict.fromkeys(self.run.expected[id] for id in sorted(failed)))
 
     # -- the end -------------------------------------------------------------------------------------------------
 

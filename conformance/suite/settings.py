@@ -30,12 +30,28 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The release of Grove whose requirements are judged; empty for those of all releases."""
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    """Requirements that are not judged."""
     only: tuple[str, ...] = ()
     """Tests by pytest's node ids; empty for all that judge something of the selection."""
+    with_invariants: bool = False
+    """Whether the invariants of selected profiles are judged in the scenes of all profiles."""
+    shard: str = ""
+    """Which part of the selected tests is run, as i/n; empty for all."""
+    part: tuple[str, ...] = ()
+    """The tests of this shard; empty without shards."""
+    pytest_options: tuple[str, ...] = ()
+    """Options of the user for pytest itself."""
     workers: int = 1
     time_scale: float = 1.0
     fail_fast: bool = False
     repeat: int = 1
+    until_fail: bool = False
+    """Whether the run ends with the first test that fails, unless that is expected."""
+    expected: dict[str, str] = {}
+    """Requirements that are expected to fail, with the reason."""
+    keep_cluster: bool = False
+    """Whether a worker leaves its cluster as it is once a test has failed, for somebody to look at."""
     keep_passed: bool = False
     """Whether the evidence of scenes is kept whose tests all passed."""
     bundle_limit: int = 200

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from conformance import cli
-from conformance.commands.run import suite_digest
 from conformance.errors import Exit, UsageError
 from conformance.report import combining, document, evidence, model
+from conformance.run.preparation import suite_digest
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
@@ -91,6 +91,20 @@ def test_shards_are_judged_like_one_run() -> None:
     whole = run(1, one | two | three)
     alone = model.judge(requirement.load(), whole, model.date(2026, 11, 27))
     assert document.document(report)["verdict"] == document.document(alone)["verdict"]
+
+
+def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
+    """Shards left out the same tests; another selection may have played what the first one left out."""
+    one, two, three = ({id: "passed"} for id in IDS)
+    left_out = {"elsewhere": {IDS[0]: 4}}
+    halves = [run(n, found, shard=f"{n}/2", **left_out) for n, found in ((1, one), (2, two))]
+    assert combined(*halves).started.elsewhere == {IDS[0]: 4}
+    again = [
+        msgspec.structs.replace(event, test="t.py::again") if hasattr(event, "test") else event for event in run(2, one)
+    ]
+    again[0] = msgspec.structs.replace(again[0], plan=(PlannedTest("t.py::again", (IDS[0],)),))  # type: ignore[call-arg]
+    assert combined(run(1, one, **left_out), again).started.elsewhere == {IDS[0]: 3}
+    assert combined(run(1, one, elsewhere={IDS[0]: 1}), again, run(3, three)).started.elsewhere == {}
 
 
 def test_a_failure_in_one_shard_fails_all() -> None:

@@ -14,9 +14,9 @@ import yaml
 from test_document import EVENTS
 
 from conformance import cli
-from conformance.commands.run import suite_digest
 from conformance.errors import Exit
 from conformance.report import recovery
+from conformance.run.preparation import suite_digest
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import (
     AnyEvent,

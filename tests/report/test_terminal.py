@@ -13,7 +13,7 @@ from rich.console import Console
 from test_document import EVENTS, REGISTRY, made
 from test_model import DONE, TODAY, begin, check, ended, entry, limited, started
 
-from conformance.report import model, terminal
+from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
@@ -223,3 +223,14 @@ def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
         for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
             book.write(event)
     assert "≈ AA-002 w (u)" in out.getvalue() and "1/1 known-limit u" in out.getvalue()
+
+
+def test_an_invariant_that_more_scenes_could_show_is_told_with_how_many() -> None:
+    begin = msgspec.structs.replace(EVENTS[0], profiles=("core",), elsewhere={"AA-001": 3})
+    said = (
+        "invariants were judged in scenes of the selected profiles: AA-001 in 1 of 4 tests (--with-invariants for all)"
+    )
+    assert said in shown([begin, *EVENTS[1:]]) and said not in shown(EVENTS)
+    report = document.document(model.judge(REGISTRY, [begin, *EVENTS[1:]], date(2026, 11, 21)))
+    document.validate(report)
+    assert [entry.get("elsewhere") for entry in report["verdict"]["requirements"]] == [3, None]

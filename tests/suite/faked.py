@@ -205,10 +205,10 @@ def main(text: str) -> int:
 
     given = json.loads(text)
     expected = tuple(ledger.ExpectedFailure(**e) for e in given.pop("expected", ()))
-    for name in ("profiles", "ids", "only", "roles", "features"):
+    for name in ("profiles", "ids", "skip", "only", "part", "pytest_options", "roles", "features"):
         if name in given:
             given[name] = tuple(given[name])
-    settings = RunSettings(**given)
+    settings = RunSettings(expected={each.id: each.reason for each in expected}, **given)
     who = ledger.Implementation(
         name="fake",
         version="1",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from faked import LONGEST, Faked
 
-from conformance.commands.run import suite_digest
+from conformance.run.preparation import suite_digest
 from conformance.suite.registry import requirement
 
 

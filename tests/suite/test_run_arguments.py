@@ -13,7 +13,7 @@ import pytest
 from conformance import cli
 from conformance.cluster.features import Requested
 from conformance.commands import run as commands
-from conformance.run import launch
+from conformance.run import launch, preparation, reproduction
 from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import scope
 from conformance.suite.settings import RunSettings, decoded
@@ -64,6 +64,19 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--features", "workload-ap"), ("--features: unknown features 'workload-ap'", 'did you mean "workload-api"?')),
         (("--feature-gates", "GenericWorkload"), ("--feature-gates: 'GenericWorkload' is not a switch",)),
         (("--no-such-option",), ("--no-such-option",)),
+        (("--shard", "3/2"), ("--shard: '3/2' is not a shard", "for example 2/5")),
+        (("--shard", "1/9", "--id", "CORE-001"), ("--shard 1/9: only 1 scenes are selected", "give at most 1")),
+        (("--skip", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
+        (("--rerun-failed", "nowhere"), ("--rerun-failed: nowhere: no such run", "in reports")),
+        (
+            ("--rerun-failed", "r1", "--profile", "core"),
+            ("--rerun-failed with --profile: what is judged is taken from that run",),
+        ),
+        (("gang",), ("unexpected argument 'gang'", "run -- -k gang")),
+        (("--", "-n", "3"), ("-n is not for pytest here", "use --workers")),
+        (("--", "-n3"), ("-n is not for pytest here",)),
+        (("--", "--dist=load"), ("--dist is not for pytest here",)),
+        (("--", "--no-such-option"), ("pytest's options", "unrecognized arguments: --no-such-option")),
     ],
 )
 def test_a_wrong_argument_gets_one_line(
@@ -118,27 +131,35 @@ def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
 
 
 def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
-    settings = RunSettings(run="r1", directory="", implementation="mine.yaml", earlier="old one.yaml", seed=7)
-    command = commands._reproduce(settings, ["binary=a b"], ["hashes=canonical"])
+    settings = RunSettings(
+        run="r1",
+        directory="",
+        implementation="mine.yaml",
+        parameters={"binary": "a b"},
+        earlier="old one.yaml",
+        earlier_parameters={"hashes": "canonical"},
+        seed=7,
+    )
+    command = reproduction.command(settings)
     given = shlex.split(command)
     assert given[given.index("--from") :][:4] == ["--from", "old one.yaml", "--from-set", "hashes=canonical"]
     assert given[given.index("--set") + 1] == "binary=a b"
-    assert "--from" not in commands._reproduce(msgspec.structs.replace(settings, earlier=""), [], [])
+    assert "--from" not in reproduction.command(msgspec.structs.replace(settings, earlier="", earlier_parameters={}))
 
 
 def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> None:
     settings = RunSettings(run="r1", directory="", implementation="x", profiles=("core",), ids=("CORE-001",), repeat=3)
-    assert "--profile core --id CORE-001 --repeat 3 " in commands._reproduce(settings, [], [])
-    assert "--repeat" not in commands._reproduce(msgspec.structs.replace(settings, repeat=1), [], [])
+    assert "--profile core --id CORE-001 --repeat 3 " in reproduction.command(settings)
+    assert "--repeat" not in reproduction.command(msgspec.structs.replace(settings, repeat=1))
 
 
 def test_the_command_that_reproduces_names_another_version_and_features() -> None:
     asked = Requested(("workload-api",), ("kube-scheduler:A=true",))
     settings = RunSettings(run="r", directory="", implementation="mine", kubernetes="1.37.2", cluster_features=asked)
-    command = commands._reproduce(settings, [], [])
+    command = reproduction.command(settings)
     assert "--features workload-api --feature-gates kube-scheduler:A=true --kubernetes 1.37.2 " in command
     settings = msgspec.structs.replace(settings, kubernetes="1.36.3", cluster_features=Requested())
-    assert "--kubernetes" not in commands._reproduce(settings, [], []), "it is the default version"
+    assert "--kubernetes" not in reproduction.command(settings), "it is the default version"
 
 
 def test_settings_with_features_reach_the_workers(tmp_path: Path) -> None:
@@ -155,9 +176,9 @@ def test_the_report_names_version_and_features() -> None:
         kubernetes="1.37.2",
         cluster_features=Requested(("workload-api",)),
     )
-    environment = commands._environment(settings)
+    environment = preparation.environment(settings)
     assert environment["kubernetes"] == "1.37.2" and environment["features"] == "--features workload-api"
-    assert "features" not in commands._environment(msgspec.structs.replace(settings, cluster_features=Requested()))
+    assert "features" not in preparation.environment(msgspec.structs.replace(settings, cluster_features=Requested()))
 
 
 def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -168,9 +189,9 @@ def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["bin/grove-conformance", "run"])
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert commands._reproduce(settings, [], []).startswith("bin/grove-conformance run --implementation x")
+    assert reproduction.command(settings).startswith("bin/grove-conformance run --implementation x")
     monkeypatch.setenv("PATH", str(program.parent))
-    assert commands._reproduce(settings, [], []).startswith("grove-conformance run --implementation x")
+    assert reproduction.command(settings).startswith("grove-conformance run --implementation x")
 
 
 def test_a_named_test_is_judged_by_what_it_declares_of_the_selection() -> None:

@@ -386,3 +386,67 @@ def test_who_keeps_the_recorder_from_reading_by_a_webhook_is_to_blame(faked: Fak
     )
     ran = faked.run()
     assert ran.outcomes == {"AA-001": "blocked", "AA-002": "harness-error"} and ran.exit == 1
+
+
+THREE = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.expect("AA-001", "right", 1, 1)
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.expect("AA-002", "right", 1, 2)
+
+    @requirements("AA-003")
+    def test_three(case):
+        case.expect("AA-003", "right", 1, 1)
+"""
+
+
+def test_a_shard_that_passes_is_partial_and_a_success(faked: Faked) -> None:
+    faked.write(THREE, ids=3)
+    ran = faked.run(shard="1/2", part=("test_fake.py::test_one", "test_fake.py::test_three"))
+    assert ran.exit == 0
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run", "AA-003": "passed"}
+    assert ran.report["verdict"]["result"] == "partial"
+    assert ran.report["verdict"]["selection"]["shard"] == "1/2"
+    assert "shard 1/2 of the selection" in ran.out
+
+
+def test_what_is_skipped_is_named_and_no_failure(faked: Faked) -> None:
+    faked.write(THREE, ids=3)
+    ran = faked.run(skip=("AA-002",))
+    assert ran.exit == 0
+    assert ran.outcomes["AA-002"] == "not-run" and ran.report["verdict"]["result"] == "partial"
+    assert ran.report["verdict"]["selection"]["skipped"] == ["AA-002"]
+    assert "not-run: left out with --skip (AA-002)" in ran.out
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_until_something_fails_ends_there_and_is_not_interrupted(faked: Faked, workers: int) -> None:
+    faked.write(
+        """
+        @requirements("AA-001")
+        def test_one(case):
+            number = int(case.running.test.partition("[")[2].partition(" ")[0])
+            case.expect("AA-001", "right", True, number < 3)
+        """,
+        ids=1,
+    )
+    ran = faked.run(until_fail=True, repeat=50, workers=workers)
+    assert ran.exit == 1 and ran.report["verdict"]["complete"]
+    assert ran.report["verdict"]["result"] == "not-conformant"
+    assert len(ran.report["run"]["tests"]) < 10
+
+
+def test_an_expected_failure_ends_no_run_that_ends_at_failures(faked: Faked) -> None:
+    faked.write(THREE, ids=3)
+    known = [{"id": "AA-002", "reason": "known"}]
+    ran = faked.run(until_fail=True, expected=known)
+    assert ran.exit == 0 and ran.outcomes == {"AA-001": "passed", "AA-002": "expected-failure", "AA-003": "passed"}
+
+
+def test_options_of_pytest_select_tests(faked: Faked) -> None:
+    faked.write(THREE, ids=3)
+    ran = faked.run(ids=("AA-001", "AA-003"), pytest_options=("-k", "one or two"))
+    assert [test["test"] for test in ran.report["run"]["tests"]] == ["test_fake.py::test_one"]

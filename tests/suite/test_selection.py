@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from conformance.errors import UsageError
 from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import Scope, scope
 
@@ -46,6 +48,53 @@ def test_invariants_select_no_test_of_another_profile() -> None:
     assert not chosen(profiles=("core",)).takes(declared)
     assert chosen(profiles=("core",)).takes(("CORE-001", "INV-004"))
     assert chosen(profiles=("core",), ids=("INV-004",)).takes(declared)
+
+
+SCENES = {"own": "a", "own too": "a", "far": "b", "farther": "c", "lonely": "d"}
+DECLARED = {
+    "own": ("CORE-001",),
+    "own too": ("INV-004",),
+    "far": ("UPD-001",),
+    "farther": ("INV-004",),
+    "lonely": ("INV-007",),
+}
+
+
+def found(**how: Any) -> tuple[set[str], dict[str, int]]:
+    """Return which of the tests run, and in how many others an invariant would be judged."""
+    tests = scope(REGISTRY, how.pop("profiles", ("core",)), how.pop("ids", ()), BOTH, (), **how).tests(DECLARED, SCENES)
+    return set(tests.selected), dict(tests.elsewhere)
+
+
+def test_a_profile_plays_its_own_scenes_and_judges_its_invariants_there() -> None:
+    """Most of a run would else be scenes of other profiles, which show the same invariant again."""
+    tests, elsewhere = found()
+    assert tests >= {"own", "own too"} and not tests & {"far", "farther"}
+    assert elsewhere == {"INV-004": 1}, "the report says where it could be judged as well"
+
+
+def test_an_invariant_that_no_scene_of_its_profile_shows_selects_scenes() -> None:
+    """Else it would not be judged at all, and the profile would have no verdict."""
+    assert "lonely" in found()[0]
+
+
+def test_all_scenes_are_played_for_the_invariants_of_a_profile_if_that_is_asked_for() -> None:
+    assert found(everywhere=True) == ({"own", "own too", "farther", "lonely"}, {})
+
+
+def test_invariants_that_are_asked_for_by_id_are_judged_everywhere() -> None:
+    assert found(ids=("INV-004",)) == ({"own too", "farther"}, {})
+
+
+def test_a_run_of_everything_plays_everything() -> None:
+    assert found(profiles=()) == (set(SCENES), {})
+
+
+def test_what_is_skipped_selects_no_test_and_is_not_judged() -> None:
+    assert "own" not in found(skip=("CORE-001",))[0]
+    assert "CORE-001" not in scope(REGISTRY, (), (), BOTH, (), skip=("CORE-001",)).judged
+    with pytest.raises(UsageError, match="unknown requirement 'CORE-00'"):
+        found(skip=("CORE-00",))
 
 
 def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() -> None:

@@ -67,8 +67,12 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     ids: tuple[str, ...]
     only: tuple[str, ...] = ()
     """The tests that were named with --test; empty if none was."""
+    skip: tuple[str, ...] = ()
+    """The requirements that were left out with --skip."""
     shard: str = ""
     """Which part of the selection the plan is, as i/n; empty for all of it."""
+    elsewhere: dict[str, int] = {}
+    """Invariant → how many further tests would judge it, in scenes that the selection of profiles leaves out."""
     plan: tuple[PlannedTest, ...]
     workers: int
     time_scale: float
@@ -177,6 +181,16 @@ class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
     clearing: bool = False
 
 
+class ClusterKept(Event, tag="cluster-kept", kw_only=True, frozen=True):
+    """A worker has left its cluster as it was when a test failed, for somebody to look at."""
+
+    worker: str
+    cluster: str
+    kubeconfig: str
+    namespace: str
+    """The namespace of the test that failed."""
+
+
 class WorkerLost(Event, tag="worker-lost", kw_only=True, frozen=True):
     """A worker died."""
 
@@ -202,6 +216,7 @@ AnyEvent = (
     | TestFinished
     | ScenePlayed
     | HarnessFault
+    | ClusterKept
     | WorkerLost
     | RunFinished
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from conformance import documents, invariants
@@ -21,13 +22,32 @@ RULES = frozenset(rule.id for rule in invariants.rules())
 class Scope:
     """The selection. `profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id →
     reason) and those that were not selected are not. `foreign` are all that do not hold for the claimed features.
-    `named` are the ids that were selected."""
+    `named` are the ids that were selected, `skipped` those that were left out by id. `everywhere`: whether invariants
+    select every scene that they may be judged in."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
     unclaimed: dict[str, str]
     foreign: frozenset[str]
     named: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    everywhere: bool = True
+
+    def tests(self, declared: Mapping[str, Iterable[str]], scenes: Mapping[str, str]) -> Tests:
+        """Return which tests run: of those that declare these ids, with the scenes that they judge."""
+        taken = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
+        if self.everywhere:
+            return Tests(frozenset(taken), {})
+        played = {scenes[test] for test, ids in taken.items() if any(map(self._selects, ids & self.judged))}
+        judged = {id for test, ids in taken.items() if scenes[test] in played for id in ids}
+        # An invariant of the selection that none of these scenes shows selects those that do.
+        played |= {scenes[test] for test, ids in taken.items() if ids & self.judged - judged}
+        other = Counter(id for test, ids in taken.items() if scenes[test] not in played for id in ids & self.judged)
+        return Tests(frozenset(test for test in taken if scenes[test] in played), dict(sorted(other.items())))
+
+    def _selects(self, id: str) -> bool:
+        """Return whether a judged requirement selects the scenes of its tests."""
+        return not id.startswith(INVARIANT) or id in self.named
 
     def takes(self, declared: Iterable[str]) -> bool:
         """Return whether a test that declares these ids runs. Invariants alone do not select tests that declare others
@@ -46,6 +66,16 @@ class Scope:
         return replace(self, profiles=tuple(sorted({*self.profiles, *profiles})), judged=self.judged | violated)
 
 
+@dataclass(frozen=True)
+class Tests:
+    """The tests of a run. `elsewhere` counts for an invariant the further tests that would judge it, in scenes that
+    nothing else of the selection needs."""
+
+    __test__ = False
+    selected: frozenset[str]
+    elsewhere: Mapping[str, int]
+
+
 def scope(
     registry: Registry,
     profiles: Iterable[str],
@@ -54,11 +84,15 @@ def scope(
     features: Iterable[str],
     kubernetes: str = "",
     release: str = "",
+    *,
+    skip: Iterable[str] = (),
+    everywhere: bool = False,
 ) -> Scope:
     """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
-    `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known. Raises
-    UsageError for an unknown profile or id."""
-    asked, wanted = sorted(set(profiles)), sorted(set(ids))
+    `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known; `skip` are ids
+    that are not judged. Invariants of selected profiles are judged in the scenes of these profiles, or `everywhere`.
+    Raises UsageError for an unknown profile or id."""
+    asked, wanted, left_out = sorted(set(profiles)), sorted(set(ids)), {registry.get(id).id for id in skip}
     for profile in asked:
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
@@ -79,7 +113,7 @@ def scope(
         why = not_claimed(entry, roles, features, kubernetes, release)
         if why:
             unclaimed[entry.id] = why
-        elif not wanted or entry.id in wanted:
+        elif entry.id not in left_out and (not wanted or entry.id in wanted):
             judged.add(entry.id)
     claimed = set(features)
     foreign = frozenset(
@@ -89,7 +123,8 @@ def scope(
         or not claimed.isdisjoint(entry.unless)
         or not lines.holds(entry.since, entry.until, release)
     )
-    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
+    named, skipped = frozenset(wanted), frozenset(left_out)
+    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not asked)
 
 
 def not_claimed(

@@ -3,6 +3,7 @@ The tests of a scene run one after the other; the scene is cleared away after th
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from collections import Counter
@@ -149,6 +150,11 @@ class Scenes:
         found.running.keep(found.failed, found.tests)
         running.bundle, running.removed = found.running.bundle, found.running.removed
 
+    def leave(self) -> None:
+        """Leave the objects of the scene as they are."""
+        if self._open is not None:
+            self._open.running.leave = True
+
     def close(self, following: str = "") -> None:
         """Clear the scene away, unless the following test belongs to it."""
         found = self._open
@@ -225,5 +231,10 @@ def _played(
 
 def _file(scene: type[Scene], tests: Path) -> str:
     """Return the file of a scene as in node ids of tests."""
-    path = Path(inspect.getfile(scene)).resolve()
+    path = _resolved(inspect.getfile(scene))
     return path.relative_to(tests).as_posix() if path.is_relative_to(tests) else path.name
+
+
+@functools.cache
+def _resolved(file: str) -> Path:
+    return Path(file).resolve()

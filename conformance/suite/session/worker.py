@@ -33,7 +33,7 @@ from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
-from conformance.suite.outcomes.ledger import Check, HarnessFault, Ledger, Phase
+from conformance.suite.outcomes.ledger import Check, ClusterKept, HarnessFault, Ledger, Phase
 from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import not_claimed
 from conformance.suite.scenes.api import Api, Loop, by_admission, words
@@ -66,6 +66,8 @@ def sweep(run: str, worker: str = "") -> list[str]:
     """Take down what is left of a run's clusters (of one worker, or of all) and return their names."""
     gone = []
     for cluster in list_clusters():
+        if cluster.record.owner is None:
+            continue  # it was kept for somebody to look at
         if cluster.name == f"{run}-{worker}" or (not worker and cluster.name.startswith(f"{run}-")):
             cluster.down()
             gone.append(cluster.name)
@@ -103,6 +105,8 @@ class ClusterEnvironment:
         """Why no further test can be played."""
         self._unmade = 0
         """How many namespaces in a row could not be made."""
+        self._left = ""
+        """The namespace of the test that failed, once one has and the cluster is to be kept."""
         self._reopen()
 
     def close(self) -> None:
@@ -126,7 +130,7 @@ class ClusterEnvironment:
         facts = deployment.facts_of(cluster) if cluster else self._existing()
         self._phase("installing CRDs and webhooks")
         self.driver = Driver(judged, facts, supplied)
-        self._stack.callback(self.driver.stop)
+        self._stack.callback(self._end_processes)
         self._implementation("install", self.driver.install)
         # Files are read before the implementation starts, which could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
@@ -148,6 +152,9 @@ class ClusterEnvironment:
 
     def _own(self, scheduler_name: str) -> Cluster:
         def down() -> None:
+            if self._left:
+                self._release(cluster)
+                return
             self._phase("taking the cluster down")
             cluster.down()
             self._phase("down")
@@ -168,6 +175,26 @@ class ClusterEnvironment:
         self._stack.callback(down)
         self._look(outages.watch(cluster, self._settings.time_scale))
         return cluster
+
+    def _end_processes(self) -> None:
+        """Stop the implementation, or let it run on a cluster that is kept."""
+        if not self._left:
+            self.driver.stop()
+            return
+        assert self._cluster is not None
+        deployment.hand_over(self.driver, self._cluster)
+
+    def _release(self, cluster: Cluster) -> None:
+        """Leave the cluster to whoever looks at it."""
+        cluster.release()
+        self._book.write(
+            ClusterKept(
+                worker=self._worker,
+                cluster=cluster.name,
+                kubeconfig=str(cluster.kubeconfig),
+                namespace=self._left,
+            )
+        )
 
     def _existing(self) -> ClusterFacts:
         self._phase("looking at the existing cluster")
@@ -282,6 +309,8 @@ class ClusterEnvironment:
             try:
                 yield case
             finally:
+                if running.leave:
+                    self._left = name
                 if not isinstance(running.problem, KeyboardInterrupt):
                     self._after(running, case, api, offsets)
         finally:
@@ -307,6 +336,8 @@ class ClusterEnvironment:
             self._patience.look(each.history)
         if running.wrong and not running.bundle:
             running.keep(running.checks.made, [running.test])
+        if running.leave:
+            return
         if running.wrong and self._breaks():
             return  # no further test is played on this cluster
         self._restore()

@@ -1,0 +1,162 @@
+"""Prepare a run: load what is judged, check it, and complete the settings. Nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import secrets
+import shlex
+import time
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import msgspec
+
+from conformance import data
+from conformance.cluster import progress
+from conformance.cluster.assets import resolve_all, served, versions
+from conformance.cluster.features import Requested, of_programs, resolve
+from conformance.implementation import deployment, installer
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.run import declared, reproduction
+from conformance.suite.outcomes import ledger
+from conformance.suite.registry import requirement
+from conformance.suite.registry.selection import Scope, scope
+from conformance.suite.session import existing, worker
+from conformance.suite.settings import RunSettings
+
+SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
+"""The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The completed settings, what they judge, what supplies the other roles, and the selection."""
+
+    settings: RunSettings
+    judged: Descriptor
+    supplied: Descriptor | None
+    chosen: Scope
+
+    @property
+    def implementation(self) -> ledger.Implementation:
+        """Return the judged implementation for the ledger."""
+        judged, supplied = self.judged, self.supplied
+        absent = sorted(set(Role) - judged.roles)
+        return ledger.Implementation(
+            name=judged.name,
+            version=judged.version,
+            roles=tuple(sorted(map(str, judged.roles))),
+            features=tuple(sorted(judged.features)),
+            digest=judged.digest,
+            line=judged.line,
+            release=judged.release,
+            discovered=dict(judged.discovered),
+            supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
+            expected_failures=tuple(
+                ledger.ExpectedFailure(e.id, e.reason, e.link or "", e.expires.isoformat() if e.expires else "")
+                for e in judged.expected_failures
+            ),
+        )
+
+
+def run_id() -> str:
+    """Return the id of a new run."""
+    return time.strftime("r%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
+
+
+def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> Prepared:
+    """Load and check the implementation, and complete the settings. `usual_cluster`: nothing was said about the
+    cluster, so that it is the one that the selected profiles need. Raises UsageError."""
+    registry = requirement.load()
+    judged, supplied = worker.load_implementation(settings)
+    if settings.cluster == "own":
+        deployment.require_containers(judged)
+    for each in filter(None, (judged, judged.predecessor, supplied)):
+        installer.check(each)
+    declared.check(judged, registry)
+    roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
+    settings = changed(
+        settings,
+        directory=str((report_dir / settings.run).absolute()),
+        roles=roles,
+        features=claimed,
+        release=judged.release,
+        expected=_expected(judged, datetime.now(UTC).date()),
+    )
+    if usual_cluster:
+        settings = _on_their_cluster(settings, registry, selection(settings, registry))
+    settings = changed(settings, reproduce=reproduction.command(settings))
+    return Prepared(settings, judged, supplied, selection(settings, registry))
+
+
+def selection(settings: RunSettings, registry: requirement.Registry) -> Scope:
+    """Return what a run selects. Raises UsageError for an unknown profile or id."""
+    return scope(
+        registry,
+        settings.profiles,
+        settings.ids,
+        settings.roles,
+        settings.features,
+        settings.kubernetes,
+        settings.release,
+        skip=settings.skip,
+    )
+
+
+def get_programs(settings: RunSettings) -> None:
+    """Get the programs of the run's own clusters, where the user can watch it. Raises UsageError, HarnessError."""
+    minor = settings.kubernetes.rpartition(".")[0]
+    resolve(settings.cluster_features, minor)  # a misspelt set is said before minutes of building
+    with progress.terminal("programs") as report:
+        assets = resolve_all(report, settings.kubernetes)
+    of_programs(settings.cluster_features, minor, assets.program)
+
+
+def suite_digest() -> str:
+    """Return `sha256:` over the files that determine what a verdict means, by path."""
+    total = hashlib.sha256()
+    root = Path(__file__).resolve().parent.parent
+    places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
+    for place in places:
+        for path in sorted(p for p in place.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
+            total.update(f"{place.name}/{path.relative_to(place).as_posix()}\0".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    return "sha256:" + total.hexdigest()
+
+
+def environment(settings: RunSettings) -> dict[str, str]:
+    """Return what a run depends on beside the implementation and the suite."""
+    used = served(settings.kubernetes)
+    if settings.cluster == "existing":
+        used = existing.versions(Path(settings.kubeconfig))
+    if settings.cluster_features:
+        used["features"] = shlex.join(settings.cluster_features.options())
+    return {
+        **used,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}".lower(),
+        "cpus": str(os.cpu_count() or 0),
+    }
+
+
+def changed(settings: RunSettings, **changes: object) -> RunSettings:
+    """Return the settings with some of them changed."""
+    return msgspec.structs.replace(settings, **changes)
+
+
+def _expected(judged: Descriptor, today: date) -> dict[str, str]:
+    """Return the ids of the expected failures that have not expired, with their reasons."""
+    return {e.id: e.reason for e in judged.expected_failures if e.expires is None or e.expires > today}
+
+
+def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Scope) -> RunSettings:
+    """Return the settings with the cluster that the selected profiles need, if the default one will not do."""
+    needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
+    if not needs:
+        return settings
+    presets = tuple(sorted({name for each in needs for name in each.features}))
+    kubernetes = versions(needs[0].kubernetes)["kubernetes"]
+    return changed(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))

@@ -1,0 +1,46 @@
+"""The options of the user for pytest itself, after `--` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.errors import UsageError
+
+OURS = {
+    "-n": "--workers",
+    "--numprocesses": "--workers",
+    "--dist": "--workers",
+    "--lf": "--rerun-failed",
+    "--last-failed": "--rerun-failed",
+    "--conformance-run": "the other options of run",
+    "--collect-only": "grove-conformance list",
+    "--co": "grove-conformance list",
+}
+"""Options of pytest that a run sets itself, with what to use instead."""
+_INTERACTIVE = ("--pdb", "--trace", "-s", "--capture=no")
+
+
+def checked(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options. Raises UsageError for an argument before `--`, and for options that the run sets itself."""
+    if options and not options[0].startswith("-"):
+        hint = "options of pytest follow after --, for example: run -- -k gang"
+        raise UsageError(f"unexpected argument {options[0]!r}", where="run", hint=hint)
+    for option in options:
+        name = option.partition("=")[0]
+        name = "-n" if name[:2] == "-n" and name[2:].isdigit() else name
+        if name in OURS:
+            raise UsageError(f"{name} is not for pytest here", where=f"-- {option}", hint=f"use {OURS[name]}")
+    return options
+
+
+def interactive(options: Sequence[str]) -> bool:
+    """Return whether somebody talks to pytest: it then runs in this process, with the terminal."""
+    return any(option in _INTERACTIVE for option in options)
+
+
+def refused(log: Path) -> UsageError:
+    """Return why pytest has refused the options, from its own message in its log."""
+    lines = log.read_text("utf-8", errors="replace").splitlines()
+    said = next((line for line in reversed(lines) if "error: " in line.lower()), "pytest refuses them")
+    return UsageError(said.rpartition("rror: ")[2], where="run -- (pytest's options)", hint="see pytest --help")

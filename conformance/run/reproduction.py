@@ -1,0 +1,46 @@
+"""The command line that repeats a test of a run."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from conformance.cluster.assets import versions
+from conformance.suite.settings import RunSettings
+
+
+def command(settings: RunSettings) -> str:
+    """Return the command line that repeats a test of this run, without the name of the test. The selection of the run
+    decides what the test judges, and the repetition is part of its random numbers."""
+    words = [_program(), "run", "--implementation", settings.implementation]
+    for name, value in settings.parameters.items():
+        words += ["--set", f"{name}={value}"]
+    words += ["--from", settings.earlier] if settings.earlier else []
+    for name, value in settings.earlier_parameters.items():
+        words += ["--from-set", f"{name}={value}"]
+    for option, values in (("--profile", settings.profiles), ("--id", settings.ids), ("--skip", settings.skip)):
+        for value in values:
+            words += [option, value]
+    words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
+    words += settings.cluster_features.options()
+    words += ["--kubernetes", settings.kubernetes] if other_version(settings) else []
+    words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
+    if settings.cluster == "existing":
+        words += ["--cluster", "existing", *settings.kubeconfig_options]
+    return shlex.join(words)
+
+
+def other_version(settings: RunSettings) -> str:
+    """Return the version of Kubernetes with its name; empty for the default one and on an existing cluster."""
+    usual = settings.kubernetes in ("", versions()["kubernetes"])
+    return "" if usual else f"Kubernetes {settings.kubernetes}"
+
+
+def _program() -> str:
+    """Return this program as it can be called from here: its bare name only if a shell would find it."""
+    name = "grove-conformance"
+    found = shutil.which(name)
+    started = Path(sys.argv[0])
+    return name if started.name != name or (found and started.samefile(found)) else str(started)

@@ -1,0 +1,54 @@
+"""Run again what did not pass in an earlier run, from the ledger that it left: a run that was killed has one, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.suite.outcomes import book, ledger
+from conformance.suite.settings import RunSettings, decoded
+
+WHERE = "--rerun-failed"
+
+
+def settings_of(run: str, report_dir: Path) -> RunSettings:
+    """Return the settings of an earlier run, by its folder or by its id, with the tests that did not pass as the ones
+    to run. Raises UsageError."""
+    folder = next((each for each in (Path(run), report_dir / run) if (each / "run.json").is_file()), None)
+    if folder is None:
+        hint = f"give the folder of a run, or the id of one in {report_dir}"
+        raise UsageError(f"{run}: no such run", where=WHERE, hint=hint)
+    try:
+        found = decoded((folder / "run.json").read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        hint = "give a run of this version of the suite"
+        raise UsageError(f"{folder / 'run.json'} cannot be read: {error}", where=WHERE, hint=hint) from error
+    tests = unpassed(book.read(folder / "ledger"), frozenset(found.expected))
+    if not tests:
+        raise UsageError(f"nothing is left to run: every test of {folder} has passed", where=WHERE, hint="leave it out")
+    return msgspec.structs.replace(found, only=tests, shard="", part=(), pytest_options=())
+
+
+def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tuple[str, ...]:
+    """Return the planned tests that failed, were blocked by the implementation, or have no outcome. A test that failed
+    only as it was expected to is not among them. Pure."""
+    planned: set[str] = set()
+    failed: dict[str, set[str]] = {}
+    over: set[str] = set()
+    for event in events:
+        match event:
+            case ledger.RunStarted():
+                planned |= {test.test for test in event.plan}
+            case ledger.Check() if event.outcome == "failed":
+                failed.setdefault(event.test, set()).add(event.id)
+            case ledger.TestFinished():
+                as_expected = event.outcome == "failed" and failed.get(event.test, set()) <= expected
+                by_chance = event.outcome == "blocked" and event.cause == "circumstances"
+                if event.outcome in ("passed", "known-limit") or as_expected or by_chance:
+                    over.add(event.test)
+            case _:
+                pass
+    return tuple(sorted(planned - over))

@@ -1,0 +1,66 @@
+"""Divide a run among machines: each scene belongs to exactly one shard, and all shards take about as long.
+
+Pure: every machine computes the same division from the same tests, so none needs to know of the others.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import data, documents
+from conformance.errors import UsageError
+from conformance.suite.scenes import repeated
+
+Costs = Mapping[str, float]
+"""Scene, as in `Plan.groups`, → seconds that it takes."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The `number`-th of `of` shards, from 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def parse(text: str) -> Shard:
+    """Return the shard of a text such as `2/5`. Raises UsageError."""
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(f"{text!r} is not a shard", where="--shard", hint="give i/n, from 1/n to n/n, for example 2/5")
+    return Shard(int(found[1]), int(found[2]))
+
+
+def costs() -> Costs:
+    """Return what the scenes of the suite take. Raises UsageError (file, line, field)."""
+    return read(data.folder("fixtures") / "costs" / "scenes.yaml")
+
+
+def read(path: Path) -> Costs:
+    """Read such a file. Raises UsageError (file, line, field)."""
+    document = documents.read(path, data.folder("fixtures") / "costs" / "scenes.schema.json")
+    seconds = document.value["seconds"]
+    return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}
+
+
+def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1) -> list[frozenset[str]]:
+    """Return the tests of each shard. `scenes` has the scene of each test.
+
+    The most expensive scene that is left goes to the shard with the least to do. A scene without a cost counts as the
+    median of the others.
+    """
+    usual = statistics.median(costs.values()) if costs else 1.0
+    price = {scene: costs.get(repeated.unmarked(scene, repeat), usual) for scene in set(scenes.values())}
+    load = [0.0] * shards
+    shard: dict[str, int] = {}
+    for scene in sorted(price, key=lambda scene: (-price[scene], scene)):
+        shard[scene] = min(range(shards), key=lambda number: (load[number], number))
+        load[shard[scene]] += price[scene]
+    return [frozenset(test for test, scene in scenes.items() if shard[scene] == n) for n in range(shards)]

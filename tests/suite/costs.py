@@ -1,0 +1,61 @@
+"""`python -m tests.suite.costs REPORTS…`: print fixtures/costs/scenes.yaml anew, from the ledgers of runs below these
+folders. Only scenes that were played to their end count."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from conformance import data
+from conformance.run import shards
+from conformance.suite.outcomes import book, ledger
+from conformance.suite.scenes.repeated import unmarked
+
+FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
+
+
+def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
+    """Return what the scenes of a run took, and the tests with an environment of their own."""
+    found: dict[str, list[float]] = defaultdict(list)
+    repeat = 1
+    for event in events:
+        match event:
+            case ledger.RunStarted():
+                repeat = event.repeat
+            case ledger.ScenePlayed(ended_by=""):
+                found[unmarked(event.scene, repeat)].append(event.seconds)
+            case ledger.TestFinished(scene="", outcome="passed"):
+                found[unmarked(event.test, repeat)].append(sum(event.seconds.values()))
+            case _:
+                pass
+    return found
+
+
+def document(known: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
+    """Return the file: the medians of what was measured, and what is known of the scenes that were not."""
+    every: dict[str, list[float]] = defaultdict(list)
+    for run in measured:
+        for scene, times in run.items():
+            every[scene] += times
+    costs = dict(known) | {scene: max(1, round(statistics.median(times))) for scene, times in every.items()}
+    listed: dict[str, dict[str, float]] = {}
+    for scene in sorted(costs):
+        file, _, name = scene.partition("::")
+        listed.setdefault(file, {})[name] = costs[scene]
+    head = FILE.read_text("utf-8").partition("\nseconds:\n")[0] + "\n"
+    return head + yaml.safe_dump({"seconds": listed}, sort_keys=False, width=1000)
+
+
+def main(folders: list[str]) -> None:
+    """Print the file."""
+    ledgers = sorted(each.parent for folder in folders for each in Path(folder).rglob("run.jsonl"))
+    sys.stdout.write(document(shards.costs(), (seconds(book.read(each)) for each in ledgers)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,49 @@
+"""--keep-cluster: what a failure leaves on a real cluster is there to be looked at until somebody takes it down."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from real import Real
+
+pytestmark = pytest.mark.cluster
+
+FAILING = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.nodes("dgx-h100", 1)
+        case.until("AA-001", "what never comes", lambda view: None, timeout=2)
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.expect("AA-002", "x", 1, 1)
+"""
+
+
+def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> None:
+    real.write(FAILING)
+    ran = real.run(keep_cluster=True)
+    assert ran.exit == 1, ran.err
+    assert ran.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
+    kept = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", ran.err)
+    assert kept is not None, ran.err
+
+    def cluster(*words: str) -> str:
+        command = [sys.executable, "-m", "conformance.cli", "cluster", *words]
+        return subprocess.check_output(command, env=real.faked.environment(), text=True)
+
+    assert kept[1] in cluster("prune") + cluster("list"), "it belongs to nobody who could have gone"
+    seen = cluster("kubectl", kept[1], "--", "get", "namespaces,nodes", "-o", "name")
+    assert f"namespace/{kept[2]}" in seen and "node/" in seen
+    cluster("down", kept[1])
+    assert real.left() == []
+
+
+def test_a_run_that_passes_keeps_nothing(real: Real) -> None:
+    real.write(FAILING.replace("lambda view: None", "lambda view: True"))
+    ran = real.run(keep_cluster=True)
+    assert ran.exit == 0, ran.out + ran.err
+    assert "was kept" not in ran.err and real.left() == []

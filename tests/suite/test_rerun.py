@@ -1,0 +1,109 @@
+"""What is run again of an earlier run, from its ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.run import rerun
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.book import Book
+from conformance.suite.settings import RunSettings
+
+WHO = ledger.Implementation(name="mine", version="1", roles=("operator",), features=(), digest="")
+
+
+def started(*tests: str) -> ledger.RunStarted:
+    plan = tuple(ledger.PlannedTest(test, ("CORE-001",)) for test in tests)
+    return ledger.RunStarted(
+        run="r1",
+        suite_version="0",
+        suite_digest="",
+        implementation=WHO,
+        profiles=(),
+        ids=(),
+        plan=plan,
+        workers=1,
+        time_scale=1.0,
+        seed=7,
+    )
+
+
+def ended(test: str, outcome: Any, **more: Any) -> ledger.TestFinished:
+    return ledger.TestFinished(test=test, outcome=outcome, worker="gw0", **more)
+
+
+def failed(test: str, id: str = "CORE-001") -> ledger.Check:
+    return ledger.Check(test=test, id=id, what="it holds", outcome="failed")
+
+
+@pytest.mark.parametrize(
+    ("events", "again"),
+    [
+        ([ended("t", "passed")], False),
+        ([failed("t"), ended("t", "failed")], True),
+        ([failed("t", "CORE-002"), ended("t", "failed")], False),
+        ([failed("t", "CORE-002"), failed("t"), ended("t", "failed")], True),
+        ([ended("t", "known-limit")], False),
+        ([ended("t", "blocked", cause="implementation")], True),
+        ([ended("t", "blocked", cause="circumstances")], False),
+        ([ended("t", "harness-error")], True),
+        ([ended("t", "interrupted")], True),
+        ([], True),
+    ],
+)
+def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], again: bool) -> None:
+    assert rerun.unpassed([started("t"), *events], frozenset({"CORE-002"})) == (("t",) if again else ())
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """A run in which a.py::t passed and a.py::u failed, and which was killed in a.py::v."""
+    folder = tmp_path / "reports" / "r1"
+    settings = RunSettings(
+        run="r1",
+        directory=str(folder),
+        implementation="mine.yaml",
+        profiles=("core",),
+        seed=7,
+        shard="1/2",
+        part=("x",),
+    )
+    settings.save()
+    with Book(settings.ledger) as book:
+        for event in (started("a.py::t", "a.py::u", "a.py::v"), ended("a.py::t", "passed"), failed("a.py::u")):
+            book.write(event)
+        book.write(ended("a.py::u", "failed"))
+    with (settings.ledger / "run.jsonl").open("a") as file:
+        file.write('{"event":"test-fini')
+    return folder
+
+
+@pytest.mark.parametrize("named", ["reports/r1", "r1"])
+def test_it_is_judged_as_it_was(earlier: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = rerun.settings_of(named, Path("reports"))
+    assert found.only == ("a.py::u", "a.py::v")
+    assert (found.implementation, found.profiles, found.seed) == ("mine.yaml", ("core",), 7)
+    assert not found.shard and not found.part, "the tests say it all"
+
+
+def test_a_run_that_is_not_there_is_told(earlier: Path) -> None:
+    with pytest.raises(UsageError, match="--rerun-failed: r2: no such run — give the folder of a run, or the id of"):
+        rerun.settings_of("r2", earlier.parent)
+
+
+def test_settings_that_cannot_be_read_are_told(earlier: Path) -> None:
+    (earlier / "run.json").write_text("{")
+    with pytest.raises(UsageError, match=r"run\.json cannot be read: .* — give a run of this version of the suite"):
+        rerun.settings_of("r1", earlier.parent)
+
+
+def test_a_run_in_which_everything_passed_is_told(earlier: Path) -> None:
+    text = (earlier / "ledger" / "run.jsonl").read_text()
+    (earlier / "ledger" / "run.jsonl").write_text(text.splitlines(keepends=True)[1])
+    with pytest.raises(UsageError, match=r"nothing is left to run: every test of .* has passed"):
+        rerun.settings_of("r1", earlier.parent)
