@@ -49,6 +49,8 @@ class _Imported(Mapping[str, Any]):
         if not isinstance(found, typer.Typer):
             function, found = found, typer.Typer(add_completion=False)
             found.command(name)(function)
+        found.rich_markup_mode = None  # as in the help of all: no boxes, which leave no room for words
+        found.info.cls = Commands
         command = typer.main.get_command(found)
         command.name = name
         return command
@@ -60,7 +62,18 @@ class _Imported(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class LazyCommands(TyperGroup):
+class Commands(TyperGroup):
+    """A command group whose help has the first sentence of each command in full, however narrow the terminal is."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, each.get_short_help_str(limit=1000)) for name, each in commands.items() if each is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class LazyCommands(Commands):
     """A command group that imports a command when it is called. Its help imports all of them."""
 
     def __init__(self, **options: Any) -> None:
@@ -74,6 +87,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 

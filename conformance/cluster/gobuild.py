@@ -58,14 +58,33 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
         "GOTMPDIR": str(into.parent),  # so that a killed build leaves its work where it will be removed
         processes.BUILD: marker,
     }
+    total = _packages(go, program, environment)
     begin, every = time.monotonic(), Every(report)
 
     def compiling(output: list[str]) -> None:
-        packages = sum(map(_is_package, output))
-        every(program.name, f"building for {time.monotonic() - begin:.0f} s, {packages} packages compiled")
+        every(program.name, _how_far(time.monotonic() - begin, sum(map(_is_package, output)), total))
 
     run(command, environment, what=f"building {program.name}", meanwhile=compiling)
     return f"built with Go {version} from the module folder pins/{program.group.name}"
+
+
+def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
+    """Return how many packages the program consists of; 0 if Go does not tell: then the build says why."""
+    listing = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
+    try:
+        output = run(listing, environment, what=f"listing the packages of {program.name}")
+    except HarnessError:
+        return 0
+    return sum(map(_is_package, output.splitlines()))
+
+
+def _how_far(seconds: float, done: int, total: int) -> str:
+    """Return how far a build is. Packages that are in Go's cache are not compiled, so what is left may be less."""
+    said = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
+    if not 0 < done < total:
+        return said
+    left = seconds / done * (total - done)
+    return f"{said}, at most {left / 60:.0f} min left" if left >= 90 else f"{said}, at most {left:.0f} s left"
 
 
 def run(

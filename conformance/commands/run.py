@@ -47,28 +47,41 @@ def run(
     ctx: typer.Context,
     pytest_option: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- PYTEST OPTIONS]", help="Options for pytest, for example -- -k gang --pdb."),
+        typer.Argument(metavar="-- PYTEST_OPTION", help="Options for pytest, for example -- -k gang --pdb."),
     ] = None,
     implementation: Annotated[
-        str, typer.Option(help="Implementation to judge (name or path of a descriptor).")
+        str, typer.Option(metavar="NAME", help="Implementation to judge (name or path of a descriptor).")
     ] = "reference",
     setting: Annotated[
-        list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the descriptor (repeatable)."),
     ] = None,
     earlier: Annotated[
-        str, typer.Option("--from", help="Implementation that the judged one takes over from (profile upgrade).")
+        str,
+        typer.Option(
+            "--from", metavar="NAME", help="Implementation that the judged one takes over from (profile upgrade)."
+        ),
     ] = "",
     earlier_setting: Annotated[
         list[str] | None,
-        typer.Option("--from-set", help="Set a parameter of the --from descriptor, NAME=VALUE (repeatable)."),
+        typer.Option("--from-set", metavar="NAME=VALUE", help="Set a parameter of the --from descriptor (repeatable)."),
     ] = None,
-    profile: Annotated[list[str] | None, typer.Option(help="Judge only this profile (repeatable).")] = None,
-    id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
+    profile: Annotated[
+        list[str] | None, typer.Option(metavar="PROFILE", help="Judge only this profile (repeatable).")
+    ] = None,
+    id: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Judge only this requirement (repeatable).")
+    ] = None,
     test: Annotated[
         list[str] | None,
-        typer.Option(help="Run only this test, named as in reports, or those of this file or function (repeatable)."),
+        typer.Option(
+            metavar="TEST",
+            help="Run only this test, named as in reports, or those of this file or function (repeatable).",
+        ),
     ] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Do not judge this requirement (repeatable).")] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Do not judge this requirement (repeatable).")
+    ] = None,
     with_invariants: Annotated[
         bool,
         typer.Option(
@@ -83,13 +96,14 @@ def run(
         typer.Option(metavar="RUN", help="Run what did not pass in this run again, as it was judged there."),
     ] = "",
     workers: Annotated[
-        str, typer.Option(help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
+        str, typer.Option(metavar="N", help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
     ] = "auto",
     time_scale: Annotated[
         str,
         typer.Option(
+            metavar="FACTOR",
             help="Multiply every timeout, for slow machines; below 1, only waits in which nothing changes,"
-            " and the size of the set of profile scale."
+            " and the size of the set of profile scale.",
         ),
     ] = "1",
     fail_fast: Annotated[

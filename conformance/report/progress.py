@@ -1,7 +1,8 @@
-"""Show what a run is doing, from the events of its ledger."""
+"""Show what a run is doing, from the events of its ledger: failures at once, and how far it is."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from threading import Event as Signal
 from threading import Thread
@@ -29,6 +30,8 @@ from conformance.suite.outcomes.ledger import (
 
 LOOK_EVERY = 0.1
 """Seconds between two looks into the book: the maximum age of the display."""
+EVERY = 60.0
+"""Seconds between two lines that say how far the run is, where there is no terminal."""
 
 _STYLE = {
     "passed": "green",
@@ -40,15 +43,28 @@ _STYLE = {
 
 
 class Progress:
-    """Shows a growing book from a separate thread: a live line on a terminal, plain lines elsewhere. `limited` are the
-    requirements whose failure is a known limit of the specification."""
+    """Shows a growing book from a separate thread: a live line on a terminal, and elsewhere one line in `every` seconds
+    that says how far the run is; what fails in both. `limited` are the requirements whose failure is a known limit of
+    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase."""
 
     def __init__(
-        self, book: Book, total: int, console: Console, begin: float, limited: Collection[str] = frozenset()
+        self,
+        book: Book,
+        total: int,
+        console: Console,
+        begin: float,
+        *,
+        limited: Collection[str] = frozenset(),
+        expected: Collection[str] = frozenset(),
+        verbose: bool = False,
+        every: float = EVERY,
     ) -> None:
-        self._limited = limited
+        self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
         self._book, self._total, self._console, self._begin = book, total, console, begin
-        self._taken = self._done = 0
+        self._taken = self._done = self._failed = 0
+        self._last = time.monotonic()
+        self._blocked: set[str] = set()
+        """The reasons of blocked tests that were printed."""
         self._workers: dict[str, str] = {}
         self._tests: dict[str, str] = {}
         self._failing: dict[str, list[Check]] = {}
@@ -84,10 +100,14 @@ class Progress:
                 self._status.update(Text(self._now()))
             if last:
                 return
+            if self._status is None and (now := time.monotonic()) - self._last >= self._every:
+                self._last = now
+                self._say(time.time(), self._now(), "dim")
 
     def _now(self) -> str:
         doing = " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
-        return f"{self._done}/{self._total} tests  {doing}"
+        failed = f", {self._failed} failed" if self._failed else ""
+        return f"{self._done}/{self._total} tests{failed}  {doing}"
 
     def _take(self, event: AnyEvent) -> None:
         match event:
@@ -96,11 +116,11 @@ class Progress:
                 running = self._tests.get(event.worker)
                 self._workers[event.worker] = running if running and event.phase == "ready" else clean(what)
                 if not event.detail:
-                    self._say(event.wall, f"{event.worker}: {event.phase}", "dim")
+                    self._whisper(event.wall, f"{event.worker}: {event.phase}")
             case TestStarted():
                 self._workers[event.worker] = self._tests[event.worker] = event.test
                 if self._status is None and event.worker not in self._given_up:
-                    self._say(event.wall, f"{event.worker}: {event.test}", "dim")
+                    self._whisper(event.wall, f"{event.worker}: {event.test}")
             case Check() if event.outcome != "passed":
                 self._failing.setdefault(event.test, []).append(event)
                 self._failure(event)
@@ -108,16 +128,10 @@ class Progress:
                 self._done += 1
                 self._workers[event.worker] = "between tests"
                 self._tests.pop(event.worker, None)
-                if event.worker in self._given_up:
-                    return
-                ids = sorted({check.id for check in self._failing.pop(event.test, [])})
-                more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
-                took = sum(event.seconds.values())
-                text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
-                self._say(event.wall, text, _STYLE.get(event.outcome, ""))
+                self._ended(event)
             case ScenePlayed():
                 end = f', ended in waiting for "{event.ended_by}"' if event.ended_by else ""
-                self._say(event.wall, f"{event.worker}: played {event.scene} {event.seconds:.1f} s{end}", "dim")
+                self._whisper(event.wall, f"{event.worker}: played {event.scene} {event.seconds:.1f} s{end}")
             case WorkerLost():
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")
@@ -131,12 +145,33 @@ class Progress:
             case _:
                 pass
 
+    def _ended(self, event: TestFinished) -> None:
+        """Count the end of a test. What failed in it was printed before; why tests are blocked is printed once."""
+        ids = sorted({check.id for check in self._failing.pop(event.test, []) if check.outcome == "failed"})
+        if event.outcome == "failed" and not set(ids) <= set(self._expected):
+            self._failed += 1
+        if event.worker in self._given_up:
+            return
+        more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
+        took = sum(event.seconds.values())
+        text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
+        style = _STYLE.get(event.outcome, "")
+        if self._verbose:
+            self._say(event.wall, text, style)
+        elif event.outcome == "blocked" and event.reason not in self._blocked:
+            self._blocked.add(event.reason)
+            self._say(event.wall, f"▪ blocked: {event.reason} ({event.test})", style)
+
     def _failure(self, check: Check) -> None:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
-        What could not be determined is not a failure."""
+        What could not be determined is not a failure, and of what is expected to fail it is enough to say so."""
         mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
         if check.outcome == "failed" and check.id in self._limited:
             mark, style = "≈", "yellow"
+        elif check.outcome == "failed" and check.id in self._expected:
+            if self._verbose or [c.id for c in self._failing[check.test]].count(check.id) == 1:
+                self._say(check.wall, f"~ {check.id} {check.what}, as expected ({check.test})", "yellow")
+            return
         alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
         expected, seen = reduced(check.expected, check.seen)
         self._say(check.wall, f"{mark} {check.id} {check.what} ({check.test})", style)
@@ -146,6 +181,11 @@ class Progress:
         if check.expected not in (None, check.what):
             self._say(check.wall, f"  expected: {brief(expected)}", "")
         self._say(check.wall, f"  seen:     {brief(causes.nearest(check.seen) or seen)}", "")
+
+    def _whisper(self, wall: float, text: str) -> None:
+        """Print what only those want to know who ask for more."""
+        if self._verbose:
+            self._say(wall, text, "dim")
 
     def _say(self, wall: float, text: str, style: str) -> None:
         line = Text(f"[{wall - self._begin:6.1f} s] ", "dim")

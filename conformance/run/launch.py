@@ -172,7 +172,8 @@ def _progress(
     """Return what shows the progress of a run; nothing if somebody talks to pytest."""
     if pytest_options.interactive(settings.pytest_options):
         return contextlib.nullcontext()
-    return Progress(book, tests, err, begin, _limited(settings))
+    limited, expected = _limited(settings), frozenset(settings.expected)
+    return Progress(book, tests, err, begin, limited=limited, expected=expected, verbose=settings.verbose)
 
 
 def _kept(event: ledger.ClusterKept) -> list[str]:

@@ -66,6 +66,7 @@ def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypat
 def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
     packages = "echo go: downloading example.com/x v1.0.0; echo k8s.io/api/core/v1; echo sigs.k8s.io/yaml"
+    packages += "; [ $1 = build ] || echo k8s.io/left"
     fake_go(tmp_path, monkeypatch, build=packages)
     told: list[str] = []
     (tmp_path / "scratch").mkdir()
@@ -77,7 +78,22 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
         report=lambda *step: told.append(step[1]),
     )
     assert "building 1.36.3 from source with Go 1.99.1" in told[0]
-    assert re.fullmatch(r"building for \d s, 2 packages compiled", told[-1])
+    assert re.fullmatch(r"building for \d s, 2 of 3 packages compiled, at most \d s left", told[-1])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "done", "total", "said"),
+    [
+        (10, 0, 900, "0 of 900 packages compiled"),
+        (10, 100, 900, "100 of 900 packages compiled, at most 80 s left"),
+        (60, 100, 900, "100 of 900 packages compiled, at most 8 min left"),
+        (60, 900, 900, "900 of 900 packages compiled"),
+        (60, 7, 0, "7 of 7 packages compiled"),
+    ],
+)
+def test_what_is_left_of_a_build_is_an_upper_bound(seconds: float, done: int, total: int, said: str) -> None:
+    """What Go has in its cache is not compiled again; and the count may be unknown."""
+    assert gobuild._how_far(seconds, done, total) == f"building for {seconds} s, {said}"
 
 
 def test_another_version_than_that_of_the_module_folder_is_not_built(

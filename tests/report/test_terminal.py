@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import date
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -191,10 +193,53 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
     assert sum(line.startswith(("  ✓", "  ✗")) for line in everything.getvalue().splitlines()) == 330
 
 
+def progress(tmp_path: Path, *events: ledger.AnyEvent, **how: Any) -> str:
+    """Return what is printed of events, without a terminal."""
+    out = StringIO()
+    with Book(tmp_path) as book, Progress(book, 9, Console(file=out, width=200, highlight=False), 0.0, **how):
+        for event in events:
+            book.write(event)
+    return out.getvalue()
+
+
+PHASE = ledger.Phase(worker="gw0", phase="bringing the cluster up")
+PLAYED = ledger.ScenePlayed(scene="t.py::Scene", worker="gw0", seconds=2.0, steps={})
+
+
+def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
+    """Two lines for each test would hide the only line that matters, in the log of a CI job."""
+    told = (PHASE, started("u", "AA-001"), PLAYED, check("u", "AA-001", "passed"), ended("u", "passed"))
+    assert progress(tmp_path, *told) == ""
+    assert len(progress(tmp_path, *told, verbose=True).splitlines()) == 4
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
+    out = StringIO()
+    with Book(tmp_path) as book, Progress(book, 9, Console(file=out, width=200), 0.0, every=0.0):
+        for event in (PHASE, started("t", "AA-002"), check("t", "AA-002", "failed"), ended("t", "failed"), PHASE):
+            book.write(event)
+        deadline = time.monotonic() + 30
+        while "1/9 tests, 1 failed  gw0: bringing the cluster up" not in out.getvalue():
+            assert time.monotonic() < deadline, out.getvalue()
+
+
+def test_an_expected_failure_is_no_failure_while_it_is_played(tmp_path: Path) -> None:
+    events = (started("u", "AA-002"), check("u", "AA-002", "failed"), check("u", "AA-002", "failed"))
+    text = progress(tmp_path, *events, ended("u", "failed"), expected={"AA-002"})
+    assert text.count("~ AA-002 w, as expected (u)") == len(text.splitlines()) == 1
+    assert "✗" not in text and "expected:" not in text
+
+
+def test_why_tests_are_blocked_is_told_once(tmp_path: Path) -> None:
+    ends = [msgspec.structs.replace(ended(test, "blocked"), reason="it does not start") for test in ("t", "u", "v")]
+    text = progress(tmp_path, *ends)
+    assert len(text.splitlines()) == 1 and "▪ blocked: it does not start (t)" in text
+
+
 def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
-    with Book(tmp_path) as book, Progress(book, 1, console, 0.0):
+    with Book(tmp_path) as book, Progress(book, 1, console, 0.0, verbose=True):
         book.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
         for event in EVENTS[1:-1]:
             book.write(event)
@@ -219,7 +264,8 @@ def test_a_known_limit_is_explained_and_is_no_cause_of_failures() -> None:
 
 def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
     out = StringIO()
-    with Book(tmp_path) as book, Progress(book, 1, Console(file=out, width=200), 0.0, frozenset({"AA-002"})):
+    console = Console(file=out, width=200)
+    with Book(tmp_path) as book, Progress(book, 1, console, 0.0, limited={"AA-002"}, verbose=True):
         for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
             book.write(event)
     assert "≈ AA-002 w (u)" in out.getvalue() and "1/1 known-limit u" in out.getvalue()

@@ -61,7 +61,7 @@ def played(ran: Ran) -> list[str]:
 
 def test_a_scene_is_played_once_for_all_its_tests(faked: Faked) -> None:
     write(faked)
-    ran = faked.run()
+    ran = faked.run(verbose=True)
     assert ran.exit == 0, ran.err
     assert set(ran.outcomes.values()) == {"passed"} and len(ran.outcomes) == 5
     assert played(ran) == ["test_fake.py::Shortage"]

@@ -1,0 +1,36 @@
+"""The help of every command fits a terminal of 80 columns: no boxes, no cut sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance import cli
+
+GROUPS = ("cluster", "scale", "lab", "scheduler", "implementation", "findings")
+
+
+def helped(*words: str) -> str:
+    found = CliRunner().invoke(cli.app, [*words, "--help"], terminal_width=80)
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+@pytest.mark.parametrize("words", [(), *((command,) for command in cli.COMMANDS)], ids=lambda words: "-".join(words))
+def test_help_fits_80_columns(words: tuple[str, ...]) -> None:
+    text = helped(*words)
+    assert not re.search("[│╭╰─]", text)
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r"[^\]]\.\.\.$", text, re.M), "a sentence is cut"
+
+
+def test_help_of_subcommands_has_no_boxes() -> None:
+    for group in GROUPS:
+        for command in re.findall(r"^  ([a-z]+)  ", helped(group).partition("Commands:")[2], re.M):
+            assert not re.search("[│╭╰─]", helped(group, command)), (group, command)
+
+
+def test_what_follows_two_dashes_is_for_pytest() -> None:
+    assert "-- PYTEST_OPTION" in helped("run")
