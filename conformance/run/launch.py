@@ -18,23 +18,19 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-import psutil
 import pytest
 from rich.console import Console
-from xdist.dsession import Interrupted  # type: ignore[import-untyped]
 
 from conformance.errors import Exit, HarnessError
 from conformance.report import allure, document, evidence, junit, model, page, terminal
 from conformance.report.progress import Progress
 from conformance.run import pytest_options
-from conformance.run.workers import Workers
+from conformance.run.watch import Watch, sweep
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.registry import requirement
-from conformance.suite.session.distribution import Distribution
 from conformance.suite.settings import RunSettings
 
 CONFIGURATION = Path(__file__).parent / "pytest.ini"
@@ -124,7 +120,7 @@ def run(
         )
     )
     if plan.selected:
-        watch = _Watch(settings, book, plan)
+        watch = Watch(settings, book, plan.groups, plan.alone)
         with (
             _stoppable(err) as only_answer,
             _progress(settings, book, len(plan.selected), err, begin),
@@ -132,7 +128,7 @@ def run(
             status = _pytest(settings, plan, watch)
             only_answer()
             interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not watch.enough)
-            _sweep(settings, book)
+            sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
     else:
         err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
@@ -199,7 +195,7 @@ def write(path: Path, report: model.Report) -> document.Document:
     return content
 
 
-def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
+def _pytest(settings: RunSettings, plan: Plan, watch: Watch) -> int:
     """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
     collected again, by each of the workers."""
     files = sorted({test.partition("::")[0] for test in plan.selected})
@@ -245,77 +241,6 @@ class _Catcher:
         found = session.config.pluginmanager.get_plugin(plugin.NAME)
         assert isinstance(found, plugin.Judge)
         self.judge = found
-
-
-class _Watch:
-    """Supervises the workers from the controlling process."""
-
-    def __init__(self, settings: RunSettings, book: Book, plan: Plan) -> None:
-        self.interrupted = self.enough = False
-        self._settings, self._book, self._plan = settings, book, plan
-        self._workers = Workers(settings, book)
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Without workers, judge in this process."""
-        if not self._settings.workers:
-            judge = session.config.pluginmanager.get_plugin(plugin.NAME)
-            assert isinstance(judge, plugin.Judge)
-            judge.begin(self._book.take)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Give a new worker its line to this process."""
-        self._workers.add(node.gateway.id, node.gateway.newchannel(), node.workerinput)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
-        """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
-        return Distribution(config, log, self._plan.groups, self._plan.alone)
-
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself.
-
-        pytest-xdist ends a session in the same way when enough tests have failed; its workers have ended by then.
-        """
-        if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
-            self.enough = True
-            return
-        self.interrupted = True
-        for pid in self._pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object, error: object | None) -> None:
-        if error is None or self.interrupted:
-            return
-        worker = str(getattr(getattr(node, "gateway", None), "id", "?"))
-        self._book.write(ledger.WorkerLost(worker=worker))
-        _sweep(self._settings, self._book, worker)
-
-    def pytest_internalerror(self, excrepr: object) -> None:
-        last = str(excrepr).strip().splitlines()[-1:]
-        self.fault("pytest ended with an internal error: " + "".join(last))
-
-    def fault(self, what: str) -> None:
-        """Add a harness error of this process."""
-        self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
-
-    def _pids(self) -> list[int]:
-        """Return the workers' processes: those that are in the ledger and are children of this one."""
-        told = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
-        return [p.pid for p in psutil.Process().children() if p.pid in told]
-
-
-def _sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
-    """Take down what killed workers left."""
-    from conformance.suite.session.worker import sweep
-
-    try:
-        sweep(settings.run, worker)
-    except Exception as error:
-        what = f"clusters cannot be taken down: {error}"
-        book.write(ledger.HarnessFault(worker="run", what=what, clearing=True))
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,15 @@ from conformance.suite import plugin
 from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import WorkerEnded
 from conformance.suite.session import others
+from conformance.suite.session.collected import MARK, Collected, decoded
 from conformance.suite.settings import RunSettings
 
 
 class Workers:
     """Which workers are at work, and which of them ask to be told when they are alone."""
 
-    def __init__(self, settings: RunSettings, book: Book) -> None:
-        self._settings, self._book = msgspec.json.encode(settings), book
+    def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
+        self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
         self._lock = threading.Lock()
         self._lines: dict[str, others.Line] = {}
         self._asked: set[str] = set()
@@ -40,6 +42,8 @@ class Workers:
         gone = message is None
         if isinstance(message, bytes):
             gone = isinstance(self._book.take(message), WorkerEnded)
+        elif isinstance(message, str) and message.startswith(MARK):
+            self._collected(decoded(message))
         with self._lock:
             if message == others.ALONE:
                 self._asked.add(name)

@@ -42,7 +42,7 @@ from conformance.suite.scenes.playing import (
 )
 from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
-from conformance.suite.session import others, outputs
+from conformance.suite.session import collected, others, outputs
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
@@ -100,6 +100,7 @@ class Judge:
     def __init__(self, config: pytest.Config, run: settings.RunSettings) -> None:
         self.config, self.run = config, run
         self.registry = requirement.load(Path(run.registry))
+        self._tests = Path(run.tests).resolve()
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
         self.judged: frozenset[str] = frozenset()
@@ -131,6 +132,11 @@ class Judge:
             signal.signal(signal.SIGTERM, _interrupt)
             if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
                 signal.signal(signal.SIGHUP, _interrupt)
+
+    def name(self, item: pytest.Item) -> str:
+        """Return the name of a test: its node id in the folder of the tests, whatever pytest's own root folder is."""
+        inside = item.path.relative_to(self._tests).as_posix() if item.path.is_relative_to(self._tests) else ""
+        return f"{inside}::{item.nodeid.partition('::')[2]}" if inside else item.nodeid
 
     @property
     def running(self) -> RunningTest:
@@ -208,9 +214,8 @@ class Judge:
             skip=run.skip,
             everywhere=run.with_invariants or bool(run.only),
         )
-        tests = Path(run.tests).resolve()
-        named = [item for item in items if not run.only or repeated.named(item.nodeid, run.repeat, run.only)]
-        groups = {item.nodeid: key_of(item, run.repeat, tests) for item in named}
+        named = [item for item in items if not run.only or repeated.named(self.name(item), run.repeat, run.only)]
+        groups = {item.nodeid: key_of(item, run.repeat, self._tests) for item in named}
         found = chosen.tests({test: self.collected[test] for test in groups}, groups)
         part = frozenset(run.part) or found.selected
         keep = [item for item in named if item.nodeid in found.selected & part]
@@ -225,6 +230,20 @@ class Judge:
         items[:] = self._items = together(alone_last(ordered), self.groups)
         return result
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Tell a controlling process that has not collected the tests itself, before it hands them out."""
+        self._items = list(session.items)
+        if self.run.hosted and self._line is not None:
+            self._line.send(collected.encoded(self.found()))
+
+    def found(self) -> collected.Collected:
+        """Return what was collected and is going to run."""
+        plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
+        groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
+        alone = tuple(sorted(self.alone.intersection(groups.values())))
+        return collected.Collected(plan, groups, alone, dict(self.elsewhere))
+
     # -- one test ------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -237,7 +256,8 @@ class Judge:
         asked = self.judged & set(ids)
         enough = asked if self.run.fail_fast else frozenset()
         self._recorded = None
-        self._running = running = RunningTest(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
+        name = self.name(item)
+        self._running = running = RunningTest(name, Checks(name, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             result = yield
             self._follow(nextitem)

@@ -59,6 +59,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     verbose: bool = False
     as_json: bool = False
     seed: int = 0
+    hosted: bool = False
+    """Whether the run is part of a session of the user's own pytest."""
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""
     kubeconfig_options: tuple[str, ...] = ()

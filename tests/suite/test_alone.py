@@ -111,7 +111,10 @@ class Line:
 
 def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
     with book.Book(tmp_path) as written:
-        workers, lines = Workers(RunSettings(run="r", directory="", implementation="x"), written), {}
+        workers, lines = (
+            Workers(RunSettings(run="r", directory="", implementation="x"), written, lambda found: None),
+            {},
+        )
         for name in ("gw0", "gw1", "gw2"):
             workers.add(name, line := Line(), {})
             lines[name] = line

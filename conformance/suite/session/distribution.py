@@ -18,7 +18,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
 
     def __init__(self, config: pytest.Config, log: Any, groups: Mapping[str, str], alone: Collection[str] = ()) -> None:
         super().__init__(config, log)
-        self._groups, self._alone = groups, frozenset(alone)
+        self._groups, self._alone = groups, alone
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
@@ -33,7 +33,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
             super()._assign_work_unit(node)
 
     def _plays_alone(self, node: object) -> bool:
-        return not self._alone.isdisjoint(self.assigned_work[node])
+        return any(scope in self._alone for scope in self.assigned_work[node])
 
     def remove_node(self, node: object) -> str | None:
         """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""

@@ -1,0 +1,131 @@
+"""A conformance run inside of a session of the user's own pytest: `pytest --pyargs conformance.tests
+--grove-implementation NAME`.
+
+pytest keeps its options, its output and its exit code; what a run knows beyond that is in its report.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import threading
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.assets import versions
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation import parameters
+from conformance.report import model, terminal
+from conformance.run import preparation
+from conformance.run.launch import write
+from conformance.run.preparation import Prepared
+from conformance.run.watch import Watch, sweep
+from conformance.suite import plugin
+from conformance.suite.outcomes import ledger
+from conformance.suite.outcomes.book import Book
+from conformance.suite.registry import requirement
+from conformance.suite.session.collected import Collected
+from conformance.suite.settings import RunSettings
+
+
+def begin(config: pytest.Config) -> None:
+    """Make a session of pytest a conformance run, by the options of `pytest_plugin`. Raises pytest.UsageError."""
+    option = config.getoption
+    try:
+        settings = RunSettings(
+            run=preparation.run_id(),
+            directory="",
+            implementation=option("grove_implementation"),
+            parameters=parameters.assignments(option("grove_set") or (), "--grove-set"),
+            profiles=tuple(sorted(set(option("grove_profile") or ()))),
+            ids=tuple(sorted(set(option("grove_id") or ()))),
+            workers=len(getattr(config.option, "tx", None) or ()),
+            seed=secrets.randbelow(1 << 31),
+            kubernetes=versions("")["kubernetes"],
+            hosted=True,
+        )
+        folder = Path(option("grove_report_dir"))
+        if option("collectonly"):
+            scratch = tempfile.TemporaryDirectory()
+            config.add_cleanup(scratch.cleanup)
+            folder = Path(scratch.name)
+        prepared = preparation.prepare(settings, folder, usual_cluster=True)
+        config.option.conformance_run = str(prepared.settings.save())
+        if not option("collectonly"):
+            preparation.get_programs(prepared.settings)
+    except (UsageError, HarnessError) as error:
+        raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(plugin)
+    if not option("collectonly"):
+        config.pluginmanager.register(Hosted(prepared), "conformance-run")
+
+
+class Hosted(Watch):
+    """The run in the controlling process."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._tests: dict[str, str] = {}
+        self._last: set[str] = set()
+        self._book = Book(prepared.settings.ledger)
+        self._begun = threading.Lock()
+        self._report: model.Report | None = None
+        super().__init__(prepared.settings, self._book, self._tests, self._last)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin, if the tests run in this process."""
+        judge = session.config.pluginmanager.get_plugin(plugin.NAME)
+        if not self._settings.workers and isinstance(judge, plugin.Judge):
+            self.collected(judge.found())
+
+    def collected(self, found: Collected) -> None:
+        """Begin with the tests that the first of the workers has collected: all collect the same."""
+        if not self._begun.acquire(blocking=False):
+            return
+        self._tests.update(found.groups)
+        self._last.update(found.alone)
+        settings = self._settings
+        self._book.write(
+            ledger.RunStarted(
+                run=settings.run,
+                suite_version=metadata.version("grove-conformance"),
+                suite_digest=preparation.suite_digest(),
+                implementation=self._prepared.implementation,
+                profiles=settings.profiles,
+                ids=settings.ids,
+                elsewhere=found.elsewhere,
+                plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(found.plan.items())),
+                workers=settings.workers,
+                time_scale=settings.time_scale,
+                seed=settings.seed,
+                reproduce=settings.reproduce,
+                environment=preparation.environment(settings),
+            )
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Take down what killed workers left, and write the report."""
+        sweep(self._settings, self._book)
+        interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.enough)
+        self._book.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
+        self._book.close()
+        if not self._begun.locked():
+            return
+        registry = requirement.load(Path(self._settings.registry))
+        self._report = model.judge(registry, self._book.events(), datetime.now(UTC).date())
+        write(self._path, self._report)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what the run has found, and where the report is."""
+        if self._report is not None:
+            terminalreporter.section("conformance")
+            terminalreporter.write_line(terminal.verdict_line(self._report))
+            terminalreporter.write_line(f"report: {self._path}")
+
+    @property
+    def _path(self) -> Path:
+        return self._settings.folder / "report.yaml"

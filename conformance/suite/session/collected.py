@@ -1,0 +1,27 @@
+"""What a worker has collected, for a controlling process that does not collect tests itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+MARK = "collected "
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """The tests of a run. `plan` has the ids that each declares; `groups` the scene of each, by pytest's node id;
+    `alone` the scenes that are played alone; `elsewhere` see `RunStarted`."""
+
+    plan: dict[str, tuple[str, ...]]
+    groups: dict[str, str]
+    alone: tuple[str, ...]
+    elsewhere: dict[str, int]
+
+
+def encoded(found: Collected) -> str:
+    """Return it as a message that is no event."""
+    return MARK + msgspec.json.encode(found).decode()
+
+
+def decoded(message: str) -> Collected:
+    """Return it from such a message."""
+    return msgspec.json.decode(message.removeprefix(MARK), type=Collected)

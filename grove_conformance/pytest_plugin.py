@@ -1,0 +1,103 @@
+"""The pytest plugin of the package (entry point `pytest11`): conformance tests by pytest's own command, and a fake
+cluster for the tests of others.
+
+pytest loads it into every session of an environment that has the package, so it imports nothing, and does nothing until
+it is asked for: by its options, or by a test that takes one of its fixtures. Then our packages take precedence over
+others of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from grove_conformance import precedence
+
+if TYPE_CHECKING:
+    from conformance.grove_cluster import GroveCluster
+
+TESTS = precedence.FOLDER / "conformance" / "tests"
+PACKAGE = "conformance.tests"
+DEFAULT = "reference"
+_SETTINGS = "conformance_settings"
+"""As `suite.plugin.SETTINGS`, which is not imported unless it is needed."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, all with the prefix `--grove`."""
+    group = parser.getgroup("grove", "conformance with the Grove API")
+    group.addoption("--grove-implementation", metavar="NAME", help="implementation: name or path of a descriptor")
+    group.addoption("--grove-set", metavar="NAME=VALUE", action="append", help="set a parameter of the descriptor")
+    group.addoption("--grove-profile", metavar="PROFILE", action="append", help="judge only this profile")
+    group.addoption("--grove-id", metavar="ID", action="append", help="judge only this requirement")
+    group.addoption("--grove-report-dir", metavar="FOLDER", default="reports", help="parent folder of the report")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make this session a conformance run if conformance tests are named, and a worker of one if it is a worker."""
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        if _SETTINGS in given:
+            _take_precedence()
+            from conformance.suite import plugin
+
+            config.option.conformance_run = given[_SETTINGS]
+            config.pluginmanager.register(plugin)
+    elif _asked_for(config):
+        if not config.getoption("grove_implementation"):
+            raise pytest.UsageError(f"{PACKAGE} judge an implementation: give --grove-implementation NAME")
+        _take_precedence()
+        from conformance.run import hosted
+
+        hosted.begin(config)
+
+
+def _asked_for(config: pytest.Config) -> bool:
+    """Return whether conformance tests are named on the command line: by their package, or by a path."""
+    for argument in config.args:
+        name = argument.partition("::")[0]
+        if config.getoption("pyargs") and f"{name}.".startswith(f"{PACKAGE}."):
+            return True
+        if (config.invocation_params.dir / name).resolve().is_relative_to(TESTS):
+            return True
+    return False
+
+
+def _take_precedence() -> None:
+    try:
+        precedence.take()
+    except ImportError as error:
+        raise pytest.UsageError(f"grove-conformance: {error}") from None
+
+
+@pytest.fixture(scope="session")
+def grove_implementation(request: pytest.FixtureRequest) -> str:
+    """Return which implementation runs on the cluster: `--grove-implementation`, or the reference. Override it to
+    choose another one; an empty text starts none."""
+    return request.config.getoption("grove_implementation") or DEFAULT
+
+
+@pytest.fixture(scope="session")
+def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> Iterator[GroveCluster]:
+    """Return a fake cluster with an implementation of the Grove API, for all tests of the session. With pytest-xdist,
+    each worker has one of its own. It ends with the session, however that ends."""
+    _take_precedence()
+    from conformance.errors import HarnessError, UsageError
+    from conformance.grove_cluster import GroveCluster
+
+    settings = request.config.getoption("grove_set") or ()
+    try:
+        cluster = GroveCluster.up(grove_implementation, settings)
+    except (UsageError, HarnessError) as error:
+        pytest.fail(str(error), pytrace=False)
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def grove_namespace(grove_cluster: GroveCluster) -> Iterator[str]:
+    """Return the name of a namespace of the test's own. What is in it is deleted afterwards."""
+    with grove_cluster.namespace() as name:
+        yield name
