@@ -20,7 +20,14 @@ from tests.reference import apiserver
 PROGRAM = ".venv/bin/grove-conformance"
 README = PROJECT / "README.md"
 E2E = PROJECT / "docs" / "your-own-e2e-tests.md"
-SAMPLES = sorted((PROJECT / "docs" / "examples").glob("*.yaml"))
+SAMPLES = PROJECT / "fixtures" / "samples"
+SETS = [
+    pytest.param(document, id=path.stem)
+    for path in sorted(SAMPLES.glob("*.yaml"))
+    for document in yaml.safe_load_all(path.read_text("utf-8"))
+    if document.get("kind") == "PodCliqueSet" and "topologyName" not in path.read_text("utf-8")
+]
+"""Those that need nothing else in the cluster, such as a ClusterTopologyBinding."""
 
 
 def commands(page: Path, heading: str) -> list[str]:
@@ -31,29 +38,27 @@ def commands(page: Path, heading: str) -> list[str]:
     return [line.strip() for line in block[0].splitlines()]
 
 
-def sample(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
-    found["metadata"]["namespace"] = "default"
-    return found
+def placed(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "metadata": {**document["metadata"], "namespace": "default"}}
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_is_a_set_that_is_accepted(path: Path) -> None:
-    reply = apiserver.ask(sample(path))
+@pytest.mark.parametrize("document", SETS)
+def test_a_set_of_a_sample_is_accepted(document: dict[str, Any]) -> None:
+    reply = apiserver.ask(placed(document))
     assert reply.status == 201, reply.message
-    assert not list(pod_behaviors.mistakes_of_set(sample(path)))
+    assert not list(pod_behaviors.mistakes_of_set(document))
 
 
-def test_the_playground_applies_a_sample() -> None:
-    applied = re.findall(r"apply -f (\S+)", "\n".join(commands(README, "A cluster to play with")))
-    assert applied and {PROJECT / name for name in applied} <= set(SAMPLES)
+def test_the_playground_starts_with_a_sample() -> None:
+    [wanted] = re.findall(r"--sample (\S+)", "\n".join(commands(README, "A cluster to play with")))
+    assert (SAMPLES / f"{wanted}.yaml").is_file()
 
 
 def test_a_set_for_the_scheduler_of_the_e2e_page_needs_what_the_page_says() -> None:
     page = E2E.read_text("utf-8")
     (scheduler,) = re.findall(r"--set schedulerName=(\S+)", page)
     (label,) = re.findall(r"the label\s+`(\S+/queue)`", page)
-    pcs = sample(SAMPLES[0])
+    pcs = placed(yaml.safe_load((SAMPLES / "serving.yaml").read_text("utf-8")))
     for clique in pcs["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["schedulerName"] = scheduler
     refused = apiserver.ask(pcs)
@@ -74,10 +79,9 @@ def run(command: str, state: Path) -> str:
 
 @pytest.mark.cluster
 def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
-    up, apply, get, down = commands(README, "A cluster to play with")
+    up, get, down = commands(README, "A cluster to play with")
     run(up, tmp_path)
     try:
-        run(apply, tmp_path)
         until = Retrying(retry=retry_if_result(lambda shown: shown.count("1/1") < 8), wait=wait_fixed(0.5))
         shown = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
         for name in ("podcliqueset.grove.io/serving", "podgang.scheduler.grove.io/serving-0", "pod/serving-0-router"):
