@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN := $(BIN)/grove-conformance
-PYTEST = $(BIN)/pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 20
 # Many short processes import the same modules: compile each module once, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -20,7 +20,7 @@ HISTORIES ?= 200
 SEED ?= 1
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
 CHAOS ?= 1/16
-# Whether `make test` also runs the cases that take the way of another case with other values: `make test THOROUGH=1`.
+# Whether `make test` also runs cases that take the way of another case, and what takes long: `make test THOROUGH=1`.
 THOROUGH ?=
 
 .DEFAULT_GOAL := help

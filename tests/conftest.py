@@ -42,7 +42,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
-"""Whether cases run, too, that take the way of another case with other values (the mark `thorough`)."""
+"""Whether cases run, too, that take long, or the way of another case with other values (the mark `thorough`)."""
 TIMEOUT = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
 

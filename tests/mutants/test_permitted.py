@@ -1,4 +1,7 @@
-"""The variants that are armed together whenever the tests run; `make variants` proves all of them on everything."""
+"""The variants that are armed together, on what each names first; `make variants` proves all of them on everything.
+
+It takes minutes of both cores: `make test THOROUGH=1` runs it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 
 
 @pytest.mark.cluster
+@pytest.mark.thorough
 @pytest.mark.timeout(2400)
 def test_the_suite_lets_all_variants_through_at_once() -> None:
     """What each names first passes, and each has made a difference."""
