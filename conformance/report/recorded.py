@@ -38,6 +38,8 @@ class Run:
     """The line and the release of Grove's contract."""
     supplied: Mapping[str, str] = field(default_factory=dict)
     """Roles that another implementation played."""
+    withdrawn: Mapping[str, str] = field(default_factory=dict)
+    """Failures of the run that were the suite's errors, with what was wrong. They have no outcome."""
 
     @property
     def date(self) -> str:
@@ -98,7 +100,8 @@ def _of_report(value: Mapping[str, Any]) -> Run:
 
 
 def _of_record(entry: Mapping[str, Any]) -> Run:
-    outcomes = {id: Outcome(outcome) for outcome, ids in entry["outcomes"].items() for id in ids}
+    withdrawn = entry.get("withdrawn", {})
+    outcomes = {id: Outcome(outcome) for outcome, ids in entry["outcomes"].items() for id in ids if id not in withdrawn}
     return Run(
         digest=entry["digest"],
         implementation=entry["implementation"],
@@ -112,6 +115,7 @@ def _of_record(entry: Mapping[str, Any]) -> Run:
         profiles=entry.get("profiles", {}),
         contract=entry.get("contract", ""),
         supplied=entry.get("supplied", {}),
+        withdrawn=withdrawn,
     )
 
 
@@ -126,6 +130,7 @@ def _entry(run: Run) -> dict[str, Any]:
         "environment": dict(run.environment),
         **{name: value for name, value in _optional(run).items() if value},
         "outcomes": dict(_by_outcome(run)),
+        **({"withdrawn": dict(run.withdrawn)} if run.withdrawn else {}),
     }
 
 

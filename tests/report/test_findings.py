@@ -107,6 +107,19 @@ def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
     assert recorded.read(kept) == [found]
 
 
+def test_a_failure_that_was_an_error_of_the_suite_can_be_withdrawn(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.yaml"
+    kept.write_text(recorded.render([run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)]), "utf-8")
+    kept.write_text(kept.read_text("utf-8") + "  withdrawn: {AA-002: it compared two other objects}\n", "utf-8")
+    (found,) = recorded.read(kept)
+    assert (found.outcomes, found.withdrawn) == (
+        {"AA-001": Outcome.FAILED},
+        {"AA-002": "it compared two other objects"},
+    )
+    kept.write_text(recorded.render([found]), "utf-8")
+    assert recorded.read(kept) == [found]
+
+
 def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("kind: Other\n")
