@@ -116,10 +116,11 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
 
 
 def excuse(shown: Scene, failures: Iterable[Mark]) -> None:
-    """Call torn spans partial that ended, and in which no check failed that names the gang."""
+    """Call torn spans partial that ended, and in which no check failed that names the gang or one of its cliques."""
     listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in shown.gangs:
-        own = [at for at, words in listed if gang.lane.name in words]
+        names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
+        own = [at for at, words in listed if any(name in words for name in names)]
         last = gang.lane.bars[-1] if gang.torn else None
         gang.lane.bars = [
             bar

@@ -112,10 +112,17 @@ def test_of_too_many_gangs_the_torn_ones_have_rows(story):
     [
         (None, "", False),
         (0.03, "INV-003 failed: gang serve-0 was never admitted", True),
+        (0.03, "SCHED-008 failed: bound: 1 pods of serve-0-prefill", True),
         (0.03, "CORE-001 failed: the names", False),
         (9.0, "INV-003 failed: gang serve-0 was never admitted", False),
     ],
-    ids=["no failure", "a failure of the gang in it", "a failure of something else in it", "a failure after it"],
+    ids=[
+        "no failure",
+        "a failure of the gang in it",
+        "a failure of its pods in it",
+        "a failure of something else in it",
+        "a failure after it",
+    ],
 )
 def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says_so(story, after, words, torn):
     first = serve(story)

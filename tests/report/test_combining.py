@@ -27,7 +27,7 @@ from conformance.suite.outcomes.ledger import (
 )
 from conformance.suite.registry import requirement
 
-IDS = ("NODE-001", "NODE-002", "NODE-003")
+IDS = ("NODE-001", "NODE-003", "NODE-004")
 """Requirements of one profile."""
 WHO = Implementation(name="mine", version="1", roles=("operator",), features=(), digest="sha256:i")
 
