@@ -18,7 +18,7 @@ def indices(stem: str, names: Iterable[str]) -> set[int]:
 
 
 def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:
-    """Return the indices of the first `units` of which no node is present."""
+    """Return the indices of the first `units` units that have no node yet."""
     free = (start for start in count(0, size) if present.isdisjoint(range(start, start + size)))
     return [index for start in islice(free, units) for index in range(start, start + size)]
 

@@ -8,7 +8,7 @@ from conformance.report.terminal import judged
 
 
 def of(report: Report) -> dict[str, str]:
-    """Return what is known, without what is not: an existing cluster, for example, may not tell its version."""
+    """Return the facts that are known. Others are left out: an existing cluster may not tell its version."""
     started, who = report.started, report.started.implementation
     known = {
         "verdict": str(report.verdict),

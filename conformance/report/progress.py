@@ -164,7 +164,7 @@ class Progress:
 
     def _failure(self, check: Check) -> None:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
-        What could not be determined is not a failure, and of what is expected to fail it is enough to say so."""
+        A value that could not be determined is no failure, and an expected failure has one line."""
         mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
         if check.outcome == "failed" and check.id in self._limited:
             mark, style = "≈", "yellow"

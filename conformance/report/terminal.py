@@ -362,7 +362,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
 
 
 def _parts(report: Report) -> list[str]:
-    """Return which part of all that could be played the run was asked for."""
+    """Return lines about the part of the suite that was selected: its shard, and scenes that were left out."""
     lines = [f"shard {report.started.shard} of the selection"] if report.started.shard else []
     elsewhere = report.started.elsewhere
     fewer = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
