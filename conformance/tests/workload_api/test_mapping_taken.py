@@ -13,21 +13,21 @@ from conformance.tests.workload_api import objects_of_gangs as objects
 
 
 class WorkloadOfSomebodyElse(Scene):
-    """A set that is deleted, and made again when somebody else has a Workload of the name of its former one; with room
-    for it. Then that Workload is deleted."""
+    """A gang without room, whose Workload is deleted while the operator is down: before it is back, somebody else has
+    made a Workload of that name, and there is room. Then that Workload is deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
-        env.nodes("dgx-h100", 1)
-        workload = env.workload("components", setName="again", prefills=1, decodes=1)
+        workload = env.workload("components", setName="taken", prefills=1, decodes=1)
         wanted = expected(workload)
         self.cliques = list(wanted.cliques.values())
         [self.gang] = wanted.base_gangs
         env.create(workload)
         env.wait_for("tree in place", objects.in_place(wanted, self.gang))
-        [former] = objects.of_gang(env.history.view(), self.gang).workloads
-        self.taken = name(former)
-        env.delete("podcliquesets", "again")
-        env.wait_for("set gone", self._gone)
+        [own] = objects.of_gang(env.history.view(), self.gang).workloads
+        self.taken = name(own)
+        env.roles.stop("operator")
+        env.delete("workloads", self.taken)
+        env.wait_for("Workload gone", self._gone)
         template = {"name": "other", "schedulingPolicy": {"basic": {}}}
         self.other = env.create(
             {
@@ -37,7 +37,8 @@ class WorkloadOfSomebodyElse(Scene):
                 "spec": {"podGroupTemplates": [template]},
             }
         )
-        env.create(workload)
+        env.nodes("dgx-h100", 1)
+        env.roles.restart("operator")
         env.settle("bound or told", self._bound_or_told, 20)
         env.quiet(1, real=True)
         env.mark("at rest")
@@ -45,8 +46,7 @@ class WorkloadOfSomebodyElse(Scene):
         env.wait_for("bound once the name is free", predicates.all_bound(self.cliques))
 
     def _gone(self, view: View) -> bool | Unmet:
-        left = [*view.names("workloads"), *view.names("podgangs"), *view.names("podcliquesets"), *view.names("pods")]
-        return not left or Unmet(f"there are still {left}")
+        return self.taken not in view.names("workloads") or Unmet(f"{self.taken} exists")
 
     def _bound_or_told(self, view: View) -> bool | Unmet:
         about = [each for each in view.list("events") if text(each, "type") == "Warning"]
