@@ -156,16 +156,31 @@ class Elector:
 
     async def release(self) -> None:
         """Release the lease if it is ours. Failures are only logged: the lease expires by itself."""
-        if not self.leads or self._lease is None:
+        if not self.leads:
             return
         self._until = -math.inf
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                await self._write(released(Record.of(self._lease), _now()))
+                while not await self._released():
+                    pass
         except REQUEST_FAILED as error:
             log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
-        else:
-            log.info("released %s", self._place)
+
+    async def _released(self) -> bool:
+        """Release the lease unless somebody else has it. Return False if it has changed meanwhile: a renewal that was
+        cancelled may have been done, and may still be done."""
+        found = await self._client.get_or_none(LEASES, self._namespace, self._name)
+        self._lease = None if found is None else orjson.loads(found)
+        if self._lease is None or (record := Record.of(self._lease)).holder != self.identity:
+            return True
+        try:
+            await self._write(released(record, _now()))
+        except ApiError as error:
+            if error.conflict:
+                return False
+            raise
+        log.info("released %s", self._place)
+        return True
 
     @property
     def _place(self) -> str:

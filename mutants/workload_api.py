@@ -63,6 +63,12 @@ PASSES: dict[str, tuple[str, ...]] = {
     "wl-objects-late": (*_MAPPING, "WAPI-080", "WAPI-083", "WAPI-088"),
 }
 """Name of a variant → requirements that must pass nevertheless."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    # Pods above a minimum that are there from the start can take the nodes of other minimums (WL-SH14).
+    "wl-extras-at-once": {"exempt": ("WAPI-082",)},
+    "wl-lost-pods-together": {"alone": "wl-one-child-once-placed replaces the same function"},
+}
+"""Name of a variant → what else it is registered with."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class Differences:
             assert name not in self.all, name
             self.all[name] = Difference(name, text, apply, seen_by)
             if ids := self._judged.get(name):
-                self._register(name, "operator", text, *ids)(apply)
+                self._register(name, "operator", text, *ids, **SETTINGS.get(name, {}))(apply)
             return apply
 
         return register

@@ -29,6 +29,8 @@ class Leases:
         self.requests: list[str] = []
         self.fault: Callable[[str], None] = lambda verb: None
         self.hang = False
+        self.slow = 0.0
+        """Seconds until the answer to a write that is done."""
         if record is not None:
             self._store({"metadata": {"namespace": "ns", "name": "l"}, "spec": {**record.spec(), "strategy": "own"}})
 
@@ -70,7 +72,9 @@ class Leases:
         assert self.lease is not None
         if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise ApiError(409, "Conflict", "it has been changed", {}, None)
-        return self._store(body)
+        answer = self._store(body)
+        await asyncio.sleep(self.slow)
+        return answer
 
 
 def elector(leases: Leases, identity: str = "me", terms: Terms = TERMS) -> Elector:
@@ -174,6 +178,47 @@ def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrot
             mine.check()
         await other
         assert clock() - began <= 2.2 * 2 and leases.record.holder == "other"
+
+    leap(scenario())
+
+
+def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        holding = asyncio.create_task(mine.hold())
+        leases.slow = 1
+        await asyncio.sleep(TERMS.retry + 0.5)
+        assert leases.version == 2, "the renewal is stored, and its answer is on the way"
+        holding.cancel()
+        await mine.release()
+        assert leases.record.holder == ""
+
+    leap(scenario())
+
+
+def test_a_lease_is_released_although_a_cancelled_renewal_is_still_done() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        late = [Record("me", 15, renewed="later")]
+        leases.fault = lambda verb: leases.write(late.pop()) if verb == "replace" and late else None
+        await mine.release()
+        assert leases.record.holder == "" and leases.requests.count("replace") == 2
+
+    leap(scenario())
+
+
+def test_a_lease_that_somebody_else_has_is_left_alone() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        leases.write(HELD)
+        await mine.release()
+        assert leases.record.holder == HELD.holder and "replace" not in leases.requests
 
     leap(scenario())
 

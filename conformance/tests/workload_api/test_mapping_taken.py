@@ -8,6 +8,7 @@ from conformance.grove.kinds import WORKLOADS
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
+from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.workload_api import objects_of_gangs as objects
 
@@ -22,7 +23,8 @@ class WorkloadOfSomebodyElse(Scene):
         self.cliques = list(wanted.cliques.values())
         [self.gang] = wanted.base_gangs
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(wanted, self.gang))
+        tree, its_workload = objects.in_place(wanted, self.gang), objects.workload_in_place(self.gang)
+        env.wait_for("tree in place", all_of(tree, its_workload))
         [own] = objects.of_gang(env.history.view(), self.gang).workloads
         self.taken = name(own)
         env.roles.stop("operator")
