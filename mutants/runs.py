@@ -150,7 +150,9 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
         arguments += ["--fail-fast"]
     if trial.profiles or trial.whole:
         return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
-    return [*arguments, *(word for identity in trial.ids for word in ("--id", identity))]
+    # A variant alone shows its difference where it is exempt, perhaps nowhere else.
+    played = trial.ids if trial.armed else (*trial.ids, *trial.exempt)
+    return [*arguments, *(word for identity in played for word in ("--id", identity))]
 
 
 def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:

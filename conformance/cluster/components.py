@@ -23,6 +23,10 @@ _children: list[subprocess.Popen[bytes]] = []
 """Processes that may outlive their parent. They are kept so that they can be reaped."""
 
 
+GAVE_UP = "failed to wait for apiserver being healthy"
+"""What the log of a component says that has ended because the API server did not answer in time."""
+
+
 class Components:
     """The processes of the cluster `name` below its folder. `marker` is in the environment of all of them."""
 
@@ -66,10 +70,21 @@ class Components:
             (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
 
     def require_alive(self) -> None:
-        """Raise HarnessError if a component that was started is dead: nothing restarts it."""
+        """Raise HarnessError if a component that was started is dead: nothing restarts it. One that has given up is left
+        to whoever starts it again."""
         for name, pid in self.named().items():
-            if processes.identity(pid) is None:
+            if processes.identity(pid) is None and not self._has_given_up(name):
                 raise self.failure(f"{name} died: {last_words(self.log(name))}")
+
+    def given_up(self) -> list[str]:
+        """Return the dead components that have waited in vain for the API server: kube-controller-manager does so for
+        10 s, and on a busy machine the API server may need longer."""
+        return [
+            name for name, pid in self.named().items() if processes.identity(pid) is None and self._has_given_up(name)
+        ]
+
+    def _has_given_up(self, name: str) -> bool:
+        return GAVE_UP in self.log(name).read_text(errors="replace")
 
     def log(self, component: str) -> Path:
         """Return the log of a component. kwokctl truncates it at each start of the component (FC-027)."""

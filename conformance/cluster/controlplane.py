@@ -197,7 +197,7 @@ class Cluster(Facts):
                 *("--kubeconfig", str(self._components.home / "kubeconfig")),
             )
             self._components.start_startup_order(self.server)
-            self._wait_until_healthy(report)
+            self._wait_until_healthy(assets, report)
         except HarnessError as error:
             clash = self.monitor.port_clash()
             if clash and not settings.apiserver_port:
@@ -226,13 +226,13 @@ class Cluster(Facts):
         self._start_processes(assets)
         if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)
-        self._wait_until_healthy(report)
+        self._wait_until_healthy(assets, report)
         if kwok not in alive:
             # It plays no node until the lease of its predecessor has expired, after up to 200 s (FC-081).
             self.kill(kwok)
             asyncio.run(self._release_nodes())
             self._start_processes(assets)
-            self._wait_until_healthy(report)
+            self._wait_until_healthy(assets, report)
 
     def _start_processes(self, assets: Assets) -> None:
         self._components.forget_dead()
@@ -243,9 +243,9 @@ class Cluster(Facts):
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             await client.request("DELETE", LEASES.path("kube-node-lease"))
 
-    def _wait_until_healthy(self, report: Report) -> None:
+    def _wait_until_healthy(self, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")
-        self.monitor.wait_until_healthy()
+        self.monitor.wait_until_healthy(lambda: self._start_processes(assets))
 
     def _prove(self, settings: ClusterSettings, enabled: Features, report: Report) -> None:
         """Raise UsageError unless the cluster has its features."""

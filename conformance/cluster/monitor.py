@@ -76,14 +76,17 @@ class Monitor:
         """Whether every component is healthy now."""
         return not self.complaint()
 
-    def wait_until_healthy(self) -> None:
-        """Wait until every component is healthy. Raises HarnessError if one dies, or after READY_WITHIN seconds."""
+    def wait_until_healthy(self, revive: Callable[[], None]) -> None:
+        """Wait until every component is healthy. `revive` starts dead ones; it is called once the API server is healthy
+        if one has not waited for it long enough. Raises HarnessError if one dies, or after READY_WITHIN seconds."""
         health, ports = self.health(), self.ports()
         last = ""
 
         def well() -> bool:
             nonlocal last
             self._components.require_alive()
+            if self._components.given_up() and not health.ask(Port.APISERVER):
+                revive()
             try:
                 last = health.complaint(ports)
             except OSError as error:

@@ -19,6 +19,7 @@ import pytest
 from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import nodes, processes
+from conformance.cluster.assets import resolve_all
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, Ports, is_free
@@ -361,6 +362,22 @@ def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(
     assert not list(state.clusters.iterdir())
     assert not [one for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root))]
     assert not [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)]
+
+
+def test_a_controller_manager_that_gives_up_waiting_for_a_slow_api_server_is_started_again(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient, once = tmp_path / "kube-controller-manager", tmp_path / "started"
+    real = resolve_all().program("kube-controller-manager")
+    impatient.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] || [ -e {once} ] && exec {real} "$@"\n'
+        f'touch {once}\necho "failed to wait for apiserver being healthy: timed out"\nexit 1\n'
+    )
+    impatient.chmod(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_CONTROLLER_MANAGER", str(impatient))
+    cluster = Cluster.up("impatient")
+    assert once.exists() and cluster.monitor.healthy()
+    cluster.down()
 
 
 def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_path: Path, spawn: Spawn) -> None:
