@@ -18,7 +18,7 @@ from typing import Annotated
 import psutil
 import typer
 
-from mutants import prove, runs, trials
+from mutants import prove, results, runs, trials
 from mutants.registry import VARIANTS, Variant
 from mutants.runs import Proof
 from mutants.trials import Trial
@@ -40,7 +40,7 @@ def main(
     apart = [Trial.of_variant(variant) for variant in variants if (variant.alone and not quick) or variant in suspects]
     for bench in trials.BENCHES:
         proofs += prove.prove([trial for trial in apart if trial.bench is bench], parallel, bench)
-    typer.echo(prove.summary(proofs))
+    typer.echo(results.summary(map(results.Outcome.of, proofs)))
     sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
 
 

@@ -4,6 +4,8 @@ Each mutant is armed in turn and the suite, as its own command, runs just the re
 mutant that one of them does not catch is a survivor, and the exit code is 1. A mutant whose replacement was not called
 in its run is an error, whatever the run says. The reference without any mutant has to pass under the same conditions:
 otherwise a failure would prove nothing. `--variant NAME` shows that a permitted difference passes alone what it names.
+
+Each shard keeps its outcomes in a file (`mutants.results`). One that was killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -13,8 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -24,8 +25,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mutants import runs, trials
+from mutants import results, runs, trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog, Switch
+from mutants.results import Outcome, Results
 from mutants.runs import Lanes, Proof
 from mutants.trials import Bench, Trial
 from reference_impl.extensions import UnknownNameError
@@ -46,6 +48,9 @@ def main(
     parallel: Annotated[
         int, typer.Option(help="Number of parallel runs, each with its own cluster; 0 depends on cores and memory.")
     ] = 0,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Prove again what the result file of the shard has already.")
+    ] = False,
 ) -> None:
     """Prove that each mutant is caught by the requirements that claim it."""
     part = _part(shard)
@@ -56,14 +61,41 @@ def main(
     wanted = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
     # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
     # whole selection, which goes without: the same requirements have passed in a proof of everything.
-    proofs: list[Proof] = []
     for bench in trials.BENCHES:
         own = [each for each in chosen if trials.bench(each.caught_by) is bench]
-        of_bench = [trial for trial in wanted if trial.bench is bench]
-        controls = [] if few else trials.controls(own, parallel)
-        proofs += prove([*controls, *of_bench], parallel, bench)
-    typer.echo(summary(proofs))
-    sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
+        wanted += [] if few else trials.controls(own, parallel)
+    file = None if only or just else results.file_of(shard)
+    kept = _kept(file, anew)
+    known = [outcome for trial in wanted if (outcome := kept.of(trial))]
+    if known:
+        typer.echo(f"{file} has {len(known)} of {len(wanted)} already; --anew proves them again")
+
+    def keep(proof: Proof) -> None:
+        kept.add(Outcome.of(proof))
+        if file is not None:
+            kept.write(file)
+
+    proofs: list[Proof] = []
+    for bench in trials.BENCHES:
+        left = [trial for trial in wanted if trial.bench is bench and kept.of(trial) is None]
+        proofs += prove(left, parallel, bench, keep)
+    outcomes = [*known, *map(Outcome.of, proofs)]
+    typer.echo(results.summary(outcomes) + (f"; kept in {file}" if file else ""))
+    sys.exit(0 if outcomes and all(each.right for each in outcomes) else 1)
+
+
+def _kept(file: Path | None, anew: bool) -> Results:
+    """Return what an interrupted run of the same shard has shown of the same code."""
+    if file is None or anew:
+        return Results(results.code())
+    try:
+        found = results.read(file) if file.exists() else Results(results.code())
+    except results.UnreadableError as error:
+        raise typer.BadParameter(f"{error}; --anew replaces it", param_hint="--shard") from None
+    if found.code == results.code():
+        return found
+    typer.echo(f"{file} is of other code, and will be replaced")
+    return Results(results.code())
 
 
 def _part(shard: str) -> slice:
@@ -80,8 +112,10 @@ def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
         raise typer.BadParameter(str(error), param_hint=f"--{catalog.word}") from None
 
 
-def prove(wanted: Sequence[Trial], parallel: int, bench: Bench) -> list[Proof]:
-    """Run trials of one bench on lanes, longest first, and show each proof when it is there."""
+def prove(
+    wanted: Sequence[Trial], parallel: int, bench: Bench, keep: Callable[[Proof], None] = lambda proof: None
+) -> list[Proof]:
+    """Run trials of one bench on lanes, longest first; keep and show each proof when it is there."""
     if not wanted:
         return []
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
@@ -100,6 +134,7 @@ def prove(wanted: Sequence[Trial], parallel: int, bench: Bench) -> list[Proof]:
         try:
             for proof in shown(futures, console):
                 proofs.append(proof)
+                keep(proof)
                 console.print(lines(proof))
         finally:
             pool.shutdown(cancel_futures=True)
@@ -125,16 +160,6 @@ def shown(futures: Sequence[Future[Proof]], console: Console, every: float = COU
                 bar.update(task, completed=len(futures) - len(left))
             elif not done:
                 console.print(f"{len(futures) - len(left)} of {len(futures)} proofs")
-
-
-def summary(proofs: Sequence[Proof]) -> str:
-    """Return the counts of a whole proof in one line."""
-    words = Counter((proof.trial.kind, proof.word) for proof in proofs)
-    variants = sum(proof.trial.kind == "variant" for proof in proofs)
-    killed, survived, rejected = words["mutant", "killed"], words["mutant", "SURVIVED"], words["variant", "REJECTED"]
-    text = f"{killed} killed, {survived} survived; {rejected} of {variants} variants rejected"
-    uncalled = words["mutant", "NOT CALLED"] + words["variant", "NOT CALLED"]
-    return text + (f"; {uncalled} not called" if uncalled else "")
 
 
 def lines(proof: Proof) -> str:

@@ -27,6 +27,8 @@ FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
+NO_VERDICT = (None, 2, 3)
+"""Exit codes of runs without a verdict: killed, interrupted, and a failure of the suite or its cluster."""
 
 LANES_PER_CORE = 2
 """Half of a run is waiting. More at the same time are not faster, but so slow that delays cannot be told apart."""
@@ -51,15 +53,19 @@ class Proof:
     """Replacements that were never called: then the run proves nothing."""
     seconds: float
     detail: str
+    judged: bool = True
+    """Whether the run ended with a verdict, and not because the suite, its cluster or somebody stopped it."""
 
     @property
     def right(self) -> bool:
         """Return whether the run proves what it should."""
-        return not self.wrong and not self.uncalled
+        return self.judged and not self.wrong and not self.uncalled
 
     @property
     def word(self) -> str:
         """The outcome in one word or two."""
+        if not self.judged:
+            return "NO VERDICT"
         if self.uncalled:
             return "NOT CALLED"
         return WORDS[self.trial.kind][bool(self.wrong)]
@@ -136,7 +142,8 @@ def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
         process.join()
     wrong = _wrong(trial, _requirements(folder), exit_code)
     detail = output.read_text("utf-8")[-2000:] if output.exists() else ""
-    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail)
+    judged = exit_code not in NO_VERDICT
+    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail, judged)
 
 
 def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:

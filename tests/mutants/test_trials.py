@@ -11,8 +11,9 @@ from threading import Timer
 import pytest
 from rich.console import Console
 
-from mutants import permit, prove, runs
+from mutants import permit, prove, results, runs
 from mutants.registry import MUTANTS, VARIANTS, Mutant, Variant
+from mutants.results import Outcome
 from mutants.runs import Proof
 from mutants.trials import Trial, controls, longest_first, remember, together
 
@@ -149,7 +150,7 @@ KILLED = Trial.of_mutant(mutant("AA-001"))
 def test_a_mutant_that_was_not_called_is_neither_killed_nor_a_survivor(wrong, uncalled, word, counted) -> None:
     proof = Proof(KILLED, wrong, uncalled, 1.0, "")
     assert (proof.word, proof.right) == (word, word == "killed")
-    assert prove.summary([proof]) == counted
+    assert results.summary([Outcome.of(proof)]) == counted
 
 
 def test_replacements_that_were_not_called_are_read_from_the_notes_of_the_run(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""`python -m mutants.combine`: make one answer of the result files of shards.
+
+The answer is yes if every mutant was killed, every requirement that catches one has passed without a mutant, and
+nothing else went wrong, all with the code of this checkout. A mutant that no file has is as bad as a survivor.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mutants import results
+from mutants.registry import MUTANTS, Mutant
+from mutants.results import Outcome, Results
+from mutants.trials import INVARIANT
+
+
+def main(
+    files: Annotated[list[Path], typer.Argument(help="Result files of shards, or folders with them.")],
+    to: Annotated[Path | None, typer.Option(help="Also write all outcomes to this file.")] = None,
+) -> None:
+    """Combine the results of shards; exit with 1 if a mutant is missing, has survived, or was not judged."""
+    try:
+        found = {path: results.read(path) for path in _files(files)}
+    except results.UnreadableError as error:
+        raise typer.BadParameter(str(error), param_hint="FILES") from None
+    outcomes = once(outcome for each in found.values() for outcome in each.outcomes)
+    wrong = [*foreign(found, results.code()), *problems(outcomes, MUTANTS.all())]
+    for line in wrong:
+        typer.echo(line)
+    if to is not None:
+        Results(results.code(), outcomes).write(to)
+    typer.echo(f"{results.summary(outcomes)}; {len(MUTANTS.all())} mutants in all, {len(found)} files")
+    sys.exit(1 if wrong else 0)
+
+
+def _files(given: Iterable[Path]) -> list[Path]:
+    files = [file for path in given for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
+    if not files:
+        raise results.UnreadableError("the folder has no result files")
+    return files
+
+
+def once(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the outcomes, those that stand in several files once. A run without a verdict does not count beside one
+    that has one."""
+    found: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}
+    for each in outcomes:
+        found.setdefault((each.kind, each.name, each.ids, each.outcome), each)
+    judged = {key[:3] for key in found if key[3] != results.NO_VERDICT}
+    return [each for key, each in found.items() if each.outcome != results.NO_VERDICT or key[:3] not in judged]
+
+
+def foreign(files: Mapping[Path, Results], code: str) -> Iterator[str]:
+    """Yield a line for each file that is about other code."""
+    for path, each in files.items():
+        if each.code != code:
+            yield f"{path}: was made with other code than this checkout's: prove that shard again"
+
+
+def problems(outcomes: Sequence[Outcome], mutants: Mapping[str, Mutant]) -> Iterator[str]:
+    """Yield a line for each outcome that is wrong, each mutant without one, and what passed without no mutant."""
+    for each in outcomes:
+        if not each.right:
+            yield f"{each.outcome} {each.name}: {each.reason}"
+    judged = {each.name for each in outcomes if each.kind == "mutant"}
+    yield from (f"missing: {name}" for name in mutants if name not in judged)
+    claimed = {id for name in judged & mutants.keys() for id in (*mutants[name].caught_by, *mutants[name].blocks)}
+    passed = {id for each in outcomes if each.kind == "reference" and each.right for id in each.ids}
+    if lacking := sorted(id for id in claimed - passed if not id.startswith(INVARIANT)):
+        yield f"not judged without a mutant: {', '.join(lacking)}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,144 @@
+"""The result file of a shard of `make mutants`: what each trial has shown, kept while the shard still runs.
+
+Proofs take hours by hand or in a matrix of jobs. A shard that was killed goes on where it was, as long as the code is
+the same; `mutants.combine` makes one answer of all shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from mutants.runs import Proof
+from mutants.trials import Trial
+
+PROJECT = Path(__file__).parent.parent
+SCHEMA = Path(__file__).with_name("results.schema.json")
+FOLDER = PROJECT / "reports" / "mutants"
+API_VERSION, KIND = "conformance.grove.io/v1alpha1", "MutantResults"
+CODE = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
+"""The folders that decide what a proof shows."""
+NO_VERDICT = "NO VERDICT"
+RIGHT = frozenset({"killed", "passed"})
+
+
+class UnreadableError(Exception):
+    """A file is not a result file: one line with what, and where."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one trial has shown. `outcome` is the word of its proof, `reason` why it is not the right one."""
+
+    kind: str
+    name: str
+    ids: tuple[str, ...]
+    outcome: str
+    seconds: float
+    reason: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Return whether it proves what it should."""
+        return self.outcome in RIGHT
+
+    @classmethod
+    def of(cls, proof: Proof) -> Outcome:
+        """Return the outcome of a proof."""
+        wrong = [f"{identity}: {outcome}" for identity, outcome in proof.wrong.items()]
+        reason = "; ".join([*wrong, *(f"not called: {name}" for name in proof.uncalled)])
+        trial = proof.trial
+        return cls(trial.kind, trial.name, trial.ids, proof.word, round(proof.seconds, 1), reason)
+
+
+@dataclass
+class Results:
+    """The outcomes of one file, and the digest of the code that they are about."""
+
+    code: str
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def of(self, trial: Trial) -> Outcome | None:
+        """Return what a trial has shown before, if its run had a verdict."""
+        found = (each for each in self.outcomes if (each.kind, each.name, each.ids) == _key(trial))
+        return next((each for each in found if each.outcome != NO_VERDICT), None)
+
+    def add(self, outcome: Outcome) -> None:
+        """Add an outcome. It takes the place of one that had no verdict."""
+        same = (outcome.kind, outcome.name, outcome.ids)
+        self.outcomes = [
+            each for each in self.outcomes if each.outcome != NO_VERDICT or (each.kind, each.name, each.ids) != same
+        ]
+        self.outcomes.append(outcome)
+
+    def write(self, path: Path) -> None:
+        """Write the file completely or not at all: whoever is killed meanwhile keeps what was there."""
+        lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"code: {self.code}", "outcomes:"]
+        lines += [f"- {json.dumps(asdict(each), ensure_ascii=False)}" for each in self.outcomes]  # JSON is YAML
+        if not self.outcomes:
+            lines[-1] += " []"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        Path(beside).rename(path)
+
+
+def _key(trial: Trial) -> tuple[str, str, tuple[str, ...]]:
+    return trial.kind, trial.name, trial.ids
+
+
+def file_of(shard: str) -> Path:
+    """Return the result file of a shard i/n."""
+    part, _, parts = shard.partition("/")
+    return FOLDER / f"shard-{part}-of-{parts}.yaml"
+
+
+def read(path: Path) -> Results:
+    """Read a result file. Raises UnreadableError."""
+    try:
+        document: dict[str, Any] = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
+        jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
+    except OSError as error:
+        raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UnreadableError(f"{path}: is not YAML: {str(error).splitlines()[0]}") from error
+    except jsonschema.ValidationError as error:
+        raise UnreadableError(f"{path}: is no result of mutants: {error.json_path}: {error.message[:200]}") from error
+    outcomes = [Outcome(**{**each, "ids": tuple(each["ids"])}) for each in document["outcomes"]]
+    return Results(document["code"], outcomes)
+
+
+@cache
+def code(project: Path = PROJECT) -> str:
+    """Return one digest of all sources and data of a checkout that decide about proofs."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in CODE for path in (project / folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(project)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def summary(outcomes: Iterable[Outcome]) -> str:
+    """Return the counts of outcomes in one line."""
+    listed: Sequence[Outcome] = list(outcomes)
+    words = Counter((each.kind, each.outcome) for each in listed)
+    variants = sum(each.kind == "variant" for each in listed)
+    killed, survived, rejected = words["mutant", "killed"], words["mutant", "SURVIVED"], words["variant", "REJECTED"]
+    text = f"{killed} killed, {survived} survived; {rejected} of {variants} variants rejected"
+    for word in ("NOT CALLED", NO_VERDICT):
+        count = sum(each.outcome == word for each in listed)
+        text += f"; {count} {word.lower()}" if count else ""
+    return text

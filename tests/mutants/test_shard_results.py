@@ -1,0 +1,193 @@
+"""The result files of `make mutants`: kept while a shard runs, continued after a kill, and combined to one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mutants import combine, prove, results, runs, trials
+from mutants.registry import MUTANTS, Mutant
+from mutants.results import Outcome, Results, UnreadableError
+from mutants.runs import Proof
+from mutants.trials import Trial
+
+CODE = f"sha256:{'0' * 64}"
+KILLED = Outcome("mutant", "wrong", ("AA-001",), "killed", 12.3)
+SURVIVED = replace(KILLED, name="unseen", outcome="SURVIVED", reason="AA-001: passed")
+CONTROL = Outcome("reference", "control-1", ("AA-001",), "passed", 20.0)
+STOPPED = replace(KILLED, outcome=results.NO_VERDICT, reason="exit code: 3, not 1")
+
+
+def mutants(*names: str) -> dict[str, Mutant]:
+    return {name: Mutant(name, "operator", "is wrong", lambda: None, ("AA-001",)) for name in names}
+
+
+def trial(outcome: Outcome) -> Trial:
+    return Trial("mutant", outcome.name, "", outcome.ids)
+
+
+def test_a_file_is_written_and_read(tmp_path: Path) -> None:
+    written = Results(CODE, [KILLED, SURVIVED, replace(CONTROL, name='a "name": {odd}')])
+    written.write(tmp_path / "deep" / "shard-1-of-2.yaml")
+    assert results.read(tmp_path / "deep" / "shard-1-of-2.yaml") == written
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["shard-1-of-2.yaml"]
+
+
+def test_an_empty_file_is_one(tmp_path: Path) -> None:
+    Results(CODE).write(tmp_path / "none.yaml")
+    assert results.read(tmp_path / "none.yaml") == Results(CODE)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a: [", "is not YAML"),
+        ("[]", "is no result of mutants"),
+        (f"apiVersion: x\nkind: MutantResults\ncode: {CODE}\noutcomes: []\n", "apiVersion"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "odd.yaml").write_text(text)
+    with pytest.raises(UnreadableError) as refused:
+        results.read(tmp_path / "odd.yaml")
+    assert why in str(refused.value) and "\n" not in str(refused.value) and "odd.yaml" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="cannot be read"):
+        results.read(tmp_path / "none.yaml")
+
+
+def test_a_trial_that_had_no_verdict_is_played_again_and_a_survivor_is_not() -> None:
+    kept = Results(CODE, [STOPPED, SURVIVED])
+    assert kept.of(trial(STOPPED)) is None
+    assert kept.of(trial(SURVIVED)) == SURVIVED
+    kept.add(KILLED)
+    assert kept.outcomes == [SURVIVED, KILLED]
+
+
+def test_a_control_of_other_requirements_is_another_one() -> None:
+    kept = Results(CODE, [CONTROL])
+    assert kept.of(Trial("reference", "control-1", "", ("AA-001",))) == CONTROL
+    assert kept.of(Trial("reference", "control-1", "", ("AA-001", "BB-001"))) is None
+
+
+def test_the_code_is_all_that_decides_about_a_proof(tmp_path: Path) -> None:
+    (tmp_path / "mutants" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "mutants" / "one.py").write_text("x = 1")
+    before = results.code.__wrapped__(tmp_path)
+    (tmp_path / "mutants" / "__pycache__" / "one.pyc").write_text("cached")
+    (tmp_path / "README.md").write_text("a document")
+    assert results.code.__wrapped__(tmp_path) == before
+    (tmp_path / "mutants" / "one.py").write_text("x = 2")
+    assert results.code.__wrapped__(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "wrong"),
+    [
+        ([KILLED, CONTROL], []),
+        ([CONTROL], ["missing: wrong"]),
+        ([KILLED], ["not judged without a mutant: AA-001"]),
+        ([KILLED, replace(CONTROL, ids=("BB-001",))], ["not judged without a mutant: AA-001"]),
+        ([SURVIVED, KILLED, CONTROL], ["SURVIVED unseen: AA-001: passed"]),
+        ([replace(KILLED, outcome="SURVIVED", reason="x"), KILLED, CONTROL], ["SURVIVED wrong: x"]),
+        ([STOPPED, CONTROL], ["NO VERDICT wrong: exit code: 3, not 1"]),
+        ([STOPPED, KILLED, CONTROL], []),
+        (
+            [KILLED, replace(CONTROL, outcome="FAILED", reason="AA-001: failed")],
+            ["FAILED control-1: AA-001: failed", "not judged without a mutant: AA-001"],
+        ),
+    ],
+)
+def test_every_mutant_must_be_killed_and_pass_without(outcomes: list[Outcome], wrong: list[str]) -> None:
+    assert list(combine.problems(combine.once(outcomes), mutants("wrong"))) == wrong
+
+
+def test_invariants_are_judged_in_every_control() -> None:
+    known = {"wrong": Mutant("wrong", "operator", "is wrong", lambda: None, ("INV-001", "AA-001"))}
+    assert list(combine.problems([KILLED, CONTROL], known)) == []
+
+
+def test_shards_of_other_code_are_not_combined() -> None:
+    files = {Path("one.yaml"): Results(CODE), Path("two.yaml"): Results("sha256:another")}
+    [line] = combine.foreign(files, CODE)
+    assert line.startswith("two.yaml: was made with other code")
+
+
+def combined(*arguments: object) -> Result:
+    from typer import Typer
+
+    app = Typer()
+    app.command()(combine.main)
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
+    """Every mutant of this project, in two shards, with the controls that a run of each would have."""
+    for number in (1, 2):
+        chosen = list(MUTANTS.all().values())[number - 1 :: 2]
+        controls = [each for bench in trials.BENCHES for each in trials.controls(of(chosen, bench), 4)]
+        proofs = [Proof(each, {}, (), 1.0, "") for each in [*map(Trial.of_mutant, chosen), *controls]]
+        Results(results.code(), [Outcome.of(proof) for proof in proofs]).write(tmp_path / f"shard-{number}-of-2.yaml")
+    done = combined(tmp_path, "--to", tmp_path / "all.yaml")
+    assert done.exit_code == 0, done.output
+    assert f"{len(MUTANTS.all())} killed, 0 survived" in done.output
+    assert combined(tmp_path / "all.yaml").exit_code == 0
+    half = combined(tmp_path / "shard-1-of-2.yaml")
+    assert half.exit_code == 1 and half.output.count("missing: ") == len(MUTANTS.all()) // 2
+
+
+def of(chosen: Sequence[Mutant], bench: trials.Bench) -> list[Mutant]:
+    return [each for each in chosen if trials.bench(each.caught_by) is bench]
+
+
+def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "no result files")):
+        done = combined(path)
+        assert done.exit_code == 2 and why in done.output
+
+
+def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+
+    class Killed(BaseException):
+        pass
+
+    def killed_at(count: int):
+        def prove_(wanted, parallel, bench, keep):  # type: ignore[no-untyped-def]
+            for each in wanted:
+                if len(played) == count:
+                    raise Killed
+                played.append(each.name)
+                keep(Proof(each, {}, (), 1.0, ""))
+            return [Proof(each, {}, (), 1.0, "") for each in wanted]
+
+        return prove_
+
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(prove, "prove", killed_at(3))
+    with pytest.raises(Killed):
+        prove.main(shard="1/90", parallel=1)
+    [file] = tmp_path.iterdir()
+    assert file.name == "shard-1-of-90.yaml" and [each.name for each in results.read(file).outcomes] == played
+    monkeypatch.setattr(prove, "prove", killed_at(-1))
+    with pytest.raises(SystemExit) as ended:
+        prove.main(shard="1/90", parallel=1)
+    assert ended.value.code == 0
+    assert len(set(played)) == len(played) == len(results.read(file).outcomes)
+    monkeypatch.setattr(results, "code", lambda: CODE)  # a change
+    with pytest.raises(SystemExit):
+        prove.main(shard="1/90", parallel=1)
+    assert len(played) == 2 * len(results.read(file).outcomes)
+
+
+@pytest.mark.parametrize(("code", "judged"), [(1, True), (6, True), (0, True), (3, False), (2, False), (None, False)])
+def test_a_run_that_ends_without_a_verdict_proves_nothing(code: int | None, judged: bool) -> None:
+    assert (code not in runs.NO_VERDICT) is judged
+    proof = Proof(trial(KILLED), {}, (), 1.0, "", judged=judged)
+    assert (proof.word, proof.right) == (("killed", True) if judged else ("NO VERDICT", False))
