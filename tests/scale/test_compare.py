@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,18 @@ def test_counts_are_an_answer_where_times_are_disturbed() -> None:
     assert comparison.exit_code(compared(found)) == Exit.CONFORMANT
     assert comparison.exit_code(compared(found, threshold=0.1)) == Exit.NO_ANSWER, "times were asked for"
     assert "times of 0 of 3 rounds" in tables.title(compared(found))
+    counted = "counts: writes within noise (1.00), reads within noise (1.00), cpu-ms within noise (1.00)"
+    assert tables.headline(compared(found)) == f"invalid: no usable time of deploy/pods-ready; {counted}"
+
+
+def test_more_cpu_of_the_operator_is_counted_and_fails_nothing() -> None:
+    found = played(3)
+    for each in found:
+        each.head["phases"][0]["processes"]["operator"]["cpuSeconds"] *= 1.5
+        each.head["phases"][0]["processes"]["etcd"] = {"cpuSeconds": 90.0, "memoryMiB": 1}
+    counted = compared(found)["counts"]["cpu-ms"]
+    assert (counted["base"], counted["head"]) == ([10.0] * 3, [12.5] * 3), "milliseconds per pod, of its programs alone"
+    assert counted["verdict"] == "more" and comparison.exit_code(compared(found)) == Exit.CONFORMANT
 
 
 def test_which_writes_have_changed() -> None:
@@ -235,7 +248,17 @@ def test_a_machine_that_others_use_ends_the_comparison_after_one_round_and_says_
     found, said = play(tmp_path, runner)
     assert len(found) == 1 and len(runner.runs) == 4
     assert said[-1].startswith("the comparison ends here: other processes use 50% of the CPU")
-    assert "--counts" in said[-1] and "\n" not in said[-1]
+    assert f"go on with --counts --rounds 3 --dir {tmp_path}" in said[-1] and "\n" not in said[-1]
+
+
+def test_what_ended_early_goes_on_by_counts_alone(tmp_path: Path) -> None:
+    runner = Runner(disturbed=pairs("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
+    play(tmp_path, runner)
+    plan = replace(PLAN, rounds=3)
+    session.remember(plan, tmp_path)
+    found = Session(plan, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
+    assert [each.number for each in found] == [1, 2, 3]
+    assert len(runner.runs) == 8, "the warm-up and the first round are not played again"
 
 
 def test_a_disturbed_beginning_that_does_not_last_ends_nothing(tmp_path: Path) -> None:
@@ -263,6 +286,7 @@ def test_one_round_has_no_interval_and_no_estimate() -> None:
     assert document["primary"]["estimate"] is None and len(document["primary"]["base"]) == 1
     name, base, head, ratio, _ = next(tables.rows(document))
     assert base.endswith(" s") and head.endswith(" s") and ratio == "-", name
+    assert tables.headline(document) == "inconclusive: one usable time of deploy/pods-ready"
     assert "<svg" in page.page(document, "command")
 
 
@@ -410,7 +434,7 @@ def test_a_comparison_without_usable_rounds_has_a_page() -> None:
     base["phases"][0]["machine"]["foreignShare"] = 0.9
     document = compared([rounds.judged(1, base, result(), LIMITS)])
     text = page.page(document, "x")
-    assert "invalid: deploy/pods-ready was not measured" in text and "no round is valid" in text
+    assert "invalid: no usable time of deploy/pods-ready" in text and "no round is valid" in text
     assert "<svg" not in text and "Ratios of the rounds" not in text
 
 

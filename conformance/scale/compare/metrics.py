@@ -11,7 +11,7 @@ from conformance.scale.results import Result
 
 PRIMARY = "pods-ready"
 """The marker that is tested unless another metric is named: that of the first phase that has it."""
-COUNTS = ("writes", "reads", "refused", "conflicts")
+COUNTS = ("writes", "reads", "refused", "conflicts", "cpu-ms")
 GATED = "writes"
 """The count that a threshold applies to."""
 
@@ -34,14 +34,19 @@ def times(result: Result) -> dict[str, float]:
 
 
 def counts(result: Result) -> dict[str, float]:
-    """Return the counts of a whole run, per pod."""
+    """Return the counts of a whole run, per pod. `cpu-ms` is what the judged programs used: it depends on the load of
+    the machine, but far less than times do."""
     pods = max(result["scenario"]["pods"], 1)
-    phases = result["phases"]
+    phases, programs = result["phases"], result["implementation"]["programs"]
+    used = [
+        phase["processes"][name]["cpuSeconds"] for phase in phases for name in programs if name in phase["processes"]
+    ]
     sums = {
         "writes": sum(phase["writes"]["total"] for phase in phases),
         "reads": sum(phase["reads"]["total"] for phase in phases),
         "refused": sum(phase["writes"]["refused"] + phase["reads"]["refused"] for phase in phases),
         "conflicts": sum(phase["writes"]["conflicts"] for phase in phases),
+        "cpu-ms": 1000 * sum(used),
     }
     return {name: total / pods for name, total in sums.items()}
 

@@ -119,7 +119,7 @@ class Session:
         self._report(
             "the comparison ends here",
             f"other processes use {min(self._foreign):.0%} of the CPU, so no time would be usable — wait until the "
-            "machine is idle, raise --most-foreign, or compare by --counts alone",
+            f"machine is idle, raise --most-foreign, or go on with --counts --rounds 3 --dir {self._folder}",
         )
         return True
 

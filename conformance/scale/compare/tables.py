@@ -17,13 +17,16 @@ Row = tuple[str, str, str, str, str]
 HEADER = ("", "base", "head", "head / base", "verdict")
 SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
 """Ends of the names of the times that the tables show. The JSON has all."""
+ANSWERS = ("writes", "reads", "cpu-ms")
+"""The counts that are told in the headline where times cannot be."""
 MOST_WRITES = 8
 """How many kinds of writes are told if their sum has changed."""
 
 
 def show(document: Document, console: Console) -> None:
     """Print a comparison."""
-    table = Table(title=title(document))
+    console.print(title(document), markup=False, highlight=False, soft_wrap=True, style="italic")
+    table = Table()
     for number, name in enumerate(HEADER):
         table.add_column(name, no_wrap=number == 0)
     for row in rows(document):
@@ -73,10 +76,16 @@ def title(document: Document) -> str:
 
 
 def headline(document: Document) -> str:
-    """Return the answer in one line, with the ratio of the tested metric."""
+    """Return the answer in one line: the ratio of the tested metric, or, without usable times, those of the counts."""
     found, metric = document["primary"]["estimate"], document["question"]["metric"]
     if found is None:
-        return f"{document['verdict']}: {metric} was not measured"
+        usable = "one usable time" if document["rounds"]["used"] else "no usable time"
+        counted = [
+            f"{name} {each['verdict']} ({each['ratio']:.2f})"
+            for name, each in document["counts"].items()
+            if name in ANSWERS and each["ratio"] is not None
+        ]
+        return f"{document['verdict']}: {usable} of {metric}" + (f"; counts: {', '.join(counted)}" if counted else "")
     interval = f"95 % interval {found['low']:.2f} to {found['high']:.2f}"
     return f"{document['verdict']}: head / base is {found['ratio']:.2f} for {metric} ({interval})"
 
