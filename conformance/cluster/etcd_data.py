@@ -11,6 +11,8 @@ from pathlib import Path
 
 DATA = "etcd"
 """The folder with the data in the workspace of a cluster."""
+DATABASE = Path(DATA, "member", "snap", "db")
+"""The file in the workspace of which etcd's quota limits the size."""
 _NEW, _OLD = "etcd.new", "etcd.old"
 _UNUSED = shutil.ignore_patterns("*.tmp")
 """etcd allocates its next log file in advance: 64 MB of zeros."""

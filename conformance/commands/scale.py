@@ -13,6 +13,7 @@ from conformance.cluster.assets import versions
 from conformance.commands import output
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.scale_compare import Binder, compare
+from conformance.commands.scale_growth import growth
 from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
 from conformance.implementation import deployment
@@ -32,6 +33,7 @@ garbage collector."""
 app = typer.Typer(add_completion=False)
 app.command("compare")(compare)
 app.command("trend")(trend)
+app.command("growth")(growth)
 
 
 @app.callback(invoke_without_command=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from heapq import merge
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ CLUSTER = ""
 """The namespace of cluster-scoped objects, which belong to every namespace's history."""
 
 
+FEW = 10_000
+"""Records of a namespace that are not worth condensing."""
 LARGE = 1 << 16
 """Size in bytes above which an object is kept in a file."""
 
@@ -42,6 +45,10 @@ class Log:
         self._failure: BaseException | None = None
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
+        self.received = 0
+        """Bytes of all objects that have arrived, kept or not."""
+        self._condensed: dict[str, int] = {}
+        """How many records of a namespace `condense` has left."""
         self._spilled: dict[str, SpillFile] = {}
         self.evidence: frozenset[str] = frozenset()
         """Resources that are recorded as evidence only: their changes do not show that something is still going on."""
@@ -73,6 +80,7 @@ class Log:
         with self._news:
             kept = self._opened is None or namespace == CLUSTER or namespace in self._opened
             self._seq += 1
+            self.received += len(raw)
             moment = self._moment(version, self.now() if at is None else at)
             record = Record(
                 seq=self._seq,
@@ -154,20 +162,31 @@ class Log:
         with self._news:
             self._opened = (self._opened or set()) | {namespace}
 
+    def condense(self, namespace: str, seq: int) -> None:
+        """Drop the records of a namespace up to number `seq`, but for the last state of each present object: for a
+        reader that needs each record once. Nothing happens until about half of the records can go, so that the cost
+        grows with their number only."""
+        with self._news:
+            records = self._records.get(namespace, [])
+            if len(records) < 2 * self._condensed.get(namespace, 0) + FEW:
+                return
+            read = bisect_right(records, seq, key=lambda record: record.seq)
+            left = [*_last_states(records[:read]), *records[read:]]
+            self._records[namespace], self._condensed[namespace] = left, len(left)
+
     def forget(self, namespace: str) -> None:
         """Drop the records of a namespace whose test is over. Once no namespace is open, only the last state of each
         cluster-scoped object is kept."""
         with self._news:
             self._records.pop(namespace, None)
+            self._condensed.pop(namespace, None)
             if self._spilled.pop(namespace, None) is not None:
                 release()
             if self._opened is None:
                 return
             self._opened.discard(namespace)
             if not self._opened:
-                last = {(record.resource, record.name): record for record in self._records[CLUSTER]}
-                left = [record for record in last.values() if record.kind != DELETED]
-                self._records[CLUSTER] = sorted(left, key=lambda record: record.seq)
+                self._records[CLUSTER] = _last_states(self._records[CLUSTER])
 
     def last(self, resource: str, namespace: str, name: str) -> Record | None:
         """Return the last record of an object, if it is kept."""
@@ -193,3 +212,9 @@ class Log:
     def _after(self, namespace: str, seq: int) -> list[Record]:
         records = self._records.get(namespace, [])
         return records[bisect_right(records, seq, key=lambda record: record.seq) :]
+
+
+def _last_states(records: Iterable[Record]) -> list[Record]:
+    """Return the last record of each object that is present, in order. The records are of one namespace."""
+    last = {(record.resource, record.name): record for record in records}
+    return sorted((record for record in last.values() if record.kind != DELETED), key=lambda record: record.seq)

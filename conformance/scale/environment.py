@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from conformance.cluster import etcd_data
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
@@ -26,6 +28,28 @@ QUIET, QUIET_WITHIN = 0.5, 5.0
 
 class RunFailed(Exception):
     """The implementation did not reach the end of a phase: a finding."""
+
+
+class Store(NamedTuple):
+    """What a run has stored at one time, in bytes: etcd's database, the audit log, and the records of the recorder."""
+
+    etcd: int
+    audit: int
+    records: int
+    recorded: int
+
+    def since(self, before: Store) -> dict[str, float]:
+        """Return the size of the database, and how much the rest has grown, in MiB."""
+        return {
+            "etcdMiB": _mib(self.etcd),
+            "auditLogMiB": _mib(self.audit - before.audit),
+            "records": self.records - before.records,
+            "recordedMiB": _mib(self.recorded - before.recorded),
+        }
+
+
+def _mib(size: int) -> float:
+    return round(size / 2**20, 2)
 
 
 @dataclass
@@ -49,6 +73,11 @@ class Environment:
     def meter(self) -> Meter:
         """Begin to measure the processes of the run."""
         return Meter(self.pids, self.recorder.thread)
+
+    def store(self) -> Store:
+        """Return what the run has stored so far."""
+        database = self.cluster.workspace / etcd_data.DATABASE
+        return Store(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
 
     def now(self) -> float:
         """Return the seconds of the recorder's clock."""
@@ -74,6 +103,7 @@ class Environment:
 
         def progress(now: Tracker) -> None:
             dead.extend(self.driver.failures())
+            now.drop_read()
             self.report(subject, _counts(now, total))
 
         begin = self.now()

@@ -6,12 +6,11 @@ A run whose objects are wrong says nothing about speed, however short its times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from conformance.grove.expected import Expected
 from conformance.grove.kinds import PODCLIQUES, PODGANGS, SCALING_GROUPS
 from conformance.scale.markers import Target
-from conformance.scale.tracker import Tracker
+from conformance.scale.tracker import Clique, Tracker
 
 WITHIN = 60.0
 """Seconds that statuses have to become current (E2E-334)."""
@@ -41,7 +40,7 @@ def statuses(now: Tracker, target: Target) -> Iterator[str]:
 def current(now: Tracker, target: Target) -> Iterator[str]:
     """Yield which statuses are not current, the PodCliqueSet's first."""
     yield from _set(now, target)
-    stale = _cliques(now, lambda clique: not _current(clique))
+    stale = _cliques(now, lambda clique: not clique.current)
     if stale:
         yield f"the status of {len(stale)} podcliques is not current, the first is {min(stale)}"
 
@@ -50,7 +49,7 @@ def errors(now: Tracker) -> Iterator[str]:
     """Yield which statuses have lastErrors."""
     if now.status.last_errors:
         yield f"the set has {len(now.status.last_errors)} lastErrors"
-    failing = _cliques(now, lambda clique: bool((clique.get("status") or {}).get("lastErrors")))
+    failing = _cliques(now, lambda clique: clique.failing)
     if failing:
         yield f"{len(failing)} podcliques have lastErrors, the first is {min(failing)}"
 
@@ -73,20 +72,8 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
         yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
 
 
-def _cliques(now: Tracker, which: Callable[[Any], bool]) -> list[str]:
+def _cliques(now: Tracker, which: Callable[[Clique], bool]) -> list[str]:
     """Return the names of these PodCliques."""
     return [
-        name
-        for (resource, name), each in now.objects.items()
-        if resource == PODCLIQUES.plural and which(each.record.object)
+        name for (resource, name), each in now.objects.items() if resource == PODCLIQUES.plural and which(each.clique)
     ]
-
-
-def _current(clique: Any) -> bool:
-    status, spec = clique.get("status") or {}, clique["spec"]
-    wanted = spec.get("replicas", 1)
-    return bool(
-        status.get("observedGeneration", 0) >= clique["metadata"].get("generation", 0)
-        and status.get("readyReplicas") == wanted
-        and status.get("updatedReplicas") == wanted
-    )

@@ -52,6 +52,7 @@ async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]]) 
     times["pods-deleted"] = round(tracker.times["pods-deleted"] - begin, 3)
     deletion = {"processes": meter.read(), "machine": meter.machine()}
     await env.quiet()
+    env.recorder.forget(namespace)
     return {"markers": times, "creation": creation, "deletion": deletion}
 
 

@@ -48,7 +48,7 @@ class Play:
     async def _phase(self, phase: Phase) -> None:
         env, tracker = self._env, self._tracker
         tracker.read()
-        started, mark, meter, begin = datetime.now(UTC), env.audit.mark(), env.meter(), env.now()
+        started, store, meter, begin = datetime.now(UTC), env.store(), env.meter(), env.now()
         seen, deleted, unclear = set(tracker.pods), tracker.deleted, tracker.unclear
         reason = ""
         await self._act(phase)
@@ -74,7 +74,8 @@ class Play:
         await env.quiet()
         tracker.read()
         result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - seen])
-        requests = env.audit.requests(mark)
+        result["storage"] = env.store().since(store)
+        requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
         wrong = [] if reason else await self._wrong(phase, target)

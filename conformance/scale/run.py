@@ -19,6 +19,7 @@ from conformance.cluster.progress import Report
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.data import PROJECT
 from conformance.errors import HarnessError
+from conformance.history import recorder as recorders
 from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor, Role
@@ -27,9 +28,13 @@ from conformance.scale import floor, identity, machine, results, write_floor
 from conformance.scale.environment import AGENT, Environment, RunFailed
 from conformance.scale.play import Play, times_floor
 from conformance.scale.scenario import STAGES, Scenario
+from conformance.scale.tracker import FOLLOWED
 from conformance.scale.write_floor import Recorded
 from kube.client import Client
+from kube.resource import PODS
 
+WATCHED = tuple(each for each in recorders.WATCHED if each.resource.plural in {PODS.plural, *FOLLOWED})
+"""What the tracker follows. Events, nodes and secondary resources would be half of what is recorded."""
 NODES_WITHIN = 300.0
 """Seconds in which all nodes, a thousand for example, have to become schedulable."""
 
@@ -121,7 +126,7 @@ def _on_a_cluster(
             cluster.learn_new_kinds()
             # A gang scheduler without pods to bind would only use up CPU.
             driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
-            recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder")
+            recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder", WATCHED)
             recorder.start()
             try:
                 return asyncio.run(_with_client(cluster, driver, recorder, report, work))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
@@ -78,7 +79,39 @@ class _Any(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
+class _CliqueSpec(msgspec.Struct):
+    replicas: int | None = 1
+
+
+class _CliqueStatus(msgspec.Struct, rename="camel"):
+    observed_generation: int = 0
+    ready_replicas: int | None = None
+    updated_replicas: int | None = None
+    last_errors: list[msgspec.Raw] | None = None
+
+
+class Clique(msgspec.Struct):
+    """What the final check reads of a PodClique."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _CliqueSpec = msgspec.field(default_factory=_CliqueSpec)
+    status: _CliqueStatus | None = None
+
+    @property
+    def failing(self) -> bool:
+        """Return whether the status has lastErrors."""
+        return self.status is not None and bool(self.status.last_errors)
+
+    @property
+    def current(self) -> bool:
+        """Return whether the status is that of this generation, with all replicas Ready and updated."""
+        status, wanted = self.status or _CliqueStatus(), self.spec.replicas
+        observed = status.observed_generation >= self.metadata.generation
+        return observed and status.ready_replicas == wanted == status.updated_replicas
+
+
 _pod, _set, _any = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set), msgspec.json.Decoder(_Any)
+_clique = msgspec.json.Decoder(Clique)
 
 
 @dataclass
@@ -101,6 +134,11 @@ class Present:
 
     terminating: bool
     record: Record
+
+    @cached_property
+    def clique(self) -> Clique:
+        """The object as a PodClique. A decoded one as a whole would take thirty times the memory."""
+        return _clique.decode(self.record.raw)
 
 
 @dataclass
@@ -164,6 +202,10 @@ class Tracker:
                 self.unclear += record.listed
                 self._take(record)
                 self._check(record.at)
+
+    def drop_read(self) -> None:
+        """Let the log drop what was processed, if nobody else reads it: the history of 10,000 pods would take a GiB."""
+        self.log.condense(self.namespace, self._seq)
 
     def _check(self, at: float) -> None:
         for name in [name for name, holds in self._pending.items() if holds(self)]:

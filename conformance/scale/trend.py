@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from markupsafe import Markup
 
 from conformance import drawing
 from conformance.pages.render import render
+from conformance.scale import growth as growths
 from conformance.scale.compare import metrics
 from conformance.scale.results import Result
 from conformance.scale.upstream import PublishedRun
@@ -79,8 +79,7 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
     for name, sizes in values.items():
         medians = {pods: statistics.median(each) for pods, each in sorted(sizes.items())}
         if len(medians) > 1:
-            logs = [math.log(pods) for pods in medians], [math.log(value) for value in medians.values()]
-            found[name] = Growth(medians, statistics.linear_regression(*logs).slope)
+            found[name] = Growth(medians, growths.exponent(medians))
     return found
 
 

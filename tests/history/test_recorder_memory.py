@@ -47,6 +47,51 @@ def test_only_open_namespaces_are_kept() -> None:
     assert names(log, "three") == ["c"]
 
 
+def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "FEW", 4)
+    log = Log()
+    for name in "abc":
+        tell(log, name, namespace="one")
+        tell(log, name, namespace="two")
+    read = tell(log, "a", namespace="one", kind="MODIFIED")
+    tell(log, "b", namespace="one", kind="DELETED")
+    unread = tell(log, "c", namespace="one", kind="MODIFIED")
+    log.condense("one", read.seq)
+    assert log.beyond("one", read.seq)[-1] is unread and names(log, "one") == ["b", "c", "a", "b", "c"]
+    tell(log, "c", namespace="one", kind="MODIFIED")
+    log.condense("one", log.last_seq())
+    assert names(log, "one") == ["b", "c", "a", "b", "c", "c"], "little can have become superfluous since"
+    for _ in range(9):
+        tell(log, "c", namespace="one", kind="MODIFIED")
+    log.condense("one", log.last_seq())
+    assert names(log, "one") == ["a", "c"] and names(log, "two") == ["a", "b", "c"]
+    last = log.last("pods", "one", "a")
+    assert last is read, "a deletion that is noticed by a list needs it"
+
+
+def test_condensing_costs_nothing_where_there_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    for _ in range(100):
+        tell(log, "a", namespace="one", kind="MODIFIED")
+    log.condense("one", log.last_seq())
+    log.condense("none", log.last_seq())
+    assert len(names(log, "one")) == 100
+
+
+def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is condensed, each record is looked at a few times at most."""
+    looked, states = [], logs._last_states
+    monkeypatch.setattr(logs, "_last_states", lambda records: states(looked.append(len(records)) or records))
+    log, pods, changes = Log(), 5_000, 10
+    for change in range(changes):
+        for pod in range(pods):
+            tell(log, f"pod-{pod}", namespace="one", kind="MODIFIED" if change else "ADDED")
+            if pod % 100 == 0:
+                log.condense("one", log.last_seq())
+    assert len(names(log, "one")) < 2 * pods + logs.FEW + 100
+    assert 0 < sum(looked) < 2 * pods * changes
+
+
 def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
     log = Log()
     log.open("one")

@@ -82,6 +82,7 @@ def phase(
         "uncertainRecords": 0,
         "processes": {"operator": {"cpuSeconds": 5.0, "memoryMiB": 100}},
         "machine": machine(),
+        "storage": {"etcdMiB": 40.0, "auditLogMiB": 10.0, "records": 9000, "recordedMiB": 30.0},
         "finalCheck": [],
     }
 

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from conformance.grove import labels
+from conformance.history import log as logs
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
@@ -192,6 +193,26 @@ def test_every_phase_has_known_markers() -> None:
     for until in Until:
         for previous in (0, 5):
             assert set(markers_of(phase(until, previous=previous))) <= set(MARKERS)
+
+
+def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "FEW", 1)
+    feed.add(1, ADDED, "pods", "a")
+    feed.add(2, MODIFIED, "pods", "a", spec={"nodeName": "n"})
+    feed.read().drop_read()
+    assert len(feed.log.beyond(SPACE, 0)) == 1
+    feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    assert (feed.read().ready, feed.tracker.present) == (1, 1)
+
+
+def test_following_a_log_of_others_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conformance test judges the whole history afterwards."""
+    monkeypatch.setattr(logs, "FEW", 1)
+    for at in range(9):
+        feed.add(at, MODIFIED, "pods", "a")
+    feed.tracker.until(lambda now: now.present == 1, 1, lambda now: None)
+    feed.read()
+    assert len(feed.log.beyond(SPACE, 0)) == 9
 
 
 def test_waiting_ends_at_the_time_limit(feed: Feed) -> None:

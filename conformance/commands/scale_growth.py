@@ -1,0 +1,24 @@
+"""`grove-conformance scale growth`: parse, read, print."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformance.errors import UsageError
+from conformance.scale import growth as growths
+from conformance.scale.compare import sides
+
+
+def growth(
+    results: Annotated[list[str], typer.Argument(help="Result files, or folders with them.")],
+    pods: Annotated[int, typer.Option(min=1, help="Number of pods to extrapolate to.")] = 100_000,
+) -> None:
+    """Show what grows with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
+    found, left_out = sides.readable(results)
+    for why in left_out:
+        typer.echo(f"left out: {why}", err=True)
+    if not found:
+        raise UsageError("there is no result", hint="name result files or folders")
+    typer.echo(growths.table(found, pods))

@@ -1,0 +1,145 @@
+"""What grows with the number of pods, and how: fits over results of several sizes, and what they say of a larger one.
+
+Times, CPU and counts are fitted by a power of the number of pods: its exponent says whether something is linear. Memory
+and storage have a part that is there without pods, and are fitted by a line.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.errors import UsageError
+from conformance.scale.compare.validity import Limits, disturbances, summary
+from conformance.scale.results import Result
+
+LEAST = {"s": 0.2, "MiB": 1.0, "": 1}
+"""What is smaller at the largest size is not listed, by unit."""
+
+
+class Fit(StrEnum):
+    """How a quantity depends on the number of pods."""
+
+    POWER = "power"
+    LINE = "line"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that was measured at several sizes: pods → value."""
+
+    name: str
+    unit: str
+    values: Mapping[int, float]
+
+    @property
+    def fit(self) -> Fit:
+        """Return how it is fitted. A line below zero at no pods would say nothing."""
+        _, without = self._line()
+        return Fit.LINE if self.unit == "MiB" and without >= 0 else Fit.POWER
+
+    @property
+    def law(self) -> str:
+        """Return the fit for people."""
+        if self.fit is Fit.POWER:
+            return f"pods^{exponent(self.values):.2f}"
+        each, without = self._line()
+        return f"{without:.0f} MiB + {each * 1024:.1f} KiB a pod"
+
+    def at(self, pods: int) -> float:
+        """Return what the fit says of another number of pods."""
+        if self.fit is Fit.LINE:
+            each, without = self._line()
+            return without + each * pods
+        largest = max(self.values)
+        return self.values[largest] * math.pow(pods / largest, exponent(self.values))
+
+    def _line(self) -> tuple[float, float]:
+        """Return how much a pod adds, and how much there is without pods."""
+        return statistics.linear_regression(list(self.values), list(self.values.values()))
+
+
+def exponent(values: Mapping[int, float]) -> float:
+    """Return the slope on logarithmic scales, 1 for linear growth, of positive values at two sizes or more."""
+    logs = [math.log(size) for size in values], [math.log(value) for value in values.values()]
+    return float(statistics.linear_regression(*logs).slope)
+
+
+def quantities(results: Iterable[Result]) -> list[Quantity]:
+    """Return what can be compared over complete results of several sizes, in the order of the largest one. Of several
+    results of one size, the median counts. Raises UsageError for results of different implementations or machines, and
+    where there are fewer than two sizes."""
+    sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
+    whole = [result for result in results if result["complete"]]
+    if len(kinds := {_who(result) for result in whole}) > 1:
+        raise UsageError(f"the results are of {' and '.join(sorted(kinds))}", hint="give those of one")
+    for result in whole:
+        sizes.setdefault(result["scenario"]["pods"], []).append(dict(_measured(result)))
+    if len(sizes) < 2:
+        raise UsageError(f"growth takes complete results of two sizes, there are {len(sizes)}", hint="give more")
+    medians = {
+        pods: {key: statistics.median(each[key] for each in runs if key in each) for key in runs[0]}
+        for pods, runs in sorted(sizes.items())
+    }
+    largest = max(medians)
+    return [
+        Quantity(name, unit, {pods: found[name, unit] for pods, found in medians.items()})
+        for (name, unit), value in medians[largest].items()
+        if value >= LEAST[unit] and all(found.get((name, unit), 0) > 0 for found in medians.values())
+    ]
+
+
+def table(results: Sequence[Result], pods: int) -> str:
+    """Return Markdown: a row for each quantity, with its values, its fit, and what that says of so many pods."""
+    found = quantities(results)
+    sizes = list(found[0].values) if found else []
+    header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
+    rows = [
+        [each.name, *(_shown(value, each.unit) for value in each.values.values()), each.law,
+         _shown(each.at(pods), each.unit)]
+        for each in found
+    ]  # fmt: skip
+    lines = [" | ".join(row) for row in (header, ["---"] * len(header), *rows)]
+    notes = [f"- {line}" for line in _disturbed(results)]
+    return "\n".join([*(f"| {line} |" for line in lines), *(["", *notes] if notes else [])])
+
+
+def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield (name, unit) → value."""
+    for side in ("creation", "deletion"):
+        marker = {"creation": "pods-ready", "deletion": "pods-deleted"}[side]
+        yield (f"raw floor: {marker}", "s"), result["floors"]["mean"][marker]
+    for phase in result["phases"]:
+        name = phase["name"]
+        yield from (((f"{name}: {marker}", "s"), value) for marker, value in phase["markers"].items() if value)
+        for process, cost in phase["processes"].items():
+            yield (f"{name}: CPU of {process}", "s"), cost["cpuSeconds"]
+        yield (f"{name}: CPU of the recorder, in suite", "s"), phase["machine"].get("recorderCpuSeconds", 0.0)
+        for process, cost in phase["processes"].items():
+            yield (f"{name}: memory of {process}", "MiB"), cost["memoryMiB"]
+        storage = phase.get("storage", {})
+        for key, what in (("etcdMiB", "database of etcd"), ("auditLogMiB", "audit log"), ("recordedMiB", "records")):
+            if key in storage:
+                yield (f"{name}: {what}", "MiB"), storage[key]
+        yield (f"{name}: writes of the implementation", ""), phase["writes"]["total"]
+
+
+def _who(result: Result) -> str:
+    machine = result["environment"]
+    return f"{result['implementation']['name']} by {result['binder']} on {machine['cpus']} × {machine['cpuModel']}"
+
+
+def _shown(value: float, unit: str) -> str:
+    if unit == "MiB" and value >= 1024:
+        return f"{value / 1024:,.1f} GiB"
+    digits = 1 if value < 100 and unit else 0
+    return f"{value:,.{digits}f} {unit}".strip()
+
+
+def _disturbed(results: Sequence[Result]) -> Iterator[str]:
+    for result in results:
+        if why := disturbances(result, Limits()):
+            yield f"{result['scenario']['name']}: times and CPU are not to be relied on: {summary(why)}"

@@ -1,0 +1,97 @@
+"""What grows with the number of pods: fits over made results of several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import cli
+from conformance.errors import UsageError
+from conformance.scale import growth, results
+from conformance.scale.growth import Fit, Quantity
+from tests.scale.made import result
+
+SIZES = (1000, 5000, 10000)
+
+
+def at(pods: int, **made: Any) -> dict[str, Any]:
+    """A result in which memory is 100 MiB and 10 KiB a pod, and a time grows with the pods to the power of 1.2."""
+    found = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **made})
+    found["scenario"] |= {"pods": pods, "name": f"S{pods}"}
+    for phase in found["phases"]:
+        phase["processes"] = {"operator": {"cpuSeconds": pods / 200, "memoryMiB": 100 + pods * 10 / 1024}}
+        phase["storage"]["etcdMiB"] = pods**2 / 1e4
+    return found
+
+
+def of(name: str, *given: dict[str, Any]) -> Quantity:
+    [found] = [each for each in growth.quantities(given) if each.name == name]
+    return found
+
+
+def test_a_time_has_an_exponent_and_memory_a_line() -> None:
+    runs = [at(pods) for pods in SIZES]
+    ready = of("deploy: pods-ready", *runs)
+    assert (ready.fit, ready.law, ready.at(100_000)) == (Fit.POWER, "pods^1.20", pytest.approx(100_000**1.2 / 100))
+    memory = of("deploy: memory of operator", *runs)
+    assert (memory.law, memory.at(100_000)) == ("100 MiB + 10.0 KiB a pod", pytest.approx(100 + 1_000_000 / 1024))
+    assert of("deploy: CPU of operator", *runs).law == "pods^1.00"
+
+
+def test_storage_that_grows_faster_than_a_line_is_told() -> None:
+    assert of("deploy: database of etcd", *(at(pods) for pods in SIZES)).law == "pods^2.00"
+
+
+def test_of_several_runs_of_a_size_the_median_counts_and_incomplete_ones_do_not() -> None:
+    odd = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
+    found = of("deploy: pods-ready", *odd, at(1000, ready=20.0), at(5000, ready=100.0))
+    assert found.values == {1000: 20.0, 5000: 100.0}
+
+
+def test_what_is_missing_somewhere_or_next_to_nothing_is_left_out() -> None:
+    old = at(1000)
+    for phase in old["phases"]:
+        del phase["storage"]
+    names = {each.name for each in growth.quantities([old, at(5000)])}
+    assert "deploy: pods-ready" in names and "deploy: database of etcd" not in names
+    small = [at(pods) for pods in SIZES]
+    for each in small:
+        each["phases"][0]["processes"]["operator"]["cpuSeconds"] = 0.1
+    assert "deploy: CPU of operator" not in {each.name for each in growth.quantities(small)}
+
+
+def another(found: dict[str, Any]) -> None:
+    found["environment"]["cpuModel"] = "another"
+
+
+@pytest.mark.parametrize(
+    ("change", "sizes", "told"),
+    [(another, SIZES, "on 2 × a model and"), (lambda found: None, (1000, 1000), "two sizes, there are 1")],
+)
+def test_what_cannot_be_compared_is_refused(change: Callable[[Any], None], sizes: tuple[int, ...], told: str) -> None:
+    runs = [at(pods) for pods in sizes]
+    change(runs[0])
+    with pytest.raises(UsageError, match=told):
+        growth.quantities(runs)
+
+
+def test_the_command_prints_a_table_and_says_what_is_disturbed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for pods in SIZES:
+        found = at(pods)
+        found["phases"][0]["machine"]["foreignShare"] = 0.5 if pods == 5000 else 0.0
+        results.write(found, tmp_path / f"{pods}.json")
+    assert cli.run(lambda: cli.app(["scale", "growth", str(tmp_path), "--pods", "50000"], standalone_mode=False)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "|  | 1,000 pods | 5,000 pods | 10,000 pods | grows with | at 50,000 |"
+    assert "| deploy: pods-ready | 39.8 s | 275 s | 631 s | pods^1.20 | 4,353 s |" in lines
+    assert lines[-1] == ("- S5000: times and CPU are not to be relied on: deploy: other processes used 50% of the CPU")
+
+
+def test_a_folder_without_results_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(lambda: cli.app(["scale", "growth", str(tmp_path)], standalone_mode=False)) == 4
+    assert "has no result" in capsys.readouterr().err
