@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import merge
 from typing import NamedTuple
 
 from conformance.history.order import LAG
 from conformance.history.record import DELETED, Record, Spilled, SpillFile, release
+from kube.objects import Key
 
 CLUSTER = ""
 """The namespace of cluster-scoped objects, which belong to every namespace's history."""
@@ -193,6 +194,20 @@ class Log:
         with self._news:
             records = reversed(self._records.get(namespace, []))
             return next((r for r in records if (r.resource, r.name) == (resource, name)), None)
+
+    def last_of(self, resource: str, keys: Collection[Key]) -> dict[Key, Record]:
+        """Return the last record of each of these objects (namespace, name) that is kept, in one pass over the log."""
+        found: dict[Key, Record] = {}
+        with self._news:
+            for space in {namespace for namespace, _ in keys}:
+                wanted = {name for namespace, name in keys if namespace == space}
+                for record in reversed(self._records.get(space, [])):
+                    if record.resource == resource and record.name in wanted:
+                        wanted.remove(record.name)
+                        found[space, record.name] = record
+                        if not wanted:
+                            break
+        return found
 
     def _spill(self, namespace: str, raw: bytes) -> Spilled:
         """Write a large object to a file, so that an implementation with many writes does not fill the memory."""

@@ -23,7 +23,7 @@ from conformance.grove import labels
 from conformance.grove.kinds import GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
 from conformance.history import redaction
 from conformance.history.log import Log, Present
-from conformance.history.record import ADDED, DELETED, MODIFIED
+from conformance.history.record import ADDED, DELETED, MODIFIED, Record
 from kube import config
 from kube.client import Client
 from kube.errors import ApiError
@@ -276,15 +276,19 @@ class _Feed:
 
     def replaced(self, items: list[Envelope]) -> None:
         """Take the complete list of the reflector: record its objects and the deletion of all others."""
-        present = {item.metadata.key for item in items}
-        for key, (_, version) in list(self._known.items()):
+        present = {item.metadata.key: item.metadata.uid for item in items}
+        gone = [key for key, (uid, _) in self._known.items() if present.get(key) != uid]
+        last = self._log.last_of(self.resource.plural, gone)
+        for key in gone:
             if key not in present:
                 # When exactly it was deleted is not known; at the version of the list it was gone.
-                self._gone(key, str(self.reflector.version) if self.reflector else version)
+                _, version = self._known[key]
+                self._gone(key, str(self.reflector.version) if self.reflector else version, last.get(key))
         for item in items:
-            known = self._known.get(item.metadata.key)
+            key = item.metadata.key
+            known = self._known.get(key)
             if known is not None and known[0] != item.metadata.uid:
-                self._gone(item.metadata.key, known[1])
+                self._gone(key, known[1], last.get(key))
                 known = None
             if known is None or known[1] != item.metadata.resource_version:
                 self._take(ADDED if known is None else MODIFIED, item, listed=True)
@@ -296,11 +300,10 @@ class _Feed:
         self._take(kind, item)
         self._news.set()
 
-    def _gone(self, key: Key, version: str) -> None:
+    def _gone(self, key: Key, version: str, last: Record | None) -> None:
         """Record the deletion of an object that a list no longer has, with its last state. Objects whose records are
         not kept are skipped."""
         self._known.pop(key)
-        last = self._log.last(self.resource.plural, *key)
         if last is not None:
             namespace, name = key
             self._log.append(

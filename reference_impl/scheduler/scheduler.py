@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 0.02
 """Watch events that arrive within this time are handled by one cycle."""
+SETTLE_PER_GANG = 0.0001
+"""The same for each gang where there are more than 200: a cycle looks at all of them, 36 µs each, and takes about a
+quarter of the time then."""
 STATUS_SECONDS = 0.2
 """Conditions are written at most this often, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0
@@ -82,11 +85,15 @@ class GangScheduler:
             group.create_task(self._write_statuses())
             group.create_task(self._unschedulable.run())
             group.create_task(self._resolve_bindings())
-            while True:
-                await self._changed.wait()
-                await asyncio.sleep(SETTLE_SECONDS)
-                self._changed.clear()
-                await self._cycle()
+            await self._schedule()
+
+    async def _schedule(self) -> None:
+        """Run a cycle whenever something has changed, until cancelled."""
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(max(SETTLE_SECONDS, SETTLE_PER_GANG * len(self._gangs)))
+            self._changed.clear()
+            await self._cycle()
 
     @staticmethod
     def _gang_of(pod: Pod) -> tuple[str, ...]:

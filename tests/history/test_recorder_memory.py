@@ -92,6 +92,25 @@ def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.Monk
     assert 0 < sum(looked) < 2 * pods * changes
 
 
+def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, passes, last_of = Log(), [], Log.last_of
+    monkeypatch.setattr(Log, "last_of", lambda self, *given: (passes.append(given), last_of(self, *given))[1])
+    monkeypatch.setattr(Log, "last", lambda *given: pytest.fail("one by one"))
+    feed = _Feed(log, Watched(PODS))
+    pods = [
+        envelope(orjson.dumps({"metadata": {"name": name, "namespace": space, "uid": uid, "resourceVersion": "1"}}))
+        for space in ("one", "two")
+        for name, uid in (("a", f"u-{space}"), ("b", "v"), ("c", "w"))
+    ]
+    feed.replaced(pods)
+    again = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
+    feed.replaced([*pods[:1], envelope(again)])
+    told = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
+    assert told[3:] == [("DELETED", "b", "v"), ("DELETED", "c", "w"), ("DELETED", "a", "u-two"), ("ADDED", "a", "new")]
+    assert [record.name for record in log.beyond("one", 3)] == ["b", "c"]
+    assert len(passes) == 2
+
+
 def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
     log = Log()
     log.open("one")

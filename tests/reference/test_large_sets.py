@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,9 @@ from reference_impl.api.models import UpdateStrategy, UpdateStrategyType
 from reference_impl.control import podcliqueset
 from reference_impl.control.operator import SET_SETTLE_SECONDS, Operator
 from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.scheduler.scheduler import GangScheduler
+from tests.kube.leaping import leap
+from tests.reference.test_lost_bindings import Api
 
 
 class Queue:
@@ -55,6 +59,29 @@ def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     operator._on_set("MODIFIED", pcs(2500), pcs(2500, generation=2))
     operator._on_set("MODIFIED", pcs(2500), pcs(2500))
     assert queue.delays == [SET_SETTLE_SECONDS, SET_SETTLE_SECONDS, 1.0]
+
+
+@pytest.mark.parametrize(("gangs", "seconds"), [(1, 0.02), (200, 0.02), (5000, 0.5)])
+def test_scheduling_cycles_are_further_apart_the_more_gangs_there_are(gangs: int, seconds: float) -> None:
+    times: list[float] = []
+
+    async def scenario() -> None:
+        scheduler: Any = GangScheduler(Api(OSError()), name="gangs")  # type: ignore[arg-type]
+        scheduler._gangs = range(gangs)
+
+        async def cycle() -> None:
+            times.append(asyncio.get_running_loop().time())
+            scheduler._changed.set()
+
+        scheduler._cycle = cycle
+        scheduler._changed.set()
+        running = asyncio.create_task(scheduler._schedule())
+        await asyncio.sleep(3 * seconds + seconds / 2)
+        running.cancel()
+        await asyncio.wait([running])
+
+    leap(scenario())
+    assert [later - earlier for earlier, later in pairwise(times)] == pytest.approx([seconds, seconds])
 
 
 Told = list[tuple[Any, bool]]
