@@ -22,6 +22,8 @@ from kube.resource import NAMESPACES
 
 AGENT = "grove-conformance-scale"
 """The program of the client of a run."""
+LIVE = "go_gc_heap_live_bytes"
+"""The API server's metric of the memory that its objects use."""
 QUIET, QUIET_WITHIN = 0.5, 5.0
 """Seconds without a request after which a phase has no more of them, and how long to wait for that."""
 
@@ -48,7 +50,7 @@ class Store(NamedTuple):
         }
 
 
-def _mib(size: int) -> float:
+def _mib(size: float) -> float:
     return round(size / 2**20, 2)
 
 
@@ -78,6 +80,13 @@ class Environment:
         """Return what the run has stored so far."""
         database = self.cluster.workspace / etcd_data.DATABASE
         return Store(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
+
+    async def live(self) -> dict[str, float]:
+        """Return what the last garbage collection of the API server found in use; empty if it does not say. Its
+        resident memory is several times that, up to a limit that depends on the machine (`cluster/settings.py`)."""
+        metrics = (await self.client.request("GET", "/metrics")).decode()
+        found = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE} ")), "")
+        return {"apiServerLiveMiB": _mib(float(found.split()[1]))} if found else {}
 
     def now(self) -> float:
         """Return the seconds of the recorder's clock."""

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from conformance.scale.environment import Environment
-from conformance.scale.phases import TIME_LIMIT
 from conformance.scale.tracker import Tracker
 from kube.resource import PODS
 
@@ -19,8 +18,9 @@ IN_FLIGHT = 32
 """Concurrent requests (spec OBS-23)."""
 
 
-async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]]) -> dict[str, Any]:
-    """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU.
+async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]], within: float) -> dict[str, Any]:
+    """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU. Either
+    may take `within` seconds.
 
     The namespace stays, empty: its deletion would go on in the background of what is measured next.
     """
@@ -38,7 +38,7 @@ async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]]) 
         {"pods-created": lambda now: now.present >= total, "pods-ready": lambda now: now.ready >= total}, begin
     )
     creating = asyncio.ensure_future(_each(create, pods))
-    await env.follow(tracker, namespace, lambda now: now.ready >= total, total, TIME_LIMIT)
+    await env.follow(tracker, namespace, lambda now: now.ready >= total, total, within)
     await creating
     times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
     creation = {"processes": meter.read(), "machine": meter.machine()}
@@ -47,7 +47,7 @@ async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]]) 
     meter, begin = env.meter(), env.now()
     tracker.mark({"pods-deleted": lambda now: not now.present}, begin)
     deleting = asyncio.ensure_future(_each(delete, pods))
-    await env.follow(tracker, namespace, lambda now: not now.present, 0, TIME_LIMIT)
+    await env.follow(tracker, namespace, lambda now: not now.present, 0, within)
     await deleting
     times["pods-deleted"] = round(tracker.times["pods-deleted"] - begin, 3)
     deletion = {"processes": meter.read(), "machine": meter.machine()}

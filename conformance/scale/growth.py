@@ -16,6 +16,13 @@ from conformance.errors import UsageError
 from conformance.scale.compare.validity import Limits, disturbances, summary
 from conformance.scale.results import Result
 
+STORED = {
+    "apiServerLiveMiB": "memory in use in kube-apiserver",
+    "etcdMiB": "database of etcd",
+    "auditLogMiB": "audit log",
+    "recordedMiB": "records of the recorder",
+}
+"""What is listed of the storage of a phase."""
 LEAST = {"s": 0.2, "MiB": 1.0, "": 1}
 """What is smaller at the largest size is not listed, by unit."""
 
@@ -121,9 +128,7 @@ def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
         for process, cost in phase["processes"].items():
             yield (f"{name}: memory of {process}", "MiB"), cost["memoryMiB"]
         storage = phase.get("storage", {})
-        for key, what in (("etcdMiB", "database of etcd"), ("auditLogMiB", "audit log"), ("recordedMiB", "records")):
-            if key in storage:
-                yield (f"{name}: {what}", "MiB"), storage[key]
+        yield from (((f"{name}: {STORED[key]}", "MiB"), storage[key]) for key in STORED if key in storage)
         yield (f"{name}: writes of the implementation", ""), phase["writes"]["total"]
 
 

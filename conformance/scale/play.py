@@ -74,7 +74,7 @@ class Play:
         await env.quiet()
         tracker.read()
         result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - seen])
-        result["storage"] = env.store().since(store)
+        result["storage"] = env.store().since(store) | await env.live()
         requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear

@@ -169,14 +169,15 @@ async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep
 
 
 async def _floor(env: Environment, namespace: str, plan: Plan) -> dict[str, Any]:
-    return await floor.measure(env, namespace, plan.scenario.plain_pods(namespace, plan.kube_scheduler))
+    pods = plan.scenario.plain_pods(namespace, plan.kube_scheduler)
+    return await floor.measure(env, namespace, pods, plan.scenario.within)
 
 
 async def _warm_up(env: Environment, plan: Plan) -> None:
     """Create and delete a part of the pods, untimed. What has just been started is slower, so that without this the raw
     floor before the phases would be higher than the one after them on an undisturbed machine, too."""
     pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
-    await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)])
+    await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)], plan.scenario.within)
 
 
 async def _create_nodes(env: Environment, scenario: Scenario) -> None:

@@ -52,6 +52,11 @@ class Scenario:
         """Return how many pods the set has at its peak."""
         return self.peak * self.pods_per_replica
 
+    @property
+    def within(self) -> float:
+        """Return the seconds that its pods may take without an operator: as many as the longest phase may."""
+        return max(phase.within for phase in self.phases)
+
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
         """Return the PodCliqueSet. Its pods set `scheduler_name`, or none if the implementation should choose."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))

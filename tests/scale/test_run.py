@@ -99,6 +99,15 @@ def test_the_floor_of_writes_makes_about_as_many_of_them(played: Played) -> None
         assert deploy["timesWriteFloor"]["pods-ready"] > 0
 
 
+def test_what_a_run_stores_is_measured(played: Played) -> None:
+    stored = {name: phase["storage"] for name, phase in played.phases.items()}
+    deploy = stored["deploy"]
+    assert deploy["etcdMiB"] > 0.5 and 20 < deploy["apiServerLiveMiB"] < 2000
+    assert deploy["records"] > 100 and 0.001 * deploy["records"] < deploy["recordedMiB"] < 0.05 * deploy["records"]
+    writes = played.phases["deploy"]["writes"]["total"]
+    assert 0.0003 * writes < deploy["auditLogMiB"] < 0.05 * writes
+
+
 def test_writes_are_counted_by_program(played: Played) -> None:
     deploy = played.phases["deploy"]
     assert played.result["implementation"]["programs"]["operator"]["program"] == "reference_impl"

@@ -111,6 +111,10 @@ def test_the_raw_floor_has_as_many_pods_as_there_is_room_for(tmp_path: Path) -> 
     assert [phase.fits for phase in found.phases] == [7, None]
 
 
+def test_the_raw_floor_may_take_as_long_as_the_longest_phase() -> None:
+    assert [scenario.load(name).within for name in ("scale-20", "scale-10000")] == [600, 3600]
+
+
 def test_scaling_groups_multiply_the_pods_of_their_cliques(tmp_path: Path) -> None:
     grouped = SET.read_text().replace(
         "    cliques:\n",
