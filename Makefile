@@ -68,6 +68,7 @@ scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw 
 bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles and hashes
 	@$(BIN)/python tests/bench/api_costs.py
 	@$(BIN)/python tests/bench/gang_placement.py
+	@$(BIN)/python tests/bench/gang_cycle.py
 	@$(BIN)/python tests/bench/hashing.py
 
 assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from conformance.errors import UsageError
+from conformance.scale.compare.metrics import PRIMARY
 from conformance.scale.compare.validity import Limits, disturbances, summary
 from conformance.scale.results import Result
 
-STORED = {
-    "apiServerLiveMiB": "memory in use in kube-apiserver",
-    "etcdMiB": "database of etcd",
-    "auditLogMiB": "audit log",
-    "recordedMiB": "records of the recorder",
+STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
+    "apiServerLiveMiB": ("memory in use in kube-apiserver", max),
+    "etcdMiB": ("database of etcd", max),
+    "auditLogMiB": ("audit log of the phases", sum),
+    "recordedMiB": ("watch events of the phases", sum),
 }
-"""What is listed of the storage of a phase."""
+"""What is listed of the storage of the phases, and how it is summed up."""
 LEAST = {"s": 0.2, "MiB": 1.0, "": 1}
 """What is smaller at the largest size is not listed, by unit."""
 
@@ -115,21 +116,25 @@ def table(results: Sequence[Result], pods: int) -> str:
 
 
 def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield (name, unit) → value."""
-    for side in ("creation", "deletion"):
-        marker = {"creation": "pods-ready", "deletion": "pods-deleted"}[side]
-        yield (f"raw floor: {marker}", "s"), result["floors"]["mean"][marker]
-    for phase in result["phases"]:
+    """Yield (name, unit) → value: what each phase took, and the most that the run had in memory and stored."""
+    phases = result["phases"]
+    for marker, seconds in result["floors"]["mean"].items():
+        yield (f"raw floor: {marker}", "s"), seconds
+    for phase in phases:
         name = phase["name"]
-        yield from (((f"{name}: {marker}", "s"), value) for marker, value in phase["markers"].items() if value)
+        if ready := phase["markers"].get(PRIMARY):
+            yield (f"{name}: {PRIMARY}", "s"), ready
+        yield (f"{name}: until it is over", "s"), phase["seconds"]
         for process, cost in phase["processes"].items():
             yield (f"{name}: CPU of {process}", "s"), cost["cpuSeconds"]
         yield (f"{name}: CPU of the recorder, in suite", "s"), phase["machine"].get("recorderCpuSeconds", 0.0)
-        for process, cost in phase["processes"].items():
-            yield (f"{name}: memory of {process}", "MiB"), cost["memoryMiB"]
-        storage = phase.get("storage", {})
-        yield from (((f"{name}: {STORED[key]}", "MiB"), storage[key]) for key in STORED if key in storage)
         yield (f"{name}: writes of the implementation", ""), phase["writes"]["total"]
+    for process in phases[0]["processes"]:
+        most = max(phase["processes"].get(process, {}).get("memoryMiB", 0) for phase in phases)
+        yield (f"memory of {process}", "MiB"), most
+    for key, (what, of) in STORED.items():
+        if stored := [phase["storage"][key] for phase in phases if key in phase.get("storage", {})]:
+            yield (what, "MiB"), of(stored)
 
 
 def _who(result: Result) -> str:

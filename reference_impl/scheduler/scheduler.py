@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 SETTLE_SECONDS = 0.02
 """Watch events that arrive within this time are handled by one cycle."""
 SETTLE_PER_GANG = 0.0001
-"""The same for each gang where there are more than 200: a cycle looks at all of them, 36 µs each, and takes about a
-quarter of the time then."""
+"""The same for each gang where there are more than 200: a cycle looks at all of them, about 30 µs each, and takes a
+quarter of the time then (tests/bench/gang_cycle.py)."""
 STATUS_SECONDS = 0.2
 """Conditions are written at most this often, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0

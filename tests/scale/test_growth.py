@@ -36,13 +36,21 @@ def test_a_time_has_an_exponent_and_memory_a_line() -> None:
     runs = [at(pods) for pods in SIZES]
     ready = of("deploy: pods-ready", *runs)
     assert (ready.fit, ready.law, ready.at(100_000)) == (Fit.POWER, "pods^1.20", pytest.approx(100_000**1.2 / 100))
-    memory = of("deploy: memory of operator", *runs)
+    memory = of("memory of operator", *runs)
     assert (memory.law, memory.at(100_000)) == ("100 MiB + 10.0 KiB a pod", pytest.approx(100 + 1_000_000 / 1024))
     assert of("deploy: CPU of operator", *runs).law == "pods^1.00"
 
 
+def test_of_memory_the_most_counts_and_of_logs_the_sum() -> None:
+    runs = [at(pods) for pods in SIZES]
+    for each in runs:
+        each["phases"][1]["processes"]["operator"]["memoryMiB"] *= 2
+    assert of("memory of operator", *runs).values[1000] == pytest.approx(2 * (100 + 10_000 / 1024))
+    assert of("audit log of the phases", *runs).values == dict.fromkeys(SIZES, 20.0)
+
+
 def test_storage_that_grows_faster_than_a_line_is_told() -> None:
-    assert of("deploy: database of etcd", *(at(pods) for pods in SIZES)).law == "pods^2.00"
+    assert of("database of etcd", *(at(pods) for pods in SIZES)).law == "pods^2.00"
 
 
 def test_of_several_runs_of_a_size_the_median_counts_and_incomplete_ones_do_not() -> None:
@@ -56,7 +64,7 @@ def test_what_is_missing_somewhere_or_next_to_nothing_is_left_out() -> None:
     for phase in old["phases"]:
         del phase["storage"]
     names = {each.name for each in growth.quantities([old, at(5000)])}
-    assert "deploy: pods-ready" in names and "deploy: database of etcd" not in names
+    assert "deploy: pods-ready" in names and "database of etcd" not in names
     small = [at(pods) for pods in SIZES]
     for each in small:
         each["phases"][0]["processes"]["operator"]["cpuSeconds"] = 0.1

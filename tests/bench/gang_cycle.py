@@ -1,0 +1,92 @@
+"""How long a cycle of the reference's gang scheduler takes where nearly all gangs run already, without a cluster.
+
+    .venv/bin/python tests/bench/gang_cycle.py
+
+A cycle looks at all gangs and pods, so this is what it costs while further gangs arrive. Prints CPU milliseconds for
+500 to 10,000 gangs of two pods, 20 of which wait, and the exponent of their growth; exit code 1 where it is above
+LIMIT_EXPONENT, or cycles take more of a core than LIMIT_SHARE.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from conformance.cluster import nodes
+from reference_impl.api.models import PodGang
+from reference_impl.scheduler import cycle, model, snapshot
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.scheduler import SETTLE_PER_GANG, SETTLE_SECONDS
+
+SIZES, WAITING, REPEATS, PODS, PODS_ON_A_NODE = (500, 1000, 2500, 5000, 10000), 20, 3, 2, 10
+LIMIT_EXPONENT, LIMIT_SHARE = 1.4, 0.6
+SPACE, SCHEDULER, TIME = "scale", "gangs", "2026-01-01T00:00:00Z"
+INITIALIZED = {"type": "Initialized", "status": "True", "reason": "Ready", "lastTransitionTime": TIME}
+
+
+def pod(gang: int, index: int, node: str) -> model.Pod:
+    name = f"set-{gang}-worker-{index}"
+    metadata = {"name": name, "namespace": SPACE, "uid": name, "labels": {"grove.io/podgang": f"set-{gang}"}}
+    container = {"name": "main", "resources": {"requests": {"cpu": "10m"}}}
+    spec = {"schedulerName": SCHEDULER, "nodeName": node, "containers": [container]}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}, model.Pod)
+
+
+def podgang(gang: int, pods: list[model.Pod]) -> PodGang:
+    references = [{"namespace": SPACE, "name": pod.metadata.name} for pod in pods]
+    group = {"name": "worker", "minReplicas": len(pods), "podReferences": references}
+    metadata = {"name": f"set-{gang}", "namespace": SPACE, "creationTimestamp": TIME}
+    document: dict[str, Any] = {"metadata": metadata, "spec": {"podgroups": [group]}}
+    return msgspec.convert({**document, "status": {"conditions": [INITIALIZED]}}, PodGang)
+
+
+def fleet(count: int) -> list[model.Node]:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    made = nodes.manifests("tiny", count)
+    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in made]
+
+
+def seconds(gangs: int) -> float:
+    """Return the CPU seconds of the quickest of some cycles."""
+    hosts = fleet(-(-gangs * PODS // PODS_ON_A_NODE))
+    names = [host.metadata.name for host in hosts]
+    pods = {
+        gang: [
+            pod(gang, index, names[gang * PODS // PODS_ON_A_NODE] if gang < gangs - WAITING else "")
+            for index in range(PODS)
+        ]
+        for gang in range(gangs)
+    }
+    items = {gang: podgang(gang, mine) for gang, mine in pods.items()}
+    everything = [each for mine in pods.values() for each in mine]
+    took = []
+    for _ in range(REPEATS):
+        begin = time.process_time()
+        served = [gang for gang, item in items.items() if snapshot.served(item, SCHEDULER)]
+        found = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
+        capacity = Capacity(hosts, snapshot.used(everything, {}))
+        plan = cycle.plan(found, capacity, snapshot.around(everything, {each.name for each in found}, ()))
+        took.append(time.process_time() - begin)
+        assert len(plan.bindings) == WAITING * PODS, "all that wait are placed"
+    return min(took)
+
+
+def main() -> int:
+    """Print the figures; return the exit code."""
+    found = {gangs: seconds(gangs) for gangs in SIZES}
+    shares = {gangs: took / (took + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs)) for gangs, took in found.items()}
+    for gangs, took in found.items():
+        sys.stdout.write(f"{gangs:6} gangs: {took * 1000:6.0f} ms, {shares[gangs]:.0%} of a core while gangs arrive\n")
+    logs = [math.log(gangs) for gangs in found], [math.log(took) for took in found.values()]
+    exponent = statistics.linear_regression(*logs).slope
+    sys.stdout.write(f"grows with gangs^{exponent:.2f}\n")
+    return int(exponent > LIMIT_EXPONENT or max(shares.values()) > LIMIT_SHARE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
