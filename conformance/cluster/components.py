@@ -70,8 +70,8 @@ class Components:
             (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
 
     def require_alive(self) -> None:
-        """Raise HarnessError if a component that was started is dead: nothing restarts it. One that has given up is left
-        to whoever starts it again."""
+        """Raise HarnessError if a component that was started is dead: nothing restarts it. One that has given up is
+        left to whoever starts it again."""
         for name, pid in self.named().items():
             if processes.identity(pid) is None and not self._has_given_up(name):
                 raise self.failure(f"{name} died: {last_words(self.log(name))}")
