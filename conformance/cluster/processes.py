@@ -69,12 +69,13 @@ def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
             continue  # gone, a zombie, or another user's: not ours either way
 
 
-def end(wanted: Wanted, *, wait_budget: float = 10.0) -> list[str]:
+def end(wanted: Wanted, *, wait_budget: float = 60.0) -> list[str]:
     """Kill (SIGKILL) every `wanted` process with its descendants until two scans in a row find none; return them as
     `name (pid)`. A descendant may have emptied its environment.
 
     Two scans, because the environment of a process reads as empty for an instant while it executes a new program.
-    Raises tenacity.RetryError if some are alive after `wait_budget` seconds.
+    Raises tenacity.RetryError if some are alive after `wait_budget` seconds: on a busy machine, a killed API server
+    needs more than ten of them to give back its memory.
     """
     ended: dict[int, str] = {}
     clean_looks = 0
