@@ -38,7 +38,7 @@ WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--featu
 
 NAMES = Bench("reference-names")
 """For requirements of the earlier line of Grove's contract, which the reference as it is does not follow."""
-OF_NAMES = frozenset({"CORE-032", "CORE-033"})
+OF_NAMES = frozenset({"CORE-032", "CORE-033", "RES-051"})
 BENCHES = (USUAL, NAMES, WORKLOAD_API)
 
 

@@ -155,7 +155,10 @@ def _base_gang_stays() -> None:
     right = gangs.planned
 
     def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
-        return [*right(pcs, index, *rest), PlannedGang(names.replica(pcs.metadata.name, index), {})]
+        found = right(pcs, index, *rest)
+        if not (pcs.status and pcs.status.available_replicas):
+            return found  # a set with a gang that nobody places would never be available
+        return [*found, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
     replace(gangs, "planned", planned)
 

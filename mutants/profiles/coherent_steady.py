@@ -18,7 +18,7 @@ from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.epochs import Epochs
 from reference_impl.plan.layout import Entry, Layout, Role, anchors, first, indices_of_group
-from reference_impl.plan.lines import Placement
+from reference_impl.plan.maps import Stored
 from reference_impl.plan.observed import Observed
 
 
@@ -77,6 +77,8 @@ def _fitted_by(kept: Kept) -> Callable[..., Layout]:
 
 
 right_fitted = fitting.fitted
+lowest_removed = _fitted_by(_lowest_removed)
+"""Removes the replicas with the lowest indices."""
 fitted_with_gaps = _fitted_by(_oldest_removed)
 """Removes the replicas of the oldest entries first."""
 
@@ -88,7 +90,7 @@ def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
 
 @mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082", "COHR-099")
 def _first_replica_removed() -> None:
-    replace(control, "fitted", _fitted_by(_lowest_removed))
+    replace(control, "fitted", lowest_removed)
     replace(control, "fits", fits_by_count)
 
 
@@ -151,13 +153,12 @@ def _termination_starts_over() -> None:
     replace(MapWriter, "before_termination", before_termination)
 
 
-@mutant("edited-maps-decide", "operator", "follows a PodGangMap that holds a replica twice", "COHR-095")
+@mutant("edited-maps-decide", "operator", "follows a PodGangMap as somebody has edited it", "COHR-095")
 def _edited_maps_decide() -> None:
-    def gang_of(self: Placement, group: str, index: int) -> str | None:
-        found = [name for name, gang in self.gangs.items() if index in gang.groups.get(group, ())]
-        return found[-1] if found else None
+    def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
+        return stored.layout
 
-    replace(Placement, "gang_of", gang_of)
+    replace(MapWriter, "whole", whole)
 
 
 @mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-108")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -147,11 +148,12 @@ def reasons_of_its_own() -> None:
 
 @mutant("gated-for-ever", "operator", "never lowers the number of pods with a gate in a status", "CORE-018")
 def _gated_for_ever() -> None:
-    right = statuses.clique_status
+    right, most = statuses.clique_status, Counter[str]()
 
     def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> PodCliqueStatus:
-        status, old = right(clique, found, *rest), clique.status or PodCliqueStatus()
-        gated = max(status.schedule_gated_replicas, old.schedule_gated_replicas)
+        status = right(clique, found, *rest)
+        # Statuses are written now and then: what none of them has said counts as well.
+        gated = most[clique.metadata.uid] = max(status.schedule_gated_replicas, most[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
     replace(statuses, "clique_status", clique_status)

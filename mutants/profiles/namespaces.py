@@ -63,7 +63,7 @@ def _service_by_name_alone() -> None:
 @mutant(
     "references-elsewhere",
     "operator",
-    "gives the references of a PodGang the namespace of another gang of its name",
+    "gives the references of a PodGang the namespace of another set of the same name",
     "GANG-025",
 )
 def _references_elsewhere() -> None:
@@ -72,7 +72,7 @@ def _references_elsewhere() -> None:
 
     def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]) -> list[PodGroup]:
         groups = right(gang, minimums, pods)
-        namespace = first.setdefault(gang.metadata.name, gang.metadata.namespace)
+        namespace = first.setdefault(gang.metadata.label(labels.PART_OF), gang.metadata.namespace)
         for group in groups:
             for reference in group.pod_references:
                 reference.namespace = namespace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, desired, labels, pods, template_drift
+from reference_impl.plan import children, desired, labels, members, pods, template_drift
 from reference_impl.plan.lines import Line
 from reference_impl.plan.pods import Difference, index_of
 
@@ -90,18 +90,22 @@ def _template_overrides() -> None:
 
 @mutant("first-replicas-go", "operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
-    right, most = children.member_cliques, dict[str, int]()
+    most, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
 
-    def member_cliques(pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
+    def stay(group: PodCliqueScalingGroup, indices: Iterable[int]) -> list[int]:
         # What the status says was wanted before this process knew of it.
         before = (group.status.replicas if group.status else None) or 0
         count = most[group.metadata.uid] = max(before, group.spec.replicas, most.get(group.metadata.uid, 0))
-        spec = msgspec.structs.replace(group.spec, replicas=count)
-        for manifest in right(pcs, msgspec.structs.replace(group, spec=spec), *rest, **how):
-            if int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= count - group.spec.replicas:
-                yield manifest
+        return [index for index in indices if index >= count - group.spec.replicas]
 
-    replace(children, "member_cliques", member_cliques)
+    def last_in_place(placement: Any, config: str, indices: Any, present: Any, group: PodCliqueScalingGroup) -> Any:
+        return in_place(placement, config, stay(group, indices), present, group)
+
+    def of_last(pcs: Any, group: PodCliqueScalingGroup, config: Any, indices: Any, *rest: Any, **how: Any) -> Any:
+        return of_group(pcs, group, config, stay(group, indices), *rest, **how)
+
+    replace(members, "in_place", last_in_place)
+    replace(desired, "of_group", of_last)
 
 
 @mutant(

@@ -75,6 +75,7 @@ class NodeThatIsLostAndComesBack(Scene):
         env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], there), 60)
         env.settle("pods that cannot terminate not counted", _counted(CLIQUE["stuck"]), 60)
         env.settle("evicted pods without room not scheduled", _unscheduled(CLIQUE["stuck"]), 60)
+        env.quiet(1)
         env.mark("before the node comes back")
 
         env.recover_node(here)
@@ -97,8 +98,10 @@ def test_evicted_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) ->
 
 @requirement("NODE-002", reaches="pods that cannot terminate not counted")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Judged by the pods that there are besides: their replacements, or none."""
+    """Judged by the pods that there are besides, once nothing moves: their replacements, or none."""
     _expect_held(run, "stuck")
+    found = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
+    run.expect("what the clique reports counts them neither as replicas nor as ready", True, found or str(found))
 
 
 @requirement("NODE-008", reaches="evicted pods without room not scheduled")
