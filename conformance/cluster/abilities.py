@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from conformance.cluster import nodes, pod_behaviors
+from conformance.cluster.existing.marks import marked
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import UsageError
 from kube.client import Client
@@ -56,21 +57,21 @@ def needed(obj: object) -> set[Ability]:
     return found
 
 
-async def missing(client: Client, within: float) -> dict[Ability, str]:
+async def missing(client: Client, within: float, run: str = "") -> dict[Ability, str]:
     """Return what a cluster lacks, each with what was seen instead, after at most `within` seconds.
 
     Raises UsageError if it does not even play a node and a plain pod: nothing can be judged then. What is made for that
-    is removed.
+    is removed, and has the label of `run` until then.
     """
     mark = f"preflight-{secrets.token_hex(3)}"
-    fleet = nodes.manifests(PROFILE, 2, mark, {MARK: mark})
+    fleet = [marked(node, run) for node in nodes.manifests(PROFILE, 2, mark, {MARK: mark})]
     first, second = (str(node["metadata"]["name"]) for node in fleet)
     until = partial(_until, deadline=time.monotonic() + within)
     try:
         await nodes.create_nodes(client, fleet)
         if not await until(partial(_ready, client, first, second)):
             raise _nobody(f"a fake node is not Ready after {within:g} s")
-        await asyncio.gather(*(client.create(PODS, _pod(probe, mark, first)) for probe in _PROBES))
+        await asyncio.gather(*(client.create(PODS, marked(_pod(probe, mark, first), run)) for probe in _PROBES))
         await client.patch(NODES, None, second, {"metadata": {"labels": {LOST: "yes"}}})
         seen = dict[str, bool | None]()
         decided, failed = partial(_decided, client, mark, seen), partial(_failed, client, second)
@@ -102,8 +103,9 @@ PLAIN = "plain"
 
 
 def _crashes(pod: Object) -> bool | None:
-    restarted = any(status.get("restartCount", 0) > 0 for status in _list(pod, "containerStatuses"))
-    return True if restarted else False if _condition(pod, "Ready") else None
+    """Its restart, which comes later, need not be awaited."""
+    crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
+    return True if crashed else False if _condition(pod, "Ready") else None
 
 
 def _held(pod: Object) -> bool | None:

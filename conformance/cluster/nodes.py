@@ -29,6 +29,9 @@ ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kuber
 HOSTNAME = "kubernetes.io/hostname"
 EPHEMERAL_STORAGE = "1Ti"
 """Resources of a node whose profile does not set them: every kubelet reports some, and pods may request them."""
+PLAYED = {"kwok.x-k8s.io/node": "fake"}
+"""The annotation of nodes that KWOK's chart has it play; other installations go by the label `type: kwok`, or by
+nothing."""
 _NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -161,7 +164,7 @@ def node_manifest(
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": dict(PLAYED)},
         "spec": {"taints": taints} if taints else {},
         "status": {
             "addresses": [

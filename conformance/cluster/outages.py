@@ -18,6 +18,7 @@ import psutil
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
+from conformance.cluster.state import Owner
 
 LOOK_EVERY = 0.5
 """Seconds between two checks of the processes and the clocks."""
@@ -222,6 +223,15 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
     ]
     found.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
     return Watcher(found, time_scale=time_scale, at_end=health.close)
+
+
+def of_process(name: str, owner: Owner) -> Component:
+    """Return a component that is one process."""
+
+    def look() -> str:
+        return _complaint(psutil.Process(owner.pid)) if owner.alive() else DEAD
+
+    return Component(name, look)
 
 
 def _asked(look: Callable[[], str]) -> str:

@@ -18,6 +18,7 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.commands import cluster_nodes, cluster_samples, output
+from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
@@ -156,6 +157,7 @@ app.command()(snapshot)
 app.command()(restore)
 app.command("snapshots")(listing)
 app.command("samples")(cluster_samples.listing)
+app.command()(clean)
 app.add_typer(cluster_nodes.app, name="nodes")
 
 

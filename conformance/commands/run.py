@@ -14,18 +14,20 @@ import typer
 from rich.console import Console
 
 from conformance import disk
-from conformance.cluster import chosen_kubeconfig
+from conformance.cluster import chosen_kubeconfig, progress
 from conformance.cluster.assets import versions
 from conformance.cluster.state import State
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
-from conformance.errors import UsageError
-from conformance.implementation import parameters
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation import parameters, scheduler_names
+from conformance.implementation.descriptor import Descriptor
 from conformance.run import launch, preparation, pytest_options, reproduction, rerun, shards
 from conformance.run.preparation import changed
 from conformance.suite.registry.selection import Scope
 from conformance.suite.scenes.repeated import names_of
 from conformance.suite.session import existing
+from conformance.suite.session.occupation import Occupation, Wanted, occupied
 from conformance.suite.settings import RunSettings
 
 _FILES = " (grove-conformance explain ID has the tests of a requirement)"
@@ -154,6 +156,14 @@ def run(
         Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
     ] = None,
     context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
+    install_stages: Annotated[
+        bool,
+        typer.Option(
+            "--install-stages",
+            help="Replace the Stages of an existing cluster's KWOK by ours for the time of the run.",
+        ),
+    ] = False,
+    keep_stages: Annotated[bool, typer.Option("--keep-stages", help="Leave these Stages there at the end.")] = False,
     kubernetes: Kubernetes = "",
     features: Presets = None,
     feature_gates: Gates = None,
@@ -209,9 +219,14 @@ def run(
             kubeconfig_options=kubeconfig_options,
             kubernetes="" if where else versions(kubernetes)["kubernetes"],
             cluster_features=requested(features, feature_gates, runtime_config),
+            install_stages=install_stages,
         )
-    unplayed = existing.guard(Path(where), given.time_scale) if where else {}
+    if given.install_stages and not where:
+        raise UsageError("needs --cluster existing", where="--install-stages", hint="leave it out")
+    if keep_stages and not given.install_stages:
+        raise UsageError("needs --install-stages", where="--keep-stages", hint="add it, or leave this out")
     if where:
+        existing.admit(Path(where))
         existing.prove(Path(where), given.cluster_features)
         if keep_cluster:
             raise UsageError("an existing cluster is not removed", where="--keep-cluster", hint="leave it out")
@@ -224,7 +239,6 @@ def run(
         keep_cluster=keep_cluster,
         keep_passed=keep_passed,
         bundle_limit=bundle_limit,
-        unplayed=unplayed,
         verbose=verbose,
         as_json=as_json,
         pytest_options=options,
@@ -232,6 +246,9 @@ def run(
     usual = not (where or kubernetes or given.cluster_features)
     prepared = preparation.prepare(given, report_dir, usual_cluster=usual)
     settings, judged, supplied = prepared.settings, prepared.judged, prepared.supplied
+    occupation = _occupy(ctx, settings, judged, supplied, keep_stages) if where else None
+    if occupation is not None:
+        settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
     plan = launch.collect(settings)
     settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
     if part is not None:
@@ -246,14 +263,15 @@ def run(
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()))
     on = "".join(f", {words}" for words in extras if words)
-    for line in existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ():
+    effects = existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ()
+    for line in (*effects, *(occupation.lines if occupation else ())):
         err.print(line, markup=False)
-    for ability, seen in unplayed.items():
+    for ability, seen in settings.unplayed.items():
         err.print(f"the cluster does not play {ability}: {seen}; what needs that is blocked", markup=False)
     of = f" (shard {settings.shard})" if settings.shard else ""
     say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests{of}, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
-    return launch.run(
+    code = launch.run(
         settings,
         plan,
         prepared.implementation,
@@ -262,6 +280,9 @@ def run(
         out=Console(file=sys.stdout, highlight=False),
         err=err,
     )
+    if occupation is not None and occupation.claim.lost:
+        raise HarnessError(occupation.claim.lost, where="the cluster", hint="have one run at a time use it")
+    return code
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
@@ -310,6 +331,21 @@ def _cluster(
     if count is not None and count > 1:
         raise UsageError("an existing cluster has only one worker", where=f"--workers {count}", hint="leave it out")
     return str(found.path), found.options
+
+
+def _occupy(
+    ctx: typer.Context, settings: RunSettings, judged: Descriptor, supplied: Descriptor | None, keep_stages: bool
+) -> Occupation:
+    """Occupy the existing cluster until the command ends."""
+    wanted = Wanted(
+        run=settings.run,
+        options=settings.kubeconfig_options,
+        scheduler=judged.scheduler_name if scheduler_names.started(judged, supplied) else "",
+        install_stages=settings.install_stages,
+        keep_stages=keep_stages,
+        time_scale=settings.time_scale,
+    )
+    return ctx.with_resource(occupied(Path(settings.kubeconfig), wanted, progress.notice))
 
 
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:

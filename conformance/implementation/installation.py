@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_
 from tenacity import RetryError as NeverTrue
 
 from conformance import bounded
+from conformance.cluster.existing.marks import marked, marked_if_own
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -120,19 +121,21 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
 
 
 async def install_webhooks(
-    client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = ()
+    client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = (), run: str = ""
 ) -> None:
     """Delete the `stale` configurations (kind and name), apply the others, and wait until the API server calls webhooks
-    that were configured after them.
+    that were configured after them. What did not exist before the run has its label, if one is given.
 
     Raises HarnessError if one is rejected or the API server does not use them within 30 s.
     """
     for kind, name in sorted(stale):
         await client.delete(WEBHOOKS[kind], None, name)
     for configuration in configurations:
-        await _apply(client, WEBHOOKS[configuration["kind"]], configuration)
+        resource = WEBHOOKS[configuration["kind"]]
+        there = await client.get_or_none(resource, None, configuration["metadata"]["name"])
+        await _apply(client, resource, marked_if_own(configuration, there, run))
     for kind in sorted({configuration["kind"] for configuration in configurations} | {kind for kind, _ in stale}):
-        await _barrier(client, kind)
+        await _barrier(client, kind, run)
 
 
 async def _served(client: Client, crd: Manifest) -> None:
@@ -170,7 +173,7 @@ async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
         raise HarnessError(complaint, hint="see the log of kube-apiserver") from error
 
 
-async def _barrier(client: Client, kind: str) -> None:
+async def _barrier(client: Client, kind: str, run: str) -> None:
     """Wait until the API server uses all webhook configurations so far.
 
     The API server learns them through a watch, in order. So one more configuration is created that rejects one dry-run
@@ -192,7 +195,7 @@ async def _barrier(client: Client, kind: str) -> None:
     await _apply(
         client,
         resource,
-        {"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": mark}, "webhooks": [hook]},
+        marked({"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": mark}, "webhooks": [hook]}, run),
     )
     probe = {
         "apiVersion": "v1",

@@ -189,4 +189,4 @@ class Installer:
             if others:  # before webhooks, which may reject them as long as no process answers
                 await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
             await rights.grant(client, players)  # after the objects, which may hold a ClusterRole
-            await installation.install_webhooks(client, webhooks, stale)
+            await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

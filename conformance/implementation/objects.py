@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from conformance.cluster.existing.marks import marked_if_own
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.installation import CONFIG_MAPS, MANAGER, Manifest
@@ -60,9 +61,10 @@ def check(path: Path, manifest: Manifest) -> None:
             raise UsageError(f"the {manifest['kind']} {name} is not for install.objects", where=shown(path), hint=hint)
 
 
-async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str]) -> list[Made]:
+async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str], run: str = "") -> list[Made]:
     """Apply the objects in their order, and return those that did not exist before. `groups`: API groups of CRDs that
-    were installed just now, whose kinds the API server may not list yet.
+    were installed just now, whose kinds the API server may not list yet. What did not exist before the run has its
+    label, if one is given.
 
     Raises HarnessError with the reason of the API server if it rejects one.
     """
@@ -72,9 +74,11 @@ async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[s
         resource = await _resource(client, each, groups, deadline)
         metadata = each.manifest["metadata"]
         place = metadata.get("namespace") or "default" if resource.namespaced else None
-        if await client.get_or_none(resource, place, metadata["name"]) is None:
+        there = await client.get_or_none(resource, place, metadata["name"])
+        if there is None:
             made.append((resource, place, metadata["name"]))
-        await _apply(client, resource, each, deadline)
+        manifest = marked_if_own(each.manifest, there, run)
+        await _apply(client, resource, Wanted(manifest, each.path), deadline)
     for version, kind in sorted({(each.manifest["apiVersion"], each.manifest["kind"]) for each in wanted}):
         if kind in POLICIES:
             await _applied_to_requests(client, version, kind, deadline)

@@ -8,9 +8,11 @@ import os
 import subprocess
 from collections.abc import Sequence
 
+from conformance.cluster.existing import helm_releases
 from conformance.errors import HarnessError
 from conformance.implementation import inherited, installation, installer, objects
 from conformance.implementation.descriptor import Descriptor, Helm, Role
+from conformance.implementation.installation import CONFIG_MAPS, MANAGER
 from conformance.implementation.objects import Wanted
 from conformance.implementation.values import Place, Values
 from kube.client import Client
@@ -47,6 +49,7 @@ class Release:
         gone, self.current = self.current, None
         if gone is not None and (helm := gone.install.helm) is not None:
             self._call(gone, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
+            asyncio.run(self._forget(helm))
         elif gone is not None:
             asyncio.run(self._remove())
 
@@ -64,7 +67,8 @@ class Release:
         others = [each for each in wanted if each.manifest["kind"] != CRDS.kind]
         async with self._client() as client:
             await installation.install_crds(client, crds)
-            self._made += await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
+            groups = {crd["spec"]["group"] for crd in crds}
+            self._made += await objects.install(client, others, groups, self._values.cluster.run)
 
     async def _remove(self) -> None:
         """Delete the last made first, and return when all of it is gone: a namespace that is being deleted would refuse
@@ -98,7 +102,18 @@ class Release:
             words += ["--values", str(wanted.here / self._filled(wanted, name))]
         for name, value in helm.set.items():
             words += ["--set-string", f"{name}={_escaped(self._filled(wanted, value))}"]
+        asyncio.run(self._note(helm))
         self._call(wanted, words)
+
+    async def _note(self, helm: Helm) -> None:
+        """Leave a note of the release in the cluster, for the case that this process is killed."""
+        if run := self._values.cluster.run:
+            async with self._client() as client:
+                await client.apply(CONFIG_MAPS, helm_releases.note(helm.namespace, helm.release, run), manager=MANAGER)
+
+    async def _forget(self, helm: Helm) -> None:
+        async with self._client() as client:
+            await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, helm_releases.name(helm.namespace, helm.release))
 
     def _call(self, of: Descriptor, words: Sequence[str]) -> None:
         """Run helm. Raises HarnessError with its reason."""

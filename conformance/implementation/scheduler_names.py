@@ -9,9 +9,14 @@ BESIDE = "kube-scheduler"
 """The name of kube-scheduler if a gang scheduler uses its default name."""
 
 
+def started(judged: Descriptor, supplied: Descriptor | None) -> bool:
+    """Return whether the gang scheduler is a process that the suite starts."""
+    owner = judged if Role.GANG_SCHEDULER in judged.roles else supplied
+    return owner is not None and Role.GANG_SCHEDULER in owner.processes
+
+
 def kube_scheduler(judged: Descriptor, supplied: Descriptor | None) -> str:
     """Return the name that kube-scheduler uses: its default, unless a gang scheduler that the suite starts uses
     that."""
-    owner = judged if Role.GANG_SCHEDULER in judged.roles else supplied
-    taken = owner is not None and Role.GANG_SCHEDULER in owner.processes
+    taken = started(judged, supplied)
     return BESIDE if taken and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER

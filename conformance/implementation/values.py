@@ -25,6 +25,8 @@ class ClusterFacts:
     """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
     of_role: Callable[[Role], Path] | None = None
     """The kubeconfig of a role's own user; None if all share that of the suite, as on a cluster of somebody else."""
+    run: str = ""
+    """The run whose label is on what is made and removed at its end; empty on a cluster that ends with the run."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def command(settings: RunSettings) -> str:
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
         words += ["--cluster", "existing", *settings.kubeconfig_options]
+        words += ["--install-stages"] if settings.install_stages else []
     return shlex.join(words)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from conformance.cluster.features import NOTHING, Requested
+from conformance.cluster.state import Owner
 from conformance.suite.registry import requirement
 from conformance.suite.registry.declarations import TESTS
 
@@ -67,6 +68,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command line that choose it."""
     unplayed: dict[str, str] = {}
     """What an existing cluster does not play (`abilities.Ability`), each with what was seen instead."""
+    install_stages: bool = False
+    """Whether the KWOK of an existing cluster gets our Stages for the time of the run."""
+    simulator: Owner | None = None
+    """The process of the run beside the KWOK of an existing cluster that has our Stages."""
     kubernetes: str = ""
     """The version of Kubernetes of the run's own clusters; empty on an existing one."""
     cluster_features: Requested = NOTHING

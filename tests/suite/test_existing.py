@@ -14,6 +14,7 @@ from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import existing, foreign
+from conformance.suite.session.occupation import Wanted, occupied
 
 
 @pytest.fixture
@@ -29,22 +30,29 @@ def api(bare_cluster: Cluster) -> Iterator[Api]:
 def test_a_cluster_without_kwok_is_refused_before_the_first_test(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    existing.guard(bare_cluster.kubeconfig, 4)
+    existing.admit(bare_cluster.kubeconfig)
     kwok = bare_cluster.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
     try:
         with pytest.raises(UsageError, match=r"the cluster is not well: kwok-controller is stopped"):
-            existing.guard(bare_cluster.kubeconfig)
+            existing.admit(bare_cluster.kubeconfig)
         # As somebody else's cluster, of which only the API can be asked.
         monkeypatch.setattr(existing, "ours", lambda kubeconfig: None)
         with pytest.raises(UsageError, match=r"is neither ours nor given away"):
-            existing.guard(bare_cluster.kubeconfig)
+            existing.admit(bare_cluster.kubeconfig)
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
+        existing.admit(bare_cluster.kubeconfig)
         begin = time.monotonic()
-        with pytest.raises(UsageError, match=r"a fake node is not Ready after 4 s: KWOK does not run"):
-            existing.guard(bare_cluster.kubeconfig)
-        assert time.monotonic() - begin < 10
+        wanted = Wanted("r1", ("--context", "theirs"))
+        with (
+            pytest.raises(
+                UsageError, match=r"^--context theirs: a fake node is not Ready after 4 s: KWOK does not run"
+            ),
+            occupied(bare_cluster.kubeconfig, wanted),
+        ):
+            pytest.fail("nothing plays the nodes")
+        assert time.monotonic() - begin < 15
     finally:
         kwok.resume()
     assert [name for name in api.names("nodes") if "preflight" in name] == []

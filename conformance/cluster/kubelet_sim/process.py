@@ -19,6 +19,7 @@ from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
 from conformance.cluster.kubelet_sim.init_wait import Pod
 from grove_conformance import start
+from kube import config
 from kube.client import Client
 from kube.config import Connection
 from kube.informer import Informer, typed
@@ -36,6 +37,11 @@ Gang = tuple[str, str]
 def command(server: str, pki: Path) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate."""
     return start.command("conformance.cluster.kubelet_sim.process", server, str(pki))
+
+
+def command_elsewhere(kubeconfig: Path) -> list[str]:
+    """Return the command line of the process for a cluster that is not of the suite."""
+    return start.command("conformance.cluster.kubelet_sim.process", str(kubeconfig))
 
 
 class Play:
@@ -117,14 +123,20 @@ async def run(client: Client) -> None:
         group.create_task(failed_nodes.run())
 
 
-async def main(server: str, pki: Path) -> None:
-    """Run the process until it is stopped."""
+def administrator(server: str, pki: Path) -> Connection:
+    """Return the connection of the administrator of a cluster of the suite."""
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-    async with Client(Connection(server, tls, lambda: None), user_agent=COMPONENT) as client:
+    return Connection(server, tls, lambda: None)
+
+
+async def main(connection: Connection) -> None:
+    """Run the process until it is stopped."""
+    async with Client(connection, user_agent=COMPONENT) as client:
         await run(client)
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    where, pki = sys.argv[1], sys.argv[2:]
+    asyncio.run(main(administrator(where, Path(pki[0])) if pki else config.load(where)))

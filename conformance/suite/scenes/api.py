@@ -16,8 +16,10 @@ import orjson
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from conformance import credentials
+from conformance.cluster.existing.marks import marked
 from conformance.errors import HarnessError
 from conformance.grove import refusals
+from kube import discovery
 from kube.client import MERGE_PATCH, Client
 from kube.config import Connection
 from kube.errors import ApiError
@@ -25,8 +27,6 @@ from kube.resource import PODS, Resource
 
 T = TypeVar("T")
 Object = dict[str, Any]
-
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 class NotServed(Exception):
@@ -59,7 +59,8 @@ class Loop:
 
 
 class Api:
-    """A client with its own user agent. `kubeconfig` is a file, or what was read of one before."""
+    """A client with its own user agent. `kubeconfig` is a file, or what was read of one before. What it creates outside
+    of namespaces has the label of `run`, if one is given."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Api:
         kubeconfig: Path | Connection,
         user_agent: str,
         served: Mapping[str, Resource] | None = None,
+        run: str = "",
     ) -> None:
-        self._loop, self._kubeconfig = loop, kubeconfig
+        self._loop, self._kubeconfig, self._run_id = loop, kubeconfig, run
         self._client = Client.from_kubeconfig(kubeconfig, user_agent=user_agent)
         self._run(self._client.__aenter__())
         self.served: dict[str, Resource] = dict(served) if served is not None else self.discover()
@@ -79,19 +81,7 @@ class Api:
 
     def discover(self) -> dict[str, Resource]:
         """Return every served resource by `plural.group` (`pods.` for the core group), in its preferred version."""
-        found: dict[str, Resource] = {}
-        for path in ("/api", "/apis"):
-            answer = self._run(self._client.request("GET", path, headers={"Accept": _DISCOVERY}))
-            for group in orjson.loads(answer).get("items", []):
-                name = group.get("metadata", {}).get("name", "")
-                for version in group.get("versions", []):
-                    for entry in version.get("resources", []):
-                        kind = entry.get("responseKind", {}).get("kind", "")
-                        resource = Resource(
-                            name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced"
-                        )
-                        found.setdefault(f"{resource.plural}.{name}", resource)
-        return found
+        return self._run(discovery.served(self._client))
 
     def of_object(self, obj: Mapping[str, Any]) -> Resource:
         """Return the resource of an object by its apiVersion and kind. Raises NotServed."""
@@ -114,13 +104,14 @@ class Api:
 
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object and return it as stored. Raises ApiError."""
-        return self._object(self._client.create(self.of_object(obj), obj))
+        resource = self.of_object(obj)
+        return self._object(self._client.create(resource, self._marked(resource, obj)))
 
     def create_all(self, resource: Resource, objects: Iterable[Mapping[str, Any]]) -> None:
         """Create many objects at once."""
 
         async def all_of_them() -> None:
-            await asyncio.gather(*(self._client.create(resource, obj) for obj in objects))
+            await asyncio.gather(*(self._client.create(resource, self._marked(resource, obj)) for obj in objects))
 
         self._run(all_of_them())
 
@@ -216,6 +207,9 @@ class Api:
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Run an action that needs the client itself."""
         return self._run(action(self._client))
+
+    def _marked(self, resource: Resource, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        return obj if resource.namespaced else marked(obj, self._run_id)
 
     def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
         answer: Object = orjson.loads(self._run(work))

@@ -10,15 +10,18 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from conformance.cluster import abilities, features, outages, preflight
+from conformance.cluster import features, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.features import Requested
 from conformance.cluster.health import COMPONENTS
+from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.outages import Component, Watcher
 from conformance.cluster.ports import DriverPorts, Port, Ports
 from conformance.cluster.settings import DEFAULT_SCHEDULER
+from conformance.cluster.state import Owner
 from conformance.errors import UsageError
 from conformance.implementation import deployment
 from conformance.implementation.descriptor import Descriptor
@@ -69,15 +72,15 @@ def check(kubeconfig: Path, api: Api) -> None:
         )
 
 
-def guard(kubeconfig: Path, time_scale: float = 1.0) -> dict[str, str]:
-    """Run `check` before a run, and return what the cluster does not play, each with what was seen instead. Raises
-    UsageError also if nothing plays the nodes, and HarnessError if the cluster does not answer."""
+def admit(kubeconfig: Path) -> None:
+    """Run `check` before a run. Raises UsageError also if rights are missing or a component does not work, and
+    HarnessError if the cluster does not answer."""
     loop = Loop()
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
         try:
             check(kubeconfig, api)
-            return _preflight(kubeconfig, api, WITHIN * max(1.0, time_scale))
+            _preflight(kubeconfig, api)
         finally:
             api.close()
     finally:
@@ -133,44 +136,41 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
         asyncio.run(check())
 
 
-def _preflight(kubeconfig: Path, api: Api, within: float) -> dict[str, str]:
-    """Look at the components of a cluster of the suite; try what another one plays. Raises UsageError."""
+def _preflight(kubeconfig: Path, api: Api) -> None:
+    """Look at the components of a cluster of the suite, and at the rights on another one. Raises UsageError."""
     where, cluster = f"--kubeconfig {kubeconfig}", ours(kubeconfig)
     if cluster is None:
         foreign.require_rights(api, where)
-        try:
-            found = api.work(lambda client: abilities.missing(client, within))
-        except UsageError as error:
-            raise UsageError(error.what, where=where, hint=error.hint) from None
-        return {str(ability): seen for ability, seen in found.items()}
+        return
     watcher = outages.watch(cluster)
     watcher.look()
     if broken := watcher.since(0):
         hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
         raise UsageError(f"the cluster is not well: {broken[0]}", where=where, hint=hint)
-    return {}
 
 
-def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
+def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> ClusterFacts:
     """Return what a driver needs to know. `directory` is for logs and ports of clusters that the suite did not
-    start."""
+    start; what is made has the label of `run`."""
     cluster = ours(kubeconfig)
     if cluster is not None:
-        return deployment.facts_of(cluster)
+        return replace(deployment.facts_of(cluster), run=run)
     directory.mkdir(parents=True, exist_ok=True)
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)
     ports = DriverPorts(directory)
-    return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first, index))
+    return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first, index), run=run)
 
 
-def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:
-    """Observe every component of a cluster of the suite; of other clusters, only the API server."""
+def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
+    """Observe every component of a cluster of the suite; of other clusters, only the API server and the process that
+    the run has started beside KWOK."""
     cluster = ours(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
     server = Component(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
-    return Watcher([server], time_scale=time_scale)
+    beside = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
+    return Watcher([server, *beside], time_scale=time_scale)
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:

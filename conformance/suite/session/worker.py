@@ -203,8 +203,8 @@ class ClusterEnvironment:
         self._stack.callback(api.close)
         existing.check(kubeconfig, api)
         existing.keep_webhooks(api, self._stack)
-        self._look(existing.watcher(kubeconfig, api, self._settings.time_scale))
-        return existing.facts(kubeconfig, self._settings.folder / "cluster", self._stack)
+        self._look(existing.watcher(kubeconfig, api, self._settings.time_scale, self._settings.simulator))
+        return existing.facts(kubeconfig, self._settings.folder / "cluster", self._settings.run, self._stack)
 
     def _look(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -272,7 +272,8 @@ class ClusterEnvironment:
         sound = partial(self._sound, time.monotonic())
         running.checks.doubt = sound
         offsets = {name: _size(log) for name, log in self._logs().items()}
-        api = Api(self._loop, self._server, f"grove-conformance/{name}", self._served)
+        mark = "" if self._cluster else self._settings.run
+        api = Api(self._loop, self._server, f"grove-conformance/{name}", self._served, mark)
         self._recorder.open(name)
         history = History(self._recorder, name)
         try:

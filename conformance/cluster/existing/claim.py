@@ -1,0 +1,117 @@
+"""One run at a time uses an existing cluster: two operators would both act on every set.
+
+The claim is a Lease that a run renews as long as it lives, by the rules of leader election (`kube.leases`): a run that
+was killed has lost it 15 s later, whatever the clocks of the machines say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import orjson
+
+from conformance.cluster.progress import Report, silent
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.leases import Elector, LeadershipLost, Record, Terms
+from kube.resource import LEASES
+
+NAMESPACE, NAME = "kube-system", "grove-conformance"
+TERMS = Terms()
+AGENT = "grove-conformance/claim"
+
+
+class Claim:
+    """The claim of one run. `lost` says who has taken the cluster meanwhile; empty as long as it is this run's."""
+
+    def __init__(self, kubeconfig: Path, run: str, terms: Terms = TERMS) -> None:
+        self.lost = ""
+        self._kubeconfig, self._terms = kubeconfig, terms
+        self._identity = f"{run} on {socket.gethostname()}"
+        self._held, self._over = threading.Event(), threading.Event()
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
+
+    def acquire(self, report: Report = silent) -> None:
+        """Return once the cluster is claimed. Raises UsageError if another run uses it."""
+        self._thread.start()
+        if not self._held.wait(2):
+            report("cluster", f"waiting up to {self._terms.lease:g} s: the last run on it was killed, or is running")
+        self._held.wait()
+        if self._problem is not None:
+            raise self._problem
+
+    def release(self) -> None:
+        """Give the cluster up. Safe to call again."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=self._terms.deadline)
+
+    # -- in the thread -------------------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._keep())
+        except BaseException as error:
+            self._problem = error
+        finally:
+            self._held.set()
+
+    async def _keep(self) -> None:
+        async with Client.from_kubeconfig(self._kubeconfig, user_agent=AGENT) as client:
+            elector = Elector(client, NAMESPACE, NAME, identity=self._identity, terms=self._terms)
+            await self._elected(client, elector)
+            self._held.set()
+            holding = asyncio.create_task(self._hold(elector))
+            await asyncio.to_thread(self._over.wait)
+            holding.cancel()
+            await _delete(client, self._identity)
+
+    async def _hold(self, elector: Elector) -> None:
+        while True:
+            try:
+                await elector.hold()
+            except LeadershipLost as error:
+                self.lost = str(error)
+                await elector.acquire()  # at once, if the API server was only silent for too long
+                self.lost = ""
+
+    async def _elected(self, client: Client, elector: Elector) -> None:
+        """Wait until the Lease is free. Raises UsageError if its holder renews it."""
+        patience = self._terms.lease + 2 * self._terms.retry
+        try:
+            async with asyncio.timeout(patience):
+                await elector.acquire()
+        except TimeoutError:
+            holder = Record.of(orjson.loads(await client.get(LEASES, NAMESPACE, NAME))).holder
+            raise UsageError(
+                f"the run {holder} uses this cluster",
+                where=f"lease {NAMESPACE}/{NAME}",
+                hint="wait for its end, or take another cluster",
+            ) from None
+
+
+async def _delete(client: Client, identity: str) -> None:
+    """Delete the Lease, unless somebody else has it."""
+    with suppress(ApiError, aiohttp.ClientError, TimeoutError):
+        lease = orjson.loads(await client.get(LEASES, NAMESPACE, NAME))
+        if Record.of(lease).holder == identity:
+            await client.delete(LEASES, NAMESPACE, NAME, version=lease["metadata"]["resourceVersion"])
+
+
+@contextmanager
+def claimed(kubeconfig: Path, run: str, report: Report = silent) -> Iterator[Claim]:
+    """Claim a cluster inside the context. Raises UsageError if another run uses it."""
+    claim = Claim(kubeconfig, run)
+    try:
+        claim.acquire(report)
+        yield claim
+    finally:
+        claim.release()

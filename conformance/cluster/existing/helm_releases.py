@@ -1,0 +1,42 @@
+"""A note in the cluster for each Helm release of a run: Helm's own objects have no label of the run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from conformance.cluster.existing.marks import HELM, marked
+from conformance.errors import HarnessError
+
+NAMESPACE = "kube-system"
+WITHIN = 300.0
+"""Seconds that Helm may take to uninstall a release."""
+
+
+def name(namespace: str, release: str) -> str:
+    """Return the name of the ConfigMap that is the note of a release."""
+    return f"grove-conformance-helm-{namespace}-{release}"
+
+
+def note(namespace: str, release: str, run: str) -> dict[str, Any]:
+    """Return the note of a release of a run."""
+    metadata = {
+        "name": name(namespace, release),
+        "namespace": NAMESPACE,
+        "annotations": {HELM: f"{namespace}/{release}"},
+    }
+    return marked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, run)
+
+
+def uninstall(kubeconfig: Path, release: str) -> None:
+    """Uninstall a release, given as NAMESPACE/NAME. Raises HarnessError."""
+    namespace, _, found = release.partition("/")
+    words = ["helm", "uninstall", found, "--namespace", namespace, "--ignore-not-found"]
+    try:
+        done = subprocess.run([*words, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=WITHIN)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"helm uninstall failed: {error}", where=f"release {release}") from error
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise HarnessError(f"helm uninstall failed: {said}", where=f"release {release}", hint="run it by hand")

@@ -1,0 +1,135 @@
+"""Replace the Stages of an existing cluster's KWOK by ours, and put its own back.
+
+KWOK has to read Stages from the API (`--enable-crds=Stage`, as its chart does). Its own cannot stay beside ours: of
+several that match a pod, KWOK takes one at random. They are kept in a ConfigMap before the first one is deleted, so a
+run that is killed at any point loses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from conformance.cluster import nodes, stages
+from conformance.cluster.existing.marks import KEPT, RUN, marked
+from conformance.errors import UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NODES, PODS, Resource
+
+STAGES = Resource("kwok.x-k8s.io", "v1alpha1", "stages", "Stage", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+NAMESPACE, BACKUP = "kube-system", "grove-conformance-stages"
+"""The ConfigMap with the Stages that were there before."""
+_KEY = "stages.json"
+_OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+_ENABLE = "start KWOK with --enable-crds=Stage, as its chart does"
+
+Object = Mapping[str, Any]
+
+
+def concerns(resource: Resource, name: str) -> bool:
+    """Return whether `restore` removes this object."""
+    return resource == STAGES or (resource == CONFIG_MAPS and name == BACKUP)
+
+
+async def require_unused(client: Client) -> None:
+    """Raise UsageError if KWOK reads no Stages from the API, or plays pods of others: these would behave otherwise."""
+    try:
+        await client.list(STAGES)
+    except ApiError as error:
+        if error.not_found:
+            raise UsageError("its KWOK reads no Stages from the API", hint=_ENABLE) from None
+        raise
+    if pods := await _played(client):
+        first = f"{pods[0]['metadata']['namespace']}/{pods[0]['metadata']['name']}"
+        raise UsageError(
+            f"its KWOK plays {len(pods)} pods of others, which would behave otherwise; the first: {first}",
+            hint="delete them, or leave --install-stages out",
+        )
+
+
+async def install(client: Client, run: str) -> int:
+    """Replace the Stages by ours, with the label of a run, and return how many others there were. Raises UsageError if
+    this KWOK is too old for them; then its own are back."""
+    kept = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
+    there = await client.list(STAGES)
+    if kept is None:
+        await client.create(CONFIG_MAPS, marked(_backup(there), run))
+    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in there))
+    try:
+        for stage in stages.load("fast"):
+            params = {"fieldValidation": "Strict"}  # a field that it does not know would be dropped in silence
+            await client.request("POST", STAGES.path(), params=params, body=marked(stage, run))
+    except ApiError as error:
+        await restore(client)
+        if error.status in (400, 422):
+            what = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
+            raise UsageError(what, hint="use KWOK v0.8 or newer") from None
+        raise
+    return len(there if kept is None else _of(kept))
+
+
+async def keep(client: Client) -> None:
+    """Leave our Stages: neither the end of this run nor that of a later one removes them."""
+    note = {"metadata": {"annotations": {KEPT: "true"}}}
+    for stage in await client.list(STAGES, selector=RUN):
+        await client.patch(STAGES, None, stage["metadata"]["name"], note)
+    await client.patch(CONFIG_MAPS, NAMESPACE, BACKUP, note)
+
+
+async def restore(client: Client) -> None:
+    """Remove our Stages and put the former ones back. Safe to call again."""
+    ours = await client.list(STAGES, selector=RUN)
+    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in ours))
+    kept = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
+    if kept is None:
+        return
+    for stage in _of(kept):
+        try:
+            await client.create(STAGES, stage)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+    await client.delete(CONFIG_MAPS, NAMESPACE, BACKUP)
+
+
+def _backup(there: Sequence[Object]) -> Object:
+    plain = [
+        {**stage, "metadata": {key: value for key, value in stage["metadata"].items() if key not in _OF_THE_SERVER}}
+        for stage in there
+        if RUN not in (stage["metadata"].get("labels") or {})
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": BACKUP, "namespace": NAMESPACE},
+        "data": {_KEY: orjson.dumps(plain).decode()},
+    }
+
+
+def _of(backup: bytes) -> list[Object]:
+    found: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
+    return found
+
+
+async def _played(client: Client) -> list[Object]:
+    """Return the pods on fake nodes that are not of the suite. DaemonSets put theirs on every node."""
+    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _fake(node)}
+    return [
+        pod
+        for pod in (await client.list(PODS) if fake else [])
+        if pod["spec"].get("nodeName") in fake
+        and not any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+    ]
+
+
+def _fake(node: Object) -> bool:
+    """Return whether KWOK plays a node that the suite has not made."""
+    metadata = node["metadata"]
+    version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
+    played = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")
+    return bool(played) and nodes.POOL not in (metadata.get("labels") or {})

@@ -1,0 +1,29 @@
+"""The label by which a later command knows what a run has made on an existing cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+RUN = "conformance.grove.io/run"
+"""The label; its value is the id of the run."""
+KEPT = "conformance.grove.io/kept"
+"""The annotation of what a run was told to leave: it is no trace of a run that was killed."""
+HELM = "conformance.grove.io/helm-release"
+"""The annotation of an object that stands for a Helm release: NAMESPACE/NAME."""
+
+
+def marked(manifest: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """Return an object with the label of a run; without a run, as it is."""
+    if not run:
+        return dict(manifest)
+    metadata = manifest.get("metadata") or {}
+    return {**manifest, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), RUN: run}}}
+
+
+def marked_if_own(manifest: Mapping[str, Any], there: bytes | None, run: str) -> Mapping[str, Any]:
+    """Return an object with the label of a run, unless it was `there` before that run."""
+    labels = orjson.loads(there)["metadata"].get("labels") or {} if there is not None else {RUN: run}
+    return marked(manifest, run) if labels.get(RUN) == run else manifest

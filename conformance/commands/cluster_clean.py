@@ -1,0 +1,34 @@
+"""`grove-conformance cluster clean`: remove what killed runs have left on a cluster that the suite did not start."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cluster import chosen_kubeconfig
+from conformance.suite.session import existing, occupation
+
+
+def clean(
+    ctx: typer.Context,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the cluster; by default as kubectl chooses it.")
+    ] = None,
+    context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
+    run: Annotated[str, typer.Option(metavar="RUN", help="Remove only what this run has left.")] = "",
+) -> None:
+    """Remove what killed runs have left on an existing cluster, and put the Stages of its KWOK back."""
+    found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+    existing.admit(found.path)
+    removed = occupation.clean(found.path, run)
+    kinds = groupby(
+        sorted(removed, key=lambda each: (str(each.resource), each.run)), lambda each: (each.resource, each.run)
+    )
+    for (resource, made_by), members in kinds:
+        names = sorted(f"{each.namespace}/{each.name}" if each.namespace else each.name for each in members)
+        typer.echo(f"removed {resource} of the run {made_by}: {', '.join(names)}")
+    if not removed:
+        typer.echo("nothing to remove")

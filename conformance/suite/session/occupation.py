@@ -1,0 +1,198 @@
+"""A run occupies an existing cluster: what it finds out before anything is installed, and what it undoes at its end.
+
+Nothing of a killed run is forgotten: what a run makes has a label (`existing.marks`), and KWOK's own Stages are kept in
+the cluster until they are back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, cast
+
+import aiohttp
+
+from conformance.cluster import abilities
+from conformance.cluster.abilities import Ability
+from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
+from conformance.cluster.existing.claim import Claim, claimed
+from conformance.cluster.existing.leftovers import Left
+from conformance.cluster.kubelet_sim import process as kubelet
+from conformance.cluster.progress import Report, silent
+from conformance.cluster.state import Owner
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation.process import ProcessGroup
+from conformance.suite.session import existing
+from kube.client import Client
+from kube.errors import ApiError
+
+T = TypeVar("T")
+
+NOTICED_WITHIN = 2.0
+"""Seconds that another scheduler has to bind a pod."""
+PLAYED_WITHIN = 15.0
+"""Seconds within which a KWOK must play Stages that were installed. It takes less than one."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a run occupies a cluster. `scheduler`: the scheduler name that a process of the run is going to serve; empty
+    if none is. `install_stages`: whether KWOK gets our Stages; `keep_stages`: whether they stay."""
+
+    run: str
+    options: Sequence[str] = ()
+    """The options of the command line that choose the cluster."""
+    scheduler: str = ""
+    install_stages: bool = False
+    keep_stages: bool = False
+    time_scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Occupation:
+    """What was found. `unplayed`: what the cluster does not play, each with what was seen instead; `simulator`: the
+    process beside KWOK, where the run has started one; `lines`: what its owner should know."""
+
+    claim: Claim
+    unplayed: Mapping[str, str]
+    simulator: Owner | None = None
+    lines: Sequence[str] = field(default_factory=tuple)
+
+
+@contextmanager
+def occupied(kubeconfig: Path, wanted: Wanted, report: Report = silent) -> Iterator[Occupation]:
+    """Occupy a cluster inside the context; at its end, everything with the label of the run is gone. Raises UsageError
+    if another run uses it, if a killed run has left something, if its KWOK does not play what it should, or if another
+    scheduler serves the judged scheduler name; HarnessError if it does not answer."""
+    ask = partial(_ask, kubeconfig)
+    with ExitStack() as stack:
+        claim = stack.enter_context(claimed(kubeconfig, wanted.run, report))
+        _require_clean([each for each in ask(leftovers.find) if not each.kept], wanted)
+        stack.callback(_clear, kubeconfig, wanted)
+        lines, simulator = list[str](), None
+        if wanted.install_stages:
+            lines, simulator = _install(kubeconfig, wanted, stack)
+        unplayed = _tried(kubeconfig, wanted)
+        if wanted.install_stages and (lacking := {Ability.BEHAVIORS, Ability.STARTUP} & unplayed.keys()):
+            seen = "; ".join(unplayed[each] for each in sorted(lacking))
+            raise UsageError(
+                f"its KWOK does not play our Stages: {seen}",
+                where="--install-stages",
+                hint="start it with --enable-crds=Stage, as its chart does",
+            )
+        yield Occupation(claim, {str(ability): seen for ability, seen in unplayed.items()}, simulator, lines)
+
+
+def clean(kubeconfig: Path, run: str = "") -> list[Left]:
+    """Remove what killed runs, or one of them, have left on a cluster, and return it. Raises UsageError if a run uses
+    the cluster."""
+    with claimed(kubeconfig, "cluster clean"):
+        found = _ask(kubeconfig, lambda client: leftovers.find(client, run))
+        _ask(kubeconfig, lambda client: leftovers.remove(client, found, kubeconfig))
+    return found
+
+
+# -- within ----------------------------------------------------------------------------------------------------------
+
+
+def _where(wanted: Wanted) -> str:
+    return shlex.join(wanted.options) or "the current context"
+
+
+def _require_clean(left: Sequence[Left], wanted: Wanted) -> None:
+    if left:
+        hint = shlex.join(["grove-conformance", "cluster", "clean", *wanted.options])
+        raise UsageError(f"a run that was killed has left {leftovers.described(left)}", where=_where(wanted), hint=hint)
+
+
+def _install(kubeconfig: Path, wanted: Wanted, stack: ExitStack) -> tuple[list[str], Owner]:
+    """Give KWOK our Stages, and start the process beside it."""
+    if existing.ours(kubeconfig) is not None:
+        raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
+    if not wanted.options:
+        raise UsageError(
+            "needs a cluster that you name", where="--install-stages", hint="add --context, or --kubeconfig"
+        )
+    try:
+        _ask(kubeconfig, kwok_stages.require_unused)
+        former = _ask(kubeconfig, lambda client: kwok_stages.install(client, wanted.run))
+    except UsageError as error:
+        raise UsageError(error.what, where="--install-stages", hint=error.hint) from None
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
+    group = ProcessGroup(
+        kubelet.command_elsewhere(kubeconfig),
+        environment=os.environ,
+        directory=folder,
+        log=folder / f"{kubelet.COMPONENT}.log",
+    )
+    stack.callback(group.kill)
+    later = "they stay" if wanted.keep_stages else f"puts these back at the end{'' if former else ' (there is none)'}"
+    return [f"replaces the {former} Stages of its KWOK by ours; {later}"], Owner.of(group.pid)
+
+
+def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
+    """Return what the cluster does not play, each with what was seen instead. A KWOK needs a moment for new Stages."""
+    within = existing.WITHIN * max(1.0, wanted.time_scale)
+    deadline = time.monotonic() + (PLAYED_WITHIN * max(1.0, wanted.time_scale) if wanted.install_stages else 0)
+
+    async def look(client: Client) -> dict[Ability, str]:
+        while existing.ours(kubeconfig) is None:
+            found = await abilities.missing(client, within, wanted.run)
+            if not found or time.monotonic() > deadline:
+                return found
+        return {}
+
+    async def all_of_it(client: Client) -> dict[Ability, str]:
+        noticed = NOTICED_WITHIN * max(1.0, wanted.time_scale)
+        answers = await asyncio.gather(
+            look(client),
+            _undisturbed(client, wanted, noticed),
+            return_exceptions=True,  # both remove what they made
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return cast(dict[Ability, str], answers[0])
+
+    try:
+        return _ask(kubeconfig, all_of_it)
+    except UsageError as error:
+        raise UsageError(error.what, where=_where(wanted), hint=error.hint) from None
+
+
+async def _undisturbed(client: Client, wanted: Wanted, within: float) -> None:
+    if wanted.scheduler:
+        await other_scheduler.require_none(client, wanted.scheduler, within, wanted.run)
+
+
+def _clear(kubeconfig: Path, wanted: Wanted) -> None:
+    """Remove what has the label of the run."""
+
+    async def clear(client: Client) -> None:
+        if wanted.install_stages and wanted.keep_stages:
+            await kwok_stages.keep(client)
+        found = await leftovers.find(client, wanted.run)
+        await leftovers.remove(client, [each for each in found if not each.kept], kubeconfig)
+
+    _ask(kubeconfig, clear)
+
+
+def _ask(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
+    """Run an action with a client. Raises HarnessError if the API server does not answer as it should."""
+
+    async def ask() -> T:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance/suite") as client:
+            return await action(client)
+
+    try:
+        return asyncio.run(ask())
+    except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise HarnessError(f"the API server does not answer as it should: {error}", where=str(kubeconfig)) from error

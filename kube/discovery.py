@@ -1,0 +1,36 @@
+"""Which resources an API server serves, by aggregated discovery: two requests, whatever is installed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+
+import orjson
+
+from kube.client import Client
+from kube.resource import Resource
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
+    """Return every resource that has all of these verbs by `plural.group` (`pods.` for the core group), in its
+    preferred version. Raises ApiError."""
+    found: dict[str, Resource] = {}
+    async for resource, offered in _resources(client):
+        if set(verbs) <= offered:
+            found.setdefault(f"{resource.plural}.{resource.group}", resource)
+    return found
+
+
+async def _resources(client: Client) -> AsyncIterator[tuple[Resource, set[str]]]:
+    """Yield each resource in each version, the preferred version first, with its verbs."""
+    for path in ("/api", "/apis"):
+        answer = await client.request("GET", path, headers={"Accept": _AGGREGATED})
+        for group in orjson.loads(answer).get("items", []):
+            name = group.get("metadata", {}).get("name", "")
+            for version in group.get("versions", []):
+                for entry in version.get("resources", []):
+                    kind = entry.get("responseKind", {}).get("kind", "")
+                    namespaced = entry.get("scope") == "Namespaced"
+                    resource = Resource(name, version["version"], entry["resource"], kind, namespaced)
+                    yield resource, set(entry.get("verbs") or ())

@@ -1,0 +1,72 @@
+"""A cluster as somebody else has one: KWOK with plain stages of its own, and nothing of the suite beside it.
+
+`python -m tests.cluster.foreign FOLDER` keeps one until it is interrupted, for trials by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster import controlplane, settings
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.existing.kwok_stages import STAGES
+from conformance.cluster.kubelet_sim.process import COMPONENT
+from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.state import State
+from conformance.suite.session.existing import DISPOSABLE
+from kube.client import Client
+from kube.resource import NAMESPACES
+
+CHART = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
+"""Which nodes KWOK plays if its own chart has installed it."""
+
+
+@contextmanager
+def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "default-scheduler") -> Iterator[Cluster]:
+    """Start one with its state in `folder`. `by_api`: KWOK reads its stages from the API, as its chart has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings.stages, "load", lambda name, unnamed: [])
+        if by_api:
+            patch.setattr(controlplane, "kwokctl_configuration", _as_the_chart_does)
+        configured = ClusterSettings(audit=False, scheduler_name=scheduler_name)
+        made = Cluster.up("foreign", settings=configured, state=State(folder))  # not in the state of this checkout
+    try:
+        made.kill(COMPONENT)
+        asyncio.run(_prepare(made, by_api))
+        yield made
+    finally:
+        made.down()
+
+
+def _as_the_chart_does(*arguments: Any) -> list[dict[str, Any]]:
+    documents = settings.kwokctl_configuration(*arguments)
+    options = documents[0]["options"] | {"enableCRDs": ["Stage"]}
+    patches = []
+    for each in documents[0]["componentsPatches"]:
+        kept = [flag for flag in each["extraArgs"] if not flag["key"].startswith("manage-")]
+        ours = [{"key": key, "value": value} for key, value in CHART.items()]
+        patches.append({**each, "extraArgs": [*kept, *ours]} if each["name"] == "kwok-controller" else each)
+    return [{**documents[0], "options": options, "componentsPatches": patches}, *documents[1:]]
+
+
+async def _prepare(cluster: Cluster, by_api: bool) -> None:
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+        labels = {"metadata": {"labels": {DISPOSABLE: "true"}}}
+        await client.patch(NAMESPACES, None, "kube-system", labels)
+        for stage in yaml.safe_load_all(Path(__file__).with_suffix(".yaml").read_text()) if by_api else ():
+            await client.create(STAGES, stage)
+
+
+if __name__ == "__main__":
+    with foreign_cluster(Path(sys.argv[1]), by_api="--no-crds" not in sys.argv) as running:
+        print(running.kubeconfig, flush=True)  # noqa: T201 - for people
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})

@@ -1,0 +1,226 @@
+"""A run on a cluster that it has not started: what it refuses, what it does to KWOK, and what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from conformance.cluster import abilities, nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.existing import claim, kwok_stages, leftovers
+from conformance.cluster.existing.kwok_stages import STAGES
+from conformance.cluster.existing.marks import marked
+from conformance.errors import UsageError
+from conformance.suite.session import occupation
+from conformance.suite.session.occupation import Wanted, occupied
+from kube.client import Client
+from kube.leases import Terms
+from kube.resource import LEASES, NAMESPACES, NODES, PODS
+from tests.cluster.foreign import foreign_cluster
+
+pytestmark = pytest.mark.cluster
+T = TypeVar("T")
+CHOSEN = ("--context", "theirs")
+QUICK = Terms(lease=2, deadline=1.5, retry=0.2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="module")
+def theirs(folder: Path) -> Iterator[Cluster]:
+    """A cluster whose KWOK was installed by its chart, and whose owner has declared it disposable."""
+    with foreign_cluster(folder, by_api=True) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim.Claim.__init__, "__defaults__", (QUICK,))
+
+
+def asked(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
+    async def ask() -> T:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+            return await action(client)
+
+    return asyncio.run(ask())
+
+
+def specs(cluster: Cluster) -> dict[str, Any]:
+    """Return the Stages of a cluster: labels and spec by name."""
+    found = asked(cluster, lambda client: client.list(STAGES))
+    return {each["metadata"]["name"]: (each["metadata"].get("labels"), each["spec"]) for each in found}
+
+
+def left(cluster: Cluster) -> list[str]:
+    """Return what runs have left on a cluster, and its Lease."""
+    found = [f"{each.resource} {each.name}" for each in asked(cluster, leftovers.find)]
+    leases = asked(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
+    return found + [each["metadata"]["name"] for each in leases if each["metadata"]["name"] == claim.NAME]
+
+
+def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: Cluster) -> None:
+    before = specs(theirs)
+    assert set(before) == {"node-initialize", "pod-ready", "pod-delete"}
+    with occupied(theirs.kubeconfig, Wanted("r1", CHOSEN)) as plain:
+        assert set(plain.unplayed) == set(abilities.Ability)
+    with occupied(theirs.kubeconfig, Wanted("r2", CHOSEN, install_stages=True)) as found:
+        assert found.unplayed == {}
+        assert found.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
+        assert "pod-starts" in specs(theirs)
+        assert found.simulator is not None and found.simulator.alive()
+    assert not found.simulator.alive()
+    assert specs(theirs) == before
+    assert left(theirs) == []
+
+
+def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(theirs: Cluster) -> None:
+    before = specs(theirs)
+    with occupied(theirs.kubeconfig, Wanted("r3", CHOSEN, install_stages=True, keep_stages=True)):
+        pass
+    assert "pod-starts" in specs(theirs)
+    with occupied(theirs.kubeconfig, Wanted("r4", CHOSEN)) as found:  # they are no trace of a killed run
+        assert abilities.Ability.BEHAVIORS not in found.unplayed
+    assert "pod-starts" in specs(theirs)
+    occupation.clean(theirs.kubeconfig)
+    assert specs(theirs) == before
+    assert left(theirs) == []
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
+    theirs: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = specs(theirs)
+
+    class Killed(BaseException):
+        pass
+
+    async def install(client: Client) -> None:
+        writes = 0
+
+        def count() -> None:
+            nonlocal writes
+            writes += 1
+            if writes > step:
+                raise Killed
+
+        client.before_write = count
+        await kwok_stages.install(client, "r5")
+
+    with pytest.raises(Killed):
+        asked(theirs, install)
+    occupation.clean(theirs.kubeconfig)
+    assert specs(theirs) == before
+    assert left(theirs) == []
+
+
+def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> None:
+    async def leave(client: Client) -> None:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "left-behind"}}
+        await client.create(NAMESPACES, marked(space, "r6"))
+        (node,) = nodes.manifests("single", 1, "left")
+        await client.create(NODES, marked(node, "r6"))
+        held = {"name": "held", "namespace": "left-behind", "finalizers": ["grove.io/finalizer"]}
+        await client.create(kwok_stages.CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+        for where in ("left-single-0", "gone"):
+            await client.create(PODS, pod(f"on-{where}", "left-behind", where))
+
+    asked(theirs, leave)
+    message = (
+        r"^--context theirs: a run that was killed has left 1 namespaces, 1 nodes, of the run r6 — "
+        r"grove-conformance cluster clean --context theirs$"
+    )
+    with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, Wanted("r7", CHOSEN)):
+        pytest.fail("it would be taken for what was there before")
+    assert occupation.clean(theirs.kubeconfig, "another") == []
+    assert {each.name for each in occupation.clean(theirs.kubeconfig)} == {"left-behind", "left-single-0"}
+    assert left(theirs) == []
+    assert "left-behind" not in [each["metadata"]["name"] for each in asked(theirs, lambda c: c.list(NAMESPACES))]
+
+
+def test_two_runs_do_not_share_a_cluster(theirs: Cluster) -> None:
+    with (
+        claim.claimed(theirs.kubeconfig, "r8"),
+        pytest.raises(UsageError, match=r"^lease kube-system/grove-conformance: the run r8 on \S+ uses this cluster"),
+        claim.claimed(theirs.kubeconfig, "r9"),
+    ):
+        pytest.fail("both would start an operator")
+    with claim.claimed(theirs.kubeconfig, "r9"):
+        pass
+    assert left(theirs) == []
+
+
+def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> None:
+    message = (
+        r"^--context theirs: another scheduler serves the scheduler name 'default-scheduler': it bound the pod "
+        r"default/preflight-\w+ \(an event says: kube-scheduler as default-scheduler at \S+\) — stop it"
+    )
+    with (
+        pytest.raises(UsageError, match=message),
+        occupied(theirs.kubeconfig, Wanted("r10", CHOSEN, scheduler="default-scheduler")),
+    ):
+        pytest.fail("its bindings would be judged")
+    with occupied(theirs.kubeconfig, Wanted("r11", CHOSEN, scheduler="nobody-serves-this")):
+        pass
+    assert left(theirs) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Wanted("r12", install_stages=True), r"^--install-stages: needs a cluster that you name — add --context"),
+        (
+            Wanted("r13", CHOSEN, install_stages=True),
+            r"^--install-stages: its KWOK plays 1 pods of others, .* the first: default/theirs — delete them",
+        ),
+    ],
+)
+def test_stages_are_installed_only_where_they_change_nothing_for_others(
+    theirs: Cluster, wanted: Wanted, message: str
+) -> None:
+    before = specs(theirs)
+
+    async def make(client: Client) -> None:
+        (node,) = nodes.manifests("single", 1)
+        await client.create(NODES, node)
+        await nodes.wait_until_schedulable(client, ["single-0"])
+        await client.create(PODS, pod("theirs", "default", "single-0"))
+
+    async def remove(client: Client) -> None:
+        await client.delete(PODS, "default", "theirs", grace_seconds=0)
+        await client.delete(NODES, None, "single-0")
+
+    asked(theirs, make)
+    try:
+        with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, wanted):
+            pytest.fail("the pods of others would behave otherwise")
+    finally:
+        asked(theirs, remove)
+    assert specs(theirs) == before
+
+
+def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> None:
+    message = r"^--install-stages: its KWOK reads no Stages from the API — start KWOK with --enable-crds=Stage"
+    with (
+        foreign_cluster(tmp_path, by_api=False) as made,
+        pytest.raises(UsageError, match=message),
+        occupied(made.kubeconfig, Wanted("r14", CHOSEN, install_stages=True)),
+    ):
+        pytest.fail("KWOK would go on with its own")
+
+
+def pod(name: str, namespace: str, node: str) -> dict[str, Any]:
+    spec = {
+        "nodeName": node,
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "main", "image": "registry.example/main:1"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
