@@ -190,6 +190,14 @@ def toleration(pool: str) -> dict[str, str]:
     return {"key": POOL, "operator": "Equal", "value": pool, "effect": "NoSchedule"}
 
 
+def bind_to(pool: str, workload: Manifest) -> None:
+    """Have the pods of a PodCliqueSet run on the nodes of `pool` only."""
+    for clique in workload["spec"]["template"]["cliques"]:
+        pod = clique["spec"]["podSpec"]
+        pod["nodeSelector"] = {**pod.get("nodeSelector", {}), POOL: pool}
+        pod["tolerations"] = [*pod.get("tolerations", []), toleration(pool)]
+
+
 async def create_nodes(client: Client, wanted: Sequence[Manifest]) -> None:
     """Create all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
     await asyncio.gather(*(client.create(NODES, manifest) for manifest in wanted))

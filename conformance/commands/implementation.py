@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from conformance.cluster import progress
-from conformance.commands import output
+from conformance.commands import chosen_cluster, output
 from conformance.documents import shown, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import workloads
@@ -92,12 +92,20 @@ def new(
 
 @app.command("try")
 def try_(
+    ctx: typer.Context,
     file: File,
     setting: Settings = None,
     workload: Annotated[str, typer.Option(help="The set to create, of fixtures/workloads/.")] = trial.WORKLOAD,
     within: Annotated[float, typer.Option(min=1, max=600, help="Seconds in which everything should be there.")] = 20.0,
+    cluster: Annotated[
+        str, typer.Option(help="`own` starts a fake cluster; `existing` uses a disposable one of yours.")
+    ] = "own",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
+    ] = None,
+    context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
 ) -> int:
-    """Start an implementation on a cluster of its own with one small set; say what is there and what should be.
+    """Start an implementation with one small set on a cluster; say what is there and what should be.
 
     Exit codes: 0 everything is there, 1 something is missing, 3 cluster error, 4 usage error.
     """
@@ -105,17 +113,20 @@ def try_(
         raise UsageError(
             f"unknown workload {workload!r}", where="--workload", hint=suggestion(workload, workloads.names())
         )
-    judged, supplied = _checked(file, parameters.assignments(setting or ()))
-    deployment.require_containers(judged)
+    on = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
+    judged, supplied = _checked(file, parameters.assignments(setting or ()), "" if on is None else str(on.path))
+    if on is None:
+        deployment.require_containers(judged)
     with progress.terminal(f"trial of {judged.name}") as report:
-        outcome = trial.attempt(judged, supplied, within, report, workload=workload)
+        outcome = trial.attempt(judged, supplied, within, report, workload=workload, on=on)
     table = Table("", "should be there", "is there", box=None, pad_edge=False)
     for line in outcome.lines:
         table.add_row(*(("ok", line.wanted, "yes") if not line.unmet else ("MISSING", line.wanted, line.unmet)))
     output.console().print(table, markup=False)
     if outcome.complete:
         options = " ".join(f"--set {shlex.quote(text)}" for text in setting or ())
-        command = f"grove-conformance run --implementation {shlex.quote(file)} {options}".rstrip()
+        where = shlex.join(["--cluster", "existing", *on.options]) if on is not None else ""
+        command = " ".join(filter(None, ["grove-conformance run --implementation", shlex.quote(file), options, where]))
         typer.echo(f"everything is there; next: {command} --profile core")
         return Exit.CONFORMANT
     if outcome.last_words:
@@ -128,10 +139,10 @@ def try_(
 _READY = "http://127.0.0.1:${port.health}/readyz"
 
 
-def _checked(file: str, given: dict[str, str]) -> tuple[Descriptor, Descriptor | None]:
-    """Return a descriptor with everything checked that needs no cluster, and who supplies its missing roles. Raises
-    UsageError."""
-    judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")))
+def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
+    """Return a descriptor with everything checked that needs no cluster but an existing one, if there is one, and who
+    supplies its missing roles. Raises UsageError."""
+    judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")), kubeconfig)
     supplied = deployment.supplier_of(judged)
     for each in filter(None, (judged, supplied)):
         installer.check(each)

@@ -14,9 +14,10 @@ import typer
 from rich.console import Console
 
 from conformance import disk
-from conformance.cluster import chosen_kubeconfig, progress
+from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.cluster.state import State
+from conformance.commands import chosen_cluster
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
@@ -98,7 +99,12 @@ def run(
         typer.Option(metavar="RUN", help="Run what did not pass in this run again, as it was judged there."),
     ] = "",
     workers: Annotated[
-        str, typer.Option(metavar="N", help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
+        str,
+        typer.Option(
+            metavar="N",
+            help="Number of parallel clusters, or of workers on an existing one, or `auto`; 0 runs the tests in this"
+            " process.",
+        ),
     ] = "auto",
     time_scale: Annotated[
         str,
@@ -184,7 +190,7 @@ def run(
         earlier_run = rerun.settings_of(rerun_failed, report_dir)
         chosen = dict(zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True))
         file, context = chosen.get("--kubeconfig", ""), chosen.get("--context", "")
-        where, kubeconfig_options = _cluster(ctx, earlier_run.cluster, Path(file) if file else None, context, count)
+        where, kubeconfig_options = _cluster(ctx, earlier_run.cluster, Path(file) if file else None, context)
         given = changed(
             earlier_run,
             run=preparation.run_id(),
@@ -193,7 +199,7 @@ def run(
             repeat=UNTIL_FAIL if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
         )
     else:
-        where, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context, count)
+        where, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context)
         if earlier_setting and not earlier:
             raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
         if where and kubernetes:
@@ -243,6 +249,7 @@ def run(
         as_json=as_json,
         pytest_options=options,
     )
+    given = changed(given, shared=bool(where) and count is not None and count > 1)
     usual = not (where or kubernetes or given.cluster_features)
     prepared = preparation.prepare(given, report_dir, usual_cluster=usual)
     settings, judged, supplied = prepared.settings, prepared.judged, prepared.supplied
@@ -259,7 +266,8 @@ def run(
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     many = 1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
-    settings = changed(settings, workers=0 if pytest_options.interactive(options) else many)
+    workers_of_run = 0 if pytest_options.interactive(options) else many
+    settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()))
     on = "".join(f", {words}" for words in extras if words)
@@ -313,23 +321,12 @@ def _how_many(wanted: int | None, tests: int) -> int:
     return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
 
 
-def _cluster(
-    ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str, count: int | None
-) -> tuple[str, tuple[str, ...]]:
+def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
     """Return the kubeconfig of an existing cluster and the options that choose it; empty for clusters of the run
     itself."""
-    if cluster not in ("own", "existing"):
-        raise UsageError(
-            f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
-        )
-    if cluster == "own":
-        for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
-            if value:
-                raise UsageError("needs --cluster existing", where=option, hint=f"add it, or drop {option}")
+    found = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
+    if found is None:
         return "", ()
-    found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
-    if count is not None and count > 1:
-        raise UsageError("an existing cluster has only one worker", where=f"--workers {count}", hint="leave it out")
     return str(found.path), found.options
 
 

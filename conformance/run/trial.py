@@ -1,17 +1,22 @@
-"""`implementation try`: one small set on a fresh cluster, and what came of it within seconds. It judges nothing."""
+"""`implementation try`: one small set on a fresh cluster or an existing one, and what came of it within seconds. It
+judges nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import secrets
+import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from conformance.cluster import nodes
+from conformance.cluster.chosen_kubeconfig import Chosen
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.existing.marks import marked
 from conformance.cluster.progress import Report
 from conformance.cluster.settings import ClusterSettings
 from conformance.grove import workloads
@@ -22,10 +27,11 @@ from conformance.history.view import View
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Descriptor
-from conformance.implementation.driver import Driver, NotStarted
+from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.run.progress_of_set import Line, lines
 from conformance.suite.scenes.api import Api, Loop, NotServed, words
-from conformance.suite.session import watched
+from conformance.suite.session import existing, watched
+from conformance.suite.session.occupation import Wanted, occupied
 from kube.client import Client
 from kube.errors import ApiError
 
@@ -48,14 +54,30 @@ class Outcome:
         return not any(line.unmet for line in self.lines)
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a set is tried: on a cluster, in a namespace, on the nodes of a pool (empty for all nodes)."""
+
+    facts: ClusterFacts
+    namespace: str = NAMESPACE
+    pool: str = ""
+
+
 def attempt(
-    judged: Descriptor, supplied: Descriptor | None, within: float, report: Report, *, workload: str = WORKLOAD
+    judged: Descriptor,
+    supplied: Descriptor | None,
+    within: float,
+    report: Report,
+    *,
+    workload: str = WORKLOAD,
+    on: Chosen | None = None,
 ) -> Outcome:
-    """Start an implementation on a cluster of its own, create a set, and watch it until everything is there or `within`
-    seconds are over. Nothing is left behind. Raises UsageError, HarnessError."""
+    """Start an implementation on a cluster of its own, or `on` an existing one, create a set, and watch it until
+    everything is there or `within` seconds are over. Nothing is left behind but CRDs on an existing cluster. Raises
+    UsageError, HarnessError."""
     with ExitStack() as stack:
-        cluster = _cluster(judged, supplied, report, stack)
-        driver = Driver(judged, deployment.facts_of(cluster), supplied)
+        place = _own(judged, supplied, report, stack) if on is None else _existing(judged, supplied, on, report, stack)
+        driver = Driver(judged, place.facts, supplied)
         stack.callback(driver.stop)
         report(judged.name, "installing what it needs")
         driver.install()
@@ -67,42 +89,59 @@ def attempt(
                 raise
             return Outcome([Line("its processes start", str(error))])
         report(judged.name, f"creating the set {workload}")
-        return _watch(cluster, driver, workload, within, stack)
+        return _watch(place, driver, workload, within, stack)
 
 
-def _cluster(judged: Descriptor, supplied: Descriptor | None, report: Report, stack: ExitStack) -> Cluster:
+def _own(judged: Descriptor, supplied: Descriptor | None, report: Report, stack: ExitStack) -> _Place:
     settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
     cluster = Cluster.up(f"try-{secrets.token_hex(3)}", settings=settings, owner=True, report=report)
     stack.callback(cluster.down)
-    asyncio.run(_make_nodes(cluster))
-    return cluster
+    place = _Place(deployment.facts_of(cluster))
+    asyncio.run(_make_nodes(place))
+    return place
 
 
-async def _make_nodes(cluster: Cluster) -> None:
-    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
-        wanted = nodes.manifests(*NODES)
+def _existing(judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: Report, stack: ExitStack) -> _Place:
+    """Occupy an existing cluster. What is made there has a label, and is removed at the end."""
+    name = f"try-{secrets.token_hex(3)}"
+    existing.admit(on.path)
+    scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""
+    report(judged.name, "looking at the existing cluster")
+    stack.enter_context(occupied(on.path, Wanted(name, on.options, scheduler), report))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
+    place = _Place(existing.facts(on.path, folder, name, stack), name, name)
+    asyncio.run(_make_nodes(place))
+    return place
+
+
+async def _make_nodes(place: _Place) -> None:
+    async with Client.from_kubeconfig(place.facts.kubeconfig, user_agent="grove-conformance") as client:
+        wanted = [marked(node, place.facts.run) for node in nodes.manifests(*NODES, place.pool)]
         await nodes.create_nodes(client, wanted)
         await nodes.wait_until_schedulable(client, (node["metadata"]["name"] for node in wanted))
 
 
-def _watch(cluster: Cluster, driver: Driver, workload: str, within: float, stack: ExitStack) -> Outcome:
+def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: ExitStack) -> Outcome:
     loop = Loop()
     stack.callback(loop.close)
-    api = Api(loop, cluster.kubeconfig, "grove-conformance/try")
+    kubeconfig = place.facts.kubeconfig
+    api = Api(loop, kubeconfig, "grove-conformance/try", run=place.facts.run)
     stack.callback(api.close)
-    recorder = Recorder(cluster.kubeconfig, "grove-conformance/recorder", watched.resources(driver.descriptor, api))
+    recorder = Recorder(kubeconfig, "grove-conformance/recorder", watched.resources(driver.descriptor, api))
     stack.callback(recorder.stop)
     recorder.start()
-    recorder.open(NAMESPACE)
+    recorder.open(place.namespace)
     manifest = with_additions(driver.descriptor, dict(workloads.load(workload)))
-    manifest["metadata"] = {**manifest["metadata"], "namespace": NAMESPACE}
+    manifest["metadata"] = {**manifest["metadata"], "namespace": place.namespace}
+    if place.pool:
+        nodes.bind_to(place.pool, manifest)
     accepted = f"the PodCliqueSet {manifest['metadata']['name']} is accepted"
     try:
-        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}})
         api.create(manifest)
     except (ApiError, NotServed) as error:
         return Outcome([Line(accepted, words(error))], driver.last_words())
-    found = _until_complete(History(recorder, NAMESPACE), driver, manifest, within)
+    found = _until_complete(History(recorder, place.namespace), driver, manifest, within)
     incomplete = any(line.unmet for line in found)
     deaths = [str(failure) for failure in driver.failures()] if incomplete else []
     last_words = "; ".join(deaths) or driver.last_words() if incomplete else ""

@@ -18,6 +18,7 @@ from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.session.collected import Collected
 from conformance.suite.session.distribution import Distribution
+from conformance.suite.session.shared import FIRST
 from conformance.suite.settings import RunSettings
 
 
@@ -45,7 +46,7 @@ class Watch:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
         """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
-        return Distribution(config, log, self._groups, self._alone)
+        return Distribution(config, log, self._groups, self._alone, FIRST if self._settings.shared else "")
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself.

@@ -16,7 +16,7 @@ import msgspec
 from conformance.suite import plugin
 from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import WorkerEnded
-from conformance.suite.session import others
+from conformance.suite.session import others, shared
 from conformance.suite.session.collected import MARK, Collected, decoded
 from conformance.suite.settings import RunSettings
 
@@ -29,6 +29,10 @@ class Workers:
         self._lock = threading.Lock()
         self._lines: dict[str, others.Line] = {}
         self._asked: set[str] = set()
+        self._running = ""
+        """What the first worker has started on a shared cluster, as it told; empty before."""
+        self._curious: set[str] = set()
+        """The workers that ask for it."""
 
     def add(self, name: str, line: Any, given: dict[str, Any]) -> None:
         """Listen to a new worker. `given` is what it is started with: its line, and the settings of the run."""
@@ -47,9 +51,22 @@ class Workers:
         with self._lock:
             if message == others.ALONE:
                 self._asked.add(name)
+            if message == shared.ASK:
+                self._curious.add(name)
+            if isinstance(message, str) and message.startswith(shared.TOLD):
+                self._running = message
             if gone:
                 self._lines.pop(name, None)
+                if name == shared.FIRST:
+                    self._running = shared.encoded(shared.Running(problem="the worker that started it has ended"))
+            if self._running:
+                for each in self._curious:
+                    self._send(each, self._running)
+                self._curious.clear()
             if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._asked:
                 self._asked.remove(last)
-                with contextlib.suppress(OSError):  # it is gone as well
-                    self._lines[last].send(others.ALONE)
+                self._send(last, others.ALONE)
+
+    def _send(self, name: str, message: str) -> None:
+        with contextlib.suppress(OSError, KeyError):  # it is gone as well
+            self._lines[name].send(message)

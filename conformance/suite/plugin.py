@@ -155,7 +155,12 @@ class Judge:
             }
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             self._scenes = Scenes(
-                self.environment, self._ledger, self.worker, judged, partial(others.wait_until_ended, self._line)
+                self.environment,
+                self._ledger,
+                self.worker,
+                judged,
+                partial(others.wait_until_ended, self._line),
+                run.shared,
             )
         return self._scenes
 
@@ -178,7 +183,7 @@ class Judge:
             make: MakeEnvironment | None = self.config.hook.pytest_conformance_environment(config=self.config)
             assert self._ledger is not None
             try:
-                self._environment = (make or _cluster())(self.run, self.worker, self._ledger)
+                self._environment = (make or _cluster(self._line))(self.run, self.worker, self._ledger)
             except Exception as error:
                 self._refusal = error
                 raise
@@ -226,8 +231,8 @@ class Judge:
         self.judged, self.elsewhere = chosen.judged, found.elsewhere
         self.groups = {item.nodeid: groups[item.nodeid] for item in keep}
         ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
-        self.alone = alone(keep, self.groups)
-        items[:] = self._items = together(alone_last(ordered), self.groups)
+        self.alone = alone(keep, self.groups, run.shared)
+        items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -450,10 +455,10 @@ def _ended_by(running: RunningTest) -> str:
     return running.ended_by
 
 
-def _cluster() -> MakeEnvironment:
+def _cluster(line: others.Line | None) -> MakeEnvironment:
     from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
-    return open_environment
+    return partial(open_environment, line=line)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

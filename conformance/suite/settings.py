@@ -64,6 +64,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run is part of a session of the user's own pytest."""
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""
+    shared: bool = False
+    """Whether several workers share the existing cluster."""
     kubeconfig_options: tuple[str, ...] = ()
     """The options of the command line that choose it."""
     unplayed: dict[str, str] = {}

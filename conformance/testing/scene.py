@@ -2,7 +2,7 @@
 
 from conformance.suite.registry.requirement import requirement
 from conformance.suite.scenes.recorded import Recorded, Span, invariants
-from conformance.suite.scenes.scene import Scene
+from conformance.suite.scenes.scene import Exclusive, Scene
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
-__all__ = ["Recorded", "Scene", "SceneEnvironment", "Span", "invariants", "requirement"]
+__all__ = ["Exclusive", "Recorded", "Scene", "SceneEnvironment", "Span", "invariants", "requirement"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,11 +12,15 @@ from typing import Any, TypeVar
 import pytest
 
 from conformance.cluster import abilities, nodes
+from conformance.cluster.chosen_kubeconfig import Chosen
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.existing import claim, kwok_stages, leftovers
 from conformance.cluster.existing.kwok_stages import STAGES
 from conformance.cluster.existing.marks import marked
 from conformance.errors import UsageError
+from conformance.implementation import loading
+from conformance.run import trial
+from conformance.suite.outcomes import book, ledger
 from conformance.suite.session import occupation
 from conformance.suite.session.occupation import Wanted, occupied
 from kube.client import Client
@@ -215,6 +221,33 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
         occupied(made.kubeconfig, Wanted("r14", CHOSEN, install_stages=True)),
     ):
         pytest.fail("KWOK would go on with its own")
+
+
+def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(theirs: Cluster) -> None:
+    on = Chosen(theirs.kubeconfig, CHOSEN)
+    outcome = trial.attempt(loading.load("reference"), None, 60, lambda subject, step: None, on=on)
+    assert outcome.complete, outcome
+    assert left(theirs) == []
+
+
+@pytest.mark.timeout(600)
+def test_workers_on_one_cluster_share_an_implementation(theirs: Cluster, tmp_path: Path) -> None:
+    """The first one starts it, and plays at last, alone, what changes something for everybody."""
+    words = ["--cluster=existing", f"--kubeconfig={theirs.kubeconfig}", "--install-stages", "--workers=2"]
+    words += [f"--report-dir={tmp_path}", "--test=resources/test_names.py", "--test=resources/test_secondary.py"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "conformance", "run", *words],
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (run,) = tmp_path.iterdir()
+    played = [event for event in book.read(run / "ledger") if isinstance(event, ledger.ScenePlayed)]
+    assert {event.worker for event in played} == {"gw0", "gw1"}
+    alone = [event for event in played if event.scene.endswith("::ForeignServiceAndNoToken")]
+    assert [event.worker for event in alone] == ["gw0"]
+    assert max(event.wall for event in played if event not in alone) <= alone[0].wall - alone[0].seconds
+    assert left(theirs) == []
 
 
 def pod(name: str, namespace: str, node: str) -> dict[str, Any]:

@@ -53,19 +53,24 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
     return [item for group in groups.values() for item in group]
 
 
-def alone_last(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in their order, with those of scenes that are played alone at the end."""
-    return sorted(items, key=_alone)
+def alone_last(items: Iterable[pytest.Item], shared: bool = False) -> list[pytest.Item]:
+    """Return the tests in their order, with those of scenes that are played alone at the end. `shared`: several workers
+    share a cluster."""
+    return sorted(items, key=lambda item: _alone(item, shared))
 
 
-def alone(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> frozenset[str]:
+def alone(items: Iterable[pytest.Item], keys: Mapping[str, str], shared: bool = False) -> frozenset[str]:
     """Return the names of the scenes that are played alone."""
-    return frozenset(keys[item.nodeid] for item in items if _alone(item))
+    return frozenset(keys[item.nodeid] for item in items if _alone(item, shared))
 
 
-def _alone(item: pytest.Item) -> bool:
+def _alone(item: pytest.Item, shared: bool) -> bool:
     scene = scene_of(item)
-    return scene is not None and scene.alone
+    return scene is not None and _by_itself(scene, shared)
+
+
+def _by_itself(scene: type[Scene], shared: bool) -> bool:
+    return scene.alone or (shared and scene.exclusive is not None)
 
 
 def decisive_first(
@@ -102,9 +107,10 @@ class Scenes:
         worker: str,
         invariants: Collection[str],
         others_ended: Callable[[], None],
+        shared: bool = False,
     ) -> None:
         self._environment, self._book, self._worker = environment, book, worker
-        self._others_ended = others_ended
+        self._others_ended, self._shared = others_ended, shared
         self._invariants = tuple(sorted(invariants))
         self._open: _Open | None = None
 
@@ -179,7 +185,9 @@ class Scenes:
         found = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
         try:
-            if scene.alone:
+            if self._shared:
+                self._environment()  # first: the others may wait for what this worker starts
+            if _by_itself(scene, self._shared):
                 self._others_ended()
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without the start of a cluster

@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.history.query import UNASKED, History
@@ -28,12 +29,22 @@ class NotKept(AttributeError):
     """A test reads an attribute that the scene has not set."""
 
 
+class Exclusive(StrEnum):
+    """What scenes on one cluster share, and one of them may change."""
+
+    ROLES = "the operator or the gang scheduler stops, or is replaced"
+    NODES = "nodes fail: Kubernetes evicts the pods of all failed nodes of a zone at one limited rate"
+    CLASSES = "a PriorityClass becomes the default of all pods"
+
+
 class Scene:
     """Played once, judged by many tests. What a test needs besides the history, such as the expected objects, is an
     attribute, set as early as possible: a scene may end at any step."""
 
     alone: ClassVar[bool] = False
     """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
+    exclusive: ClassVar[Exclusive | None] = None
+    """What the scene changes for everybody on its cluster. If several workers share one, it is played alone, too."""
 
     def play(self, env: SceneEnvironment) -> None:
         """Play the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""

@@ -178,10 +178,7 @@ class SceneEnvironment:
     def placed(self, obj: Object) -> Object:
         """Return a PodCliqueSet moved to the test's namespace, with pods that run on the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
-        for clique in obj["spec"]["template"]["cliques"]:
-            pod = clique["spec"]["podSpec"]
-            pod["nodeSelector"] = {**pod.get("nodeSelector", {}), nodes.POOL: self.pool}
-            pod["tolerations"] = [*pod.get("tolerations", []), nodes.toleration(self.pool)]
+        nodes.bind_to(self.pool, obj)
         return self._completed(obj)
 
     def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:

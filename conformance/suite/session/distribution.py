@@ -16,9 +16,17 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
     waits for their end (`others.py`).
     """
 
-    def __init__(self, config: pytest.Config, log: Any, groups: Mapping[str, str], alone: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        log: Any,
+        groups: Mapping[str, str],
+        alone: Collection[str] = (),
+        only: str = "",
+    ) -> None:
+        """`only`: the one worker that may be given groups that are `alone`; any if it is empty."""
         super().__init__(config, log)
-        self._groups, self._alone = groups, alone
+        self._groups, self._alone, self._only = groups, alone, only
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
@@ -27,10 +35,15 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         for scope in [scope for scope in self.workqueue if scope in self._alone]:
             self.workqueue.move_to_end(scope)
         first = next(iter(self.workqueue))
-        if first in self._alone and any(self._plays_alone(other) for other in self.assigned_work if other is not node):
+        if first in self._alone and (
+            self._elsewhere(node) or any(self._plays_alone(other) for other in self.assigned_work if other is not node)
+        ):
             node.shutdown()
         else:
             super()._assign_work_unit(node)
+
+    def _elsewhere(self, node: Any) -> bool:
+        return bool(self._only) and node.gateway.id != self._only
 
     def _plays_alone(self, node: object) -> bool:
         return any(scope in self._alone for scope in self.assigned_work[node])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -40,7 +41,8 @@ from conformance.suite.scenes.api import Api, Loop, by_admission, words
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.session import existing, new_kinds, watched
+from conformance.suite.session import existing, new_kinds, shared, watched
+from conformance.suite.session.others import Line, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
 from kube import config
@@ -57,9 +59,12 @@ CLUSTERS = 2
 """Number of clusters that a worker starts before it gives up."""
 
 
-def open_environment(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterEnvironment:
-    """Start everything. Raises HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
-    return ClusterEnvironment(settings, worker, ledger)
+def open_environment(
+    settings: RunSettings, worker: str, ledger: Ledger, line: Line | None = None
+) -> ClusterEnvironment:
+    """Start everything, or attach to what another worker has started. `line` leads to the controlling process. Raises
+    HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
+    return ClusterEnvironment(settings, worker, ledger, line)
 
 
 def sweep(run: str, worker: str = "") -> list[str]:
@@ -94,8 +99,10 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
 class ClusterEnvironment:
     """A cluster (its own or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
-    def __init__(self, settings: RunSettings, worker: str, book: Ledger) -> None:
+    def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: Line | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
+        self._line = line if settings.shared else None
+        """The line to the controlling process, if several workers share the cluster."""
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
         self._patience = WaitBudget(settings.roles)
@@ -111,14 +118,22 @@ class ClusterEnvironment:
 
     def close(self) -> None:
         """Close everything in reverse order."""
+        if self._line is not None and self._worker == shared.FIRST:
+            wait_until_ended(self._line)  # they play on what this worker has started
         self._stack.close()
 
     def _reopen(self) -> None:
         try:
             self._open()
-        except BaseException:
+        except BaseException as error:
+            self._tell(shared.Running(problem=f"the first worker could not start the implementation: {error}"))
             self._stack.close()
             raise
+
+    def _tell(self, running: shared.Running) -> None:
+        """Tell the other workers what runs, if this one has started it for them."""
+        if self._line is not None and self._worker == shared.FIRST:
+            self._line.send(shared.encoded(running))
 
     def _open(self) -> None:
         self._clusters += 1
@@ -128,10 +143,16 @@ class ClusterEnvironment:
         own = self._settings.cluster != "existing"
         cluster = self._cluster = self._own(scheduler_names.kube_scheduler(judged, supplied)) if own else None
         facts = deployment.facts_of(cluster) if cluster else self._existing()
-        self._phase("installing CRDs and webhooks")
-        self.driver = Driver(judged, facts, supplied)
-        self._stack.callback(self._end_processes)
-        self._implementation("install", self.driver.install)
+        attached = self._line is not None and self._worker != shared.FIRST
+        if attached:
+            self._phase("waiting for the first worker to start the implementation")
+            assert self._line is not None
+            self.driver = cast(Driver, shared.Attached(judged, supplied, self._line))
+        else:
+            self._phase("installing CRDs and webhooks")
+            self.driver = driver = Driver(judged, facts, supplied)
+            self._stack.callback(self._end_processes, driver)
+            self._implementation("install", driver.install)
         # Files are read before the implementation starts, which could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         ours = cluster or existing.ours(facts.kubeconfig)
@@ -139,11 +160,13 @@ class ClusterEnvironment:
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
-        self._phase("waiting for the garbage collector")
-        if new_kinds.learn(ours, api):
-            self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
-        self._phase(f"starting {judged.name}")
-        self._implementation("start", self.driver.start)
+        if not attached:
+            self._phase("waiting for the garbage collector")
+            if new_kinds.learn(ours, api):
+                self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
+            self._phase(f"starting {judged.name}")
+            self._implementation("start", self.driver.start)
+            self._tell(shared.Running.of(self.driver))
         self._phase("recording")
         self._recorder = Recorder(self._server, "grove-conformance/recorder", watched.resources(judged, api))
         self._stack.callback(self._recorder.stop)
@@ -176,13 +199,13 @@ class ClusterEnvironment:
         self._look(outages.watch(cluster, self._settings.time_scale))
         return cluster
 
-    def _end_processes(self) -> None:
+    def _end_processes(self, driver: Driver) -> None:
         """Stop the implementation, or let it run on a cluster that is kept."""
         if not self._left:
-            self.driver.stop()
+            driver.stop()
             return
         assert self._cluster is not None
-        deployment.hand_over(self.driver, self._cluster)
+        deployment.hand_over(driver, self._cluster)
 
     def _release(self, cluster: Cluster) -> None:
         """Leave the cluster to whoever looks at it."""
@@ -202,7 +225,8 @@ class ClusterEnvironment:
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")
         self._stack.callback(api.close)
         existing.check(kubeconfig, api)
-        existing.keep_webhooks(api, self._stack)
+        if self._line is None or self._worker == shared.FIRST:
+            existing.keep_webhooks(api, self._stack)
         self._look(existing.watcher(kubeconfig, api, self._settings.time_scale, self._settings.simulator))
         return existing.facts(kubeconfig, self._settings.folder / "cluster", self._settings.run, self._stack)
 
@@ -425,6 +449,8 @@ class ClusterEnvironment:
                 self._refusal = error
                 raise
         self._implementation("start", self.driver.start)  # those that run already are left alone
+        if self._line is not None and self._worker == shared.FIRST:
+            self._tell(shared.Running.of(self.driver))
 
     def _namespace(self, api: Api, name: str) -> None:
         try:

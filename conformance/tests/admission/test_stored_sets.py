@@ -12,7 +12,7 @@ from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.dry_run import Reply
 from conformance.testing.observed import gone
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.admission.judging import bound, refused
 
 SETS = "podcliquesets"
@@ -25,6 +25,8 @@ TOUCHED = "conformance.grove.io/touched"
 class StoredSetsWithPackDomain(Scene):
     """Two sets without replicas, stored with packDomain while the webhooks are absent: `nameless` without the name of
     the ClusterTopologyBinding, `named` with it. Updates are only asked for; `nameless` is deleted at last."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         with bound(env) as binding:

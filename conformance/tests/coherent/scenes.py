@@ -12,7 +12,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
 from conformance.testing.observed import all_of
-from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.testing.scene import Exclusive, Scene, SceneEnvironment
 from conformance.testing.topology_bindings import topology_binding
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import CLIQUES, SECONDS, SETS
@@ -128,6 +128,8 @@ def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2", hold: s
 class OperatorKilled(Scene):
     """A set with two replicas, f2/1 p2/1, and nothing scarce. It is changed while the operator is down or, if admission
     then accepts nothing, right before the operator is killed. The operator is killed twice more while it updates."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

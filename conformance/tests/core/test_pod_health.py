@@ -16,7 +16,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import Comparison
 from conformance.testing.disruption import BREACHED, CLIQUES
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
 SET = "health"
@@ -32,6 +32,8 @@ class PodsInAllStates(Scene):
     """One node and a set with a clique for each case of pod health; all pods are bound and get the states of their
     case. Some of them recover. At last a pod of one clique is deleted and stays terminating, and, after a restart of
     the operator, a pod of another."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

@@ -18,7 +18,7 @@ from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES
 from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 
 Pods = Mapping[str, Mapping[str, Any]]
 """The pods of a set, by index."""
@@ -41,6 +41,8 @@ class NodeThatIsLostAndComesBack(Scene):
     """Two nodes, and five sets of two pods on the first one, which is cordoned, drained of `drained`, and lost with all
     others. Pods of `moves` are evicted and fit on the second node; those of `stuck` are evicted and fit nowhere else;
     `lasts` is terminated when its delay is shortened; `returns` waits until the node comes back."""
+
+    exclusive = Exclusive.NODES
 
     def play(self, env: SceneEnvironment) -> None:
         here, there = env.nodes("tiny", 2)

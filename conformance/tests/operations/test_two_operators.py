@@ -12,7 +12,7 @@ from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.incarnations import Records
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.operations import leases
 
 SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefillGpus": 1, "decodeGpus": 1}
@@ -21,6 +21,8 @@ SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefi
 class LeaderEndsTwice(Scene):
     """Two operators, and room for everything. The leader is killed while it creates the pods of a set, and a pod is
     deleted while nobody leads. Later the next leader is stopped, with another operator beside it."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)

@@ -12,7 +12,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import observed, predicates
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import trigger
 
@@ -84,6 +84,8 @@ class ForeignTokenSecret(Scene):
 class ForeignServiceAndNoToken(Scene):
     """While the operator is stopped, the token Secret of a set without replicas is replaced by one that never gets a
     token, and somebody else creates the Service that the set needs for its first replica."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="tokenless", replicas=0)

@@ -13,7 +13,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
 from conformance.testing.disruption import CLIQUES, SERVING
 from conformance.testing.scaled import pods_are, scale
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
 """A clique for each property of pods by which the excess ones are chosen."""
@@ -30,6 +30,8 @@ class CliquesWithExcessPods(Scene):
     """One node, and five cliques with three pods each, which are all scaled to two while no operator runs: a clique
     has a fourth pod, for which there is no node; one has a pod that was replaced lately; one has a pod of another
     template; in one all pods are in different phases; one has a pod that is terminating already."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)

@@ -16,7 +16,7 @@ from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.held import held
 from conformance.testing.observed import all_of, gone, there
 from conformance.testing.scaled import pods_are, scale
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
 LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
@@ -32,6 +32,8 @@ class ScaledAtEveryLevel(Scene):
     """One node with room for all pods. A set with a clique (a) and a scaling group (g) of two cliques (b, c) is scaled
     out at every level; the groups of its first two replicas are scaled in while no operator runs; in the end the set
     is scaled to one replica, to none, and out again. Nobody scales anything within the third replica of the set."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

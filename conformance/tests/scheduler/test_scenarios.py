@@ -7,12 +7,14 @@ import pytest
 from conformance.grove.scheduling import sampling, scenarios
 from conformance.suite.registry.requirement import requirements
 from conformance.testing import judging
-from conformance.testing.scene import Recorded, SceneEnvironment
+from conformance.testing.scene import Exclusive, Recorded, SceneEnvironment
 
 
 class ScenariosOfSchedulers(judging.Scenarios):
     """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged, and
     generated ones, which any of them may need. The scheduler finds them when it starts."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         features = env.implementation.features

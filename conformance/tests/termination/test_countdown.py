@@ -11,7 +11,7 @@ from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES
 from conformance.testing.incarnations import Records
 from conformance.testing.observed import all_of
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 SECONDS = 12
 DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
@@ -28,6 +28,8 @@ BEFORE_RESTART = 8.0
 class CountdownsOverARestart(Scene):
     """Sets with three pods each on one node. One pod of each crashes, or is lost for good, and the node is cordoned: no
     countdown of the default delay is over when the operator is restarted."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)

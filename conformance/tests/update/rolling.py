@@ -15,7 +15,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import BREACHED
 from conformance.testing.scaled import pods_are
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, Span
 from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
@@ -45,6 +45,8 @@ CHANGES = {
 class SetUpdatedThreeTimes(Scene):
     """A set with two replicas, and nothing scarce. First a standalone clique is changed, of which a pod was replaced
     before, then a clique of the group g, then all cliques: the operator is killed twice while that is rolled out."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

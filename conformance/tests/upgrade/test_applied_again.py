@@ -8,7 +8,7 @@ from conformance.grove.template_hashes import LEGACY
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates, sets
 from conformance.testing.observed import all_of
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import Object
 from conformance.tests.upgrade import takeover
 
@@ -41,6 +41,8 @@ class AppliedAfterAnUpgrade(AppliedAgain):
     """Room for all pods. The earlier version creates the sets; the judged one takes over and is given an equal set.
     Then the manifests are applied again."""
 
+    exclusive = Exclusive.ROLES
+
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         env.roles.downgrade(env.roles.upgrades[0])
@@ -57,6 +59,8 @@ class AppliedAfterAnUpgrade(AppliedAgain):
 class AppliedAfterAGoOperator(AppliedAgain):
     """Room for all pods, and sets as the webhook of a Go operator writes them. While no operator runs, they get that
     operator's hashes. The judged operator takes them over; then the manifests are applied again."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)

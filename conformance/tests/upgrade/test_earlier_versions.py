@@ -6,7 +6,7 @@ from conformance.grove import labels
 from conformance.grove.fields import Document, label, number, terminating, text
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates, replay, sets
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import SETS
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import SOLO, rolled_out
@@ -21,6 +21,8 @@ class UpgradeAndDowngrade(Scene):
     """Room for all pods. The earlier version creates a set `u` with several replicas and a set `i` that starts in
     order; the judged version takes over and is given equal sets (`um`, `im`). Then one clique of `u` gets another
     image. At last only `i` is left, and the earlier version is the operator again."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -64,6 +66,8 @@ class UpgradesFromEachVersion(Scene):
     """Room for all pods. One earlier version after the other creates a set, and the judged version takes over and is
     given an equal one. The sets are deleted before the next version starts: for that one this would be a downgrade."""
 
+    exclusive = Exclusive.ROLES
+
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
         self.versions = {f"v{index}": old.about for index, old in enumerate(env.roles.upgrades)}
@@ -86,6 +90,8 @@ class UpgradesFromEachVersion(Scene):
 class UpgradeDuringAnUpdate(Scene):
     """One node, cordoned as soon as a set runs on it. The earlier version begins an update, whose first pod finds no
     room; the judged version takes over and is given a set equal to the updated one. Then the node is uncordoned."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("dgx-h100", 1)

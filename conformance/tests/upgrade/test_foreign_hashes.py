@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.template_hashes import LEGACY
 from conformance.testing import incarnations, predicates
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec, rolled_out
 
@@ -18,6 +18,8 @@ class HashesOfOtherOperators(Scene):
     """Room for all pods, and sets whose stored hashes are overwritten while no operator runs: with those of a Go
     operator for each version of its libraries; with those of another image (`changed`) or of another order of
     containers (`turned`) in one clique; with hashes of nothing (`unknown`)."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)

@@ -13,7 +13,7 @@ from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 MIGRATING = "PodGangMigrationInProgress"
 NOTE = "example.com/note"
@@ -34,6 +34,8 @@ class GangsOfAnEarlierVersion(Scene):
     beyond the template and one below it; `e` has its only clique scaled to nothing, and `z` has no replicas. Some pods
     get labels and annotations of somebody else. The judged version takes over, is killed, and comes back.
     Then what was scaled to nothing is scaled out."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

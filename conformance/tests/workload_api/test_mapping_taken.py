@@ -9,13 +9,15 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.workload_api import objects_of_gangs as objects
 
 
 class WorkloadOfSomebodyElse(Scene):
     """A gang without room, whose Workload is deleted while the operator is down: before it is back, somebody else has
     made a Workload of that name, and there is room. Then that Workload is deleted."""
+
+    exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", setName="taken", prefills=1, decodes=1)

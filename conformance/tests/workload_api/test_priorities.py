@@ -7,7 +7,7 @@ from conformance.grove.kinds import SECOND_SCHEDULER
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing.benches import Bench
-from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree, group
 
 ERROR = "False/SchedulerError"
@@ -59,6 +59,8 @@ class RootWithoutClass(Scene):
 
 class DefaultClass(Scene):
     """A PodGroup and Pods without a class, on a cluster with a default class."""
+
+    exclusive = Exclusive.CLASSES
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "default"), Leaf("g", pods=2, minimum=2)

@@ -1,0 +1,27 @@
+"""`--cluster own|existing` with `--kubeconfig` and `--context`: which cluster a command uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from conformance.cluster import chosen_kubeconfig
+from conformance.cluster.chosen_kubeconfig import Chosen
+from conformance.documents import suggestion
+from conformance.errors import UsageError
+
+
+def existing(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> Chosen | None:
+    """Return the kubeconfig of an existing cluster, as long as the command runs; None for a cluster of its own. Raises
+    UsageError."""
+    if cluster not in ("own", "existing"):
+        raise UsageError(
+            f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
+        )
+    if cluster == "existing":
+        return ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+    for option, value in (("--kubeconfig", kubeconfig), ("--context", context)):
+        if value:
+            raise UsageError("needs --cluster existing", where=option, hint=f"add it, or drop {option}")
+    return None

@@ -1,0 +1,123 @@
+"""Several workers on one cluster share one implementation: the first worker installs and starts it, the others attach.
+
+They learn through the controlling process what runs, before each of their scenes. Scenes that stop or replace it, or
+change something else for everybody (`Scene.exclusive`), are played by the first worker when no other one is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from conformance.cluster.state import Owner
+from conformance.errors import HarnessError
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.driver import Driver
+from conformance.suite.environment import GivenUp
+from conformance.suite.session.others import Line
+
+FIRST = "gw0"
+"""The worker that installs and starts the implementation, as pytest-xdist names it."""
+ASK = "which implementation runs"
+TOLD = "implementation "
+"""What a worker sends to learn what runs, and how the answer, and the message of the first worker, begin."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What runs. `problem`: why nothing does; `processes`: those of the roles by name; `logs`: their logs; `hooks`:
+    kinds and names of webhook configurations."""
+
+    problem: str = ""
+    processes: dict[str, Owner] = {}
+    logs: dict[str, str] = {}
+    hooks: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, driver: Driver) -> Running:
+        """Return what a driver has started."""
+        pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
+        return cls(
+            processes={name: Owner.of(pid) for name, pid in pids.items()},
+            logs={name: str(log) for name, log in driver.logs().items()},
+            hooks=tuple(sorted(driver.installer.installed)),
+        )
+
+
+def encoded(found: Running) -> str:
+    """Return it as a message."""
+    return TOLD + msgspec.json.encode(found).decode()
+
+
+def ask(line: Line) -> Running:
+    """Return what runs, once the first worker has started it. Raises GivenUp if it cannot, or has been lost."""
+    line.send(ASK)
+    found = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=Running)
+    if found.problem:
+        raise GivenUp(f"given up: {found.problem}")
+    return found
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process that has ended by itself, as seen by a worker that has not started it."""
+
+    process: str
+
+    def __str__(self) -> str:
+        return f"the {self.process} has ended by itself"
+
+
+class _Untouched:
+    """Stands for what only the first worker may touch."""
+
+    def __init__(self, running: Running) -> None:
+        self.installed = set(running.hooks)
+        self.has_webhooks = bool(running.hooks)
+
+    def reset(self) -> None:
+        """Do nothing: nothing can have been changed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise HarnessError(f"the scene changes the implementation ({name}) beside others: set `exclusive` of the scene")
+
+
+class Attached:
+    """The driver of a worker that shares an implementation: it looks, and touches nothing."""
+
+    def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, line: Line) -> None:
+        self.descriptor, self.supplied, self._line = descriptor, supplied, line
+        self._deaths: list[Death] = []
+        self.start()
+
+    def start(self) -> None:
+        """Learn what runs now. Raises GivenUp."""
+        self._running = ask(self._line)
+        self.installer = self.operators = _Untouched(self._running)
+        self._seen: set[Owner] = set()
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+    def controls(self, role: Role) -> bool:
+        """Raise HarnessError: a scene that asks wants to stop something."""
+        raise HarnessError(f"the scene controls the {role} beside others: set `exclusive` of the scene")
+
+    def failures(self) -> tuple[Death, ...]:
+        """Return the processes that have ended, in the order in which that was noticed."""
+        for name, owner in self._running.processes.items():
+            if owner not in self._seen and not owner.alive():
+                self._seen.add(owner)
+                self._deaths.append(Death(name))
+        return tuple(self._deaths)
+
+    def logs(self) -> Mapping[str, Path]:
+        """Return logs by the name of their process."""
+        return {name: Path(log) for name, log in self._running.logs.items()}
+
+    def last_words(self, lines: int = 3) -> str:
+        """Return nothing: the first worker reads the logs."""
+        return ""

@@ -1,0 +1,61 @@
+"""What the code of a scene may call, followed through the modules of the conformance tests: by names, so rather too
+much than too little."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterator
+from typing import Any
+
+ROOMS = ("conformance.tests.", "conformance.testing.")
+
+
+def names(scene: type) -> frozenset[tuple[str, ...]]:
+    """Return the names that each reached function uses, one tuple a function."""
+    seen: set[types.CodeType] = set()
+    found: set[tuple[str, ...]] = set()
+    waiting: list[Any] = [each for kind in scene.__mro__ if _ours(kind) for each in vars(kind).values()]
+    while waiting:
+        for function in _functions(waiting.pop()):
+            for code in _codes(function.__code__):
+                if code in seen:
+                    continue
+                seen.add(code)
+                found.add(code.co_names)
+                waiting += _named(function, code)
+    return frozenset(found)
+
+
+def _named(function: types.FunctionType, code: types.CodeType) -> Iterator[Any]:
+    """Yield what the names of a function may mean: globals, and attributes of modules among them."""
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, types.ModuleType) and value.__name__.startswith(ROOMS):
+            yield from (getattr(value, other) for other in code.co_names if hasattr(value, other))
+        elif value is not None:
+            yield value
+
+
+def _functions(value: Any) -> Iterator[types.FunctionType]:
+    if isinstance(value, functools.partial):
+        value = value.func
+    if isinstance(value, property | functools.cached_property):
+        value = value.fget if isinstance(value, property) else value.func
+    value = getattr(value, "__func__", getattr(value, "__wrapped__", value))
+    if isinstance(value, types.FunctionType) and value.__module__.startswith(ROOMS):
+        yield value
+    elif isinstance(value, type) and _ours(value):
+        for member in vars(value).values():
+            yield from _functions(member)
+
+
+def _ours(kind: type) -> bool:
+    return kind.__module__.startswith(ROOMS)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)

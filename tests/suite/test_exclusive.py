@@ -1,0 +1,54 @@
+"""Which scenes change something for everybody on their cluster: declared by each, and checked against its code."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reach import names
+
+import conformance.tests
+from conformance.suite.scenes.scene import Exclusive, Scene
+
+CONTROL = {
+    *("kill", "pause", "stop", "restart"),
+    *("elect", "second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
+}
+"""The methods of `env.roles` that change what others are judged by."""
+
+
+def scenes() -> list[type[Scene]]:
+    """Return every scene of the conformance tests."""
+    (root,) = map(Path, conformance.tests.__path__)
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        importlib.import_module(".".join(["conformance.tests", *(part for part in parts if part != "__init__")]))
+    return sorted(_below(Scene), key=lambda scene: (scene.__module__, scene.__name__))
+
+
+def _below(kind: type[Scene]) -> Iterator[type[Scene]]:
+    for each in kind.__subclasses__():
+        yield from _below(each)
+        if each.__module__.startswith("conformance.tests."):
+            yield each
+
+
+def of_code(scene: type[Scene]) -> Exclusive | None:
+    """Return what the code of a scene may change for others."""
+    used = [set(each) for each in names(scene)]
+    if any("roles" in each and each & CONTROL for each in used):
+        return Exclusive.ROLES
+    return Exclusive.NODES if any("fail_node" in each for each in used) else None
+
+
+@pytest.mark.parametrize("scene", scenes(), ids=lambda scene: f"{scene.__module__}.{scene.__name__}")
+def test_a_scene_says_what_it_changes_for_others(scene: type[Scene]) -> None:
+    if scene.exclusive is not Exclusive.CLASSES:  # its code names a field, and no function
+        assert scene.exclusive is of_code(scene)
+
+
+def test_most_scenes_change_nothing_for_others() -> None:
+    found = scenes()
+    assert 0 < sum(scene.exclusive is not None for scene in found) < len(found) / 5

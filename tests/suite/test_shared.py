@@ -1,0 +1,119 @@
+"""Several workers on one cluster: the first one starts the implementation, the others learn of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cluster.state import Owner
+from conformance.errors import HarnessError
+from conformance.implementation import loading
+from conformance.implementation.descriptor import Role
+from conformance.run.workers import Workers
+from conformance.suite.environment import GivenUp
+from conformance.suite.outcomes.book import Book
+from conformance.suite.session import others, shared
+from conformance.suite.session.shared import FIRST, Attached, Running
+from conformance.suite.settings import RunSettings
+
+ALIVE = Running(processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"})
+GONE = Running(processes={"operator": Owner(os.getpid(), 1.0)})
+
+
+class Line:
+    """A line whose other end is this process: what was sent to the worker, and what it sends."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.call: Callable[[Any], None] = lambda message: None
+
+    def setcallback(self, callback: Callable[[Any], None], endmarker: object) -> None:
+        self.call = callback
+
+    def send(self, item: object) -> None:
+        self.sent.append(item)
+
+    def receive(self) -> object:
+        return self.sent.pop(0)
+
+
+class Answers(Line):
+    """A line at whose other end somebody knows what runs."""
+
+    def __init__(self, *answers: Running) -> None:
+        super().__init__()
+        self._answers = list(answers)
+
+    def receive(self) -> object:
+        assert self.sent.pop() == shared.ASK
+        return shared.encoded(self._answers.pop(0))
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[tuple[Workers, dict[str, Line]]]:
+    settings = RunSettings(run="r1", directory=str(tmp_path), implementation="reference")
+    book = Book(tmp_path / "ledger")
+    found = Workers(settings, book, lambda collected: None)
+    lines = {name: Line() for name in (FIRST, "gw1", "gw2")}
+    for name, line in lines.items():
+        found.add(name, line, {})
+    yield found, lines
+    book.close()
+
+
+def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
+    workers: tuple[Workers, dict[str, Line]],
+) -> None:
+    _, lines = workers
+    lines["gw1"].call(shared.ASK)
+    assert lines["gw1"].sent == []
+    lines[FIRST].call(shared.encoded(ALIVE))
+    assert lines["gw1"].sent == [shared.encoded(ALIVE)]
+    lines["gw2"].call(shared.ASK)
+    assert lines["gw2"].sent == [shared.encoded(ALIVE)], "who asks later is answered at once"
+    assert lines["gw1"].sent == [shared.encoded(ALIVE)], "and nobody is told twice"
+
+
+def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, dict[str, Line]]) -> None:
+    _, lines = workers
+    lines["gw1"].call(shared.ASK)
+    lines[FIRST].call(None)
+    with pytest.raises(GivenUp, match=r"^given up: the worker that started it has ended$"):
+        shared.ask(_answering(lines["gw1"]))
+
+
+def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str, Line]]) -> None:
+    _, lines = workers
+    lines[FIRST].call(others.ALONE)
+    lines["gw1"].call(None)
+    assert lines[FIRST].sent == []
+    lines["gw2"].call(None)
+    assert lines[FIRST].sent == [others.ALONE]
+
+
+def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
+    attached = Attached(loading.load("reference"), None, Answers(ALIVE, GONE))
+    assert attached.failures() == ()
+    assert attached.logs() == {"operator": Path("/logs/operator.log")}
+    attached.start()
+    assert [str(death) for death in attached.failures()] == ["the operator has ended by itself"]
+    assert len(attached.failures()) == 1, "it is noticed once"
+
+
+def test_an_attached_worker_touches_nothing() -> None:
+    attached = Attached(loading.load("reference"), None, Answers(ALIVE))
+    attached.operators.reset()  # after each scene
+    with pytest.raises(HarnessError, match=r"controls the operator beside others: set `exclusive` of the scene"):
+        attached.controls(Role.OPERATOR)
+    with pytest.raises(HarnessError, match=r"changes the implementation \(without_webhooks\) beside others"):
+        attached.installer.without_webhooks()
+
+
+def _answering(line: Line) -> Line:
+    """Return a line that has been answered already."""
+    line.send = lambda item: None  # type: ignore[method-assign]
+    return line
