@@ -19,7 +19,7 @@ from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_
 from tenacity import RetryError as NeverTrue
 
 from conformance import bounded
-from conformance.cluster.existing.marks import marked, marked_if_own
+from conformance.cluster.existing.marks import marked
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -124,16 +124,15 @@ async def install_webhooks(
     client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = (), run: str = ""
 ) -> None:
     """Delete the `stale` configurations (kind and name), apply the others, and wait until the API server calls webhooks
-    that were configured after them. What did not exist before the run has its label, if one is given.
+    that were configured after them. They have the label of a run, if one is given, also those that were there before:
+    from now on they call processes of the run.
 
     Raises HarnessError if one is rejected or the API server does not use them within 30 s.
     """
     for kind, name in sorted(stale):
         await client.delete(WEBHOOKS[kind], None, name)
     for configuration in configurations:
-        resource = WEBHOOKS[configuration["kind"]]
-        there = await client.get_or_none(resource, None, configuration["metadata"]["name"])
-        await _apply(client, resource, marked_if_own(configuration, there, run))
+        await _apply(client, WEBHOOKS[configuration["kind"]], marked(configuration, run))
     for kind in sorted({configuration["kind"] for configuration in configurations} | {kind for kind, _ in stale}):
         await _barrier(client, kind, run)
 
