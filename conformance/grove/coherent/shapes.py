@@ -59,6 +59,15 @@ def empty_entries(found: Document | None) -> list[str]:
     return [_key(entry) for entry in listed if all(gang.empty for gang in _gangs(entry))]
 
 
+def without_last(found: Document | None) -> list[Mapping[str, Any]]:
+    """The entries of a map but for the last one that holds something."""
+    listed = items(found, "spec", "entries")
+    last = max(
+        (place for place, entry in enumerate(listed) if not all(gang.empty for gang in _gangs(entry))), default=-1
+    )
+    return [entry for place, entry in enumerate(listed) if place != last]
+
+
 def generations(found: Document | None) -> set[str]:
     """The generation hashes of a map's entries."""
     return {text(entry, "podCliqueSetGenerationHash") for entry in items(found, "spec", "entries")}

@@ -98,14 +98,14 @@ class StrategiesAndMaps(Scene):
             env.patch(SETS, "a", order)
 
     def _spoil(self, env: SceneEnvironment) -> None:
-        """Deletes one map, and takes the last entry out of another one."""
+        """Deletes one map, and takes the last entry that holds something out of another one."""
         view = env.history.view()
         self.layouts = {each: shape(sets.layout(view, each)) for each in ("lost", "edited")}
         for each in ("lost", "edited"):
             found = sets.map_of(view, each)
             if found is None:
                 continue
-            edit = {"spec": {"entries": found["spec"]["entries"][:-1]}}
+            edit = {"spec": {"entries": shapes.without_last(found)}}
             asked = env.dry_run.delete(MAPS, name(found)), env.dry_run.patch(MAPS, name(found), edit)
             replies = env.dry_run.all(asked)
             if each == "lost" and replies[0].accepted:
