@@ -47,7 +47,7 @@ lint: $(READY)  ## run ruff (lint and format), import-linter, schema checks of d
 types: $(READY)  ## run mypy in strict mode
 	@$(BIN)/mypy
 
-site: $(READY)  ## build the documents as a site with search: reports/site/index.html
+site: $(READY)  ## build the matrix and the documents as a site with search: reports/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
@@ -74,10 +74,10 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")
 	@$(RUN) assets $(ARGS)
 
-docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md, the tables of findings, the matrix
+docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md, the tables of findings and of who conforms
 	@$(BIN)/python -m tests.coverage.page
 	@$(BIN)/python -m tests.findings.page
-	@for page in README.md matrix.html; do $(RUN) report matrix docs/implementations --to docs/implementations/$$page || exit; done
+	@for page in README.md docs/implementations/README.md; do $(RUN) report matrix docs/implementations --to $$page || exit; done
 
 crds: $(READY)  ## regenerate reference_impl/crds/ from the models and the API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"

@@ -113,17 +113,18 @@ def matrix(
 ) -> None:
     """Make a page of what the implementations of a folder fulfil, by profile and requirement.
 
-    In a Markdown page that exists, only the part after `<!-- matrix -->` is written anew.
+    In a Markdown page that exists, only what follows `<!-- matrix -->` is made anew, or after `<!-- matrix summary -->`
+    a table with one line for each version.
     """
     found = matrices.matrix(published.read(folder), requirement.load())
     where = documents.shown(to)
     if to.suffix == ".md":
-        made = matrix_page.markdown(found)
         before = bounded.text(to, bounded.LENGTH, where) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
-        if "<!-- matrix -->" not in before:
+        made = between(before, "matrix", matrix_page.markdown(found))
+        made = between(made, "matrix summary", matrix_page.summary(found))
+        if "<!-- matrix" not in before:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
             raise UsageError("has no place for the matrix", where=where, hint=hint)
-        made = between(before, "matrix", made)
     else:
         made = matrix_page.page(found)
     with disk.errors(where=f"--to {where}", hint="give a file in a folder that can be written"):

@@ -26,7 +26,7 @@ class Word(Enum):
     """What a cell says: the words, the mark that says the same, and the kind, which the color follows."""
 
     CONFORMANT = ("conformant", "✓", "good")
-    EXCEPT_EXPECTED = ("conformant except expected failures", "≈", "good")
+    EXCEPT_EXPECTED = ("conformant except expected failures", "~", "good")
     NOT_CONFORMANT = ("not conformant", "✗", "bad")
     PARTIAL = ("judged in part", "◐", "unsure")
     NOT_CLAIMED = ("not claimed", "–", "none")
@@ -34,21 +34,6 @@ class Word(Enum):
 
     def __init__(self, words: str, mark: str, kind: str) -> None:
         self.words, self.mark, self.kind = words, mark, kind
-
-
-MARKS: Mapping[Outcome | None, tuple[str, str]] = {
-    Outcome.PASSED: ("✓", "good"),
-    Outcome.FAILED: ("✗", "bad"),
-    Outcome.EXPECTED_FAILURE: ("~", "bad"),
-    Outcome.STALE_EXPECTATION: ("≠", "unsure"),
-    Outcome.KNOWN_LIMIT: ("≈", "good"),
-    Outcome.BLOCKED: ("▪", "unsure"),
-    Outcome.HARNESS_ERROR: ("!", "unsure"),
-    Outcome.NOT_RUN: ("·", "none"),
-    Outcome.NOT_CLAIMED: ("–", "none"),
-    None: ("", "none"),
-}
-"""Outcome → mark and kind; None: the runs are older than the requirement, or did not select it."""
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,55 @@
-"""The matrix as an HTML page, and as a Markdown table."""
+"""The matrix as an HTML page, as a part of one, and as Markdown tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from conformance.pages.render import render
+from conformance.pages import render
 from conformance.report.markdown import cell, code
-from conformance.report.matrix import MARKS, PODS_KEPT, Column, Matrix, Word
+from conformance.report.marks import MARKS
+from conformance.report.matrix import PODS_KEPT, Column, Matrix, Word
 from conformance.report.model import Outcome
 from conformance.report.published import Upgrade
-from conformance.suite.registry.requirement import Level
 
-TEMPLATE = Path(__file__).parent / "matrix.html"
+PAGE, PART = (Path(__file__).parent / name for name in ("matrix.html", "matrix_part.html"))
 STYLE = "matrix.css"
 UPGRADES = "UPG-"
 
 
 def page(matrix: Matrix) -> str:
     """Return the page: one file that needs no network."""
-    values = {
-        "matrix": matrix,
-        "words": list(Word),
-        "marks": [(str(outcome), *MARKS[outcome]) for outcome in Outcome],
-        "mark": lambda outcome: MARKS[outcome],
-        "must": Level.MUST,
-        "upgrades": [(*pair, upgraded(pair[1])) for pair in matrix.upgrades],
-        "runs": _runs,
-    }
-    return render(TEMPLATE, values, styles=[STYLE])
+    return render.render(PAGE, _values(matrix, lambda page: ""), styles=[STYLE])
+
+
+def part(matrix: Matrix, link: Callable[[str], str]) -> str:
+    """Return the same for a page of somebody else's, with a style of its own. `link`: the address of a page with
+    findings, from its path in a description."""
+    return render.part(PART, _values(matrix, link), styles=[STYLE])
 
 
 def markdown(matrix: Matrix) -> str:
     """Return the table of profiles and versions, with the runs and the upgrades."""
     return "\n".join(_lines(matrix))
+
+
+def summary(matrix: Matrix) -> str:
+    """Return a table with one line for each version: the profiles that it fulfils, those that it does not, and how many
+    were not judged."""
+    lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
+    for column in matrix.columns:
+        of: dict[Word, list[str]] = {word: [] for word in Word}
+        for profile, found in column.cells.items():
+            of[found.word].append(profile)
+        others = [f"{word.words}: {', '.join(of[word])}" for word in (Word.EXCEPT_EXPECTED, Word.PARTIAL) if of[word]]
+        others += [f"{len(of[word])} {word.words}" for word in (Word.NOT_CLAIMED, Word.NOT_JUDGED) if of[word]]
+        cells = (
+            f"**{cell(column.implementation.title)}** {cell(column.version.title)}",
+            *(", ".join(of[word]) or "–" for word in (Word.CONFORMANT, Word.NOT_CONFORMANT)),
+            "; ".join(others) or "–",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
@@ -47,6 +63,17 @@ def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
     if kept is Outcome.PASSED:
         return Word.CONFORMANT, said
     return (Word.NOT_CONFORMANT if kept is Outcome.FAILED else Word.NOT_JUDGED), said
+
+
+def _values(matrix: Matrix, link: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "matrix": matrix,
+        "words": list(Word),
+        "marks": MARKS,
+        "upgrades": [(*pair, upgraded(pair[1])) for pair in matrix.upgrades],
+        "runs": _runs,
+        "link": link,
+    }
 
 
 def _runs(column: Column) -> Iterator[str]:

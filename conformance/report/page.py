@@ -17,6 +17,7 @@ from conformance.evidence.values import brief
 from conformance.pages.render import render as rendered
 from conformance.report import about, causes, defects, diff, document, facts, repetitions, terminal
 from conformance.report.causes import Cause
+from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Report, Result, RunVerdict
 from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
@@ -82,7 +83,7 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
         "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
         "headline": terminal.sentence(report),
         "counts": _counts(shown),
-        "marks": {str(outcome): mark for outcome, (mark, _) in terminal.MARK.items()},
+        "marks": {str(outcome): mark for outcome, mark in MARKS.items()},
         "about": {label: text for label, text in known.items() if label in FIRST},
         "more": {label: text for label, text in known.items() if label not in FIRST},
         "faults": [fault for fault in report.faults if fault not in told],

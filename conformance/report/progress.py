@@ -15,6 +15,8 @@ from rich.text import Text
 from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report import causes
+from conformance.report.marks import MARKS
+from conformance.report.model import Outcome
 from conformance.report.terminal import clean
 from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import (
@@ -32,14 +34,6 @@ LOOK_EVERY = 0.1
 """Seconds between two looks into the book: the maximum age of the display."""
 EVERY = 60.0
 """Seconds between two lines that say how far the run is, where there is no terminal."""
-
-_STYLE = {
-    "passed": "green",
-    "failed": "bold red",
-    "known-limit": "yellow",
-    "blocked": "red",
-    "harness-error": "bold magenta",
-}
 
 
 class Progress:
@@ -155,26 +149,28 @@ class Progress:
         more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
         took = sum(event.seconds.values())
         text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
-        style = _STYLE.get(event.outcome, "")
+        style = MARKS[Outcome(event.outcome)].style if event.outcome != "interrupted" else ""
         if self._verbose:
             self._say(event.wall, text, style)
         elif event.outcome == "blocked" and event.reason not in self._blocked:
             self._blocked.add(event.reason)
-            self._say(event.wall, f"▪ blocked: {event.reason} ({event.test})", style)
+            self._say(event.wall, f"{MARKS[Outcome.BLOCKED].symbol} blocked: {event.reason} ({event.test})", style)
 
     def _failure(self, check: Check) -> None:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
         A value that could not be determined is no failure, and an expected failure has one line."""
-        mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
+        outcome = Outcome.FAILED if check.outcome == "failed" else Outcome.BLOCKED
         if check.outcome == "failed" and check.id in self._limited:
-            mark, style = "≈", "yellow"
+            outcome = Outcome.KNOWN_LIMIT
         elif check.outcome == "failed" and check.id in self._expected:
             if self._verbose or [c.id for c in self._failing[check.test]].count(check.id) == 1:
-                self._say(check.wall, f"~ {check.id} {check.what}, as expected ({check.test})", "yellow")
+                mark = MARKS[Outcome.EXPECTED_FAILURE]
+                self._say(check.wall, f"{mark.symbol} {check.id} {check.what}, as expected ({check.test})", mark.style)
             return
         alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
         expected, seen = reduced(check.expected, check.seen)
-        self._say(check.wall, f"{mark} {check.id} {check.what} ({check.test})", style)
+        mark = MARKS[outcome]
+        self._say(check.wall, f"{mark.symbol} {check.id} {check.what} ({check.test})", mark.style)
         if len(alike) > 1:
             self._say(check.wall, f"  as {alike[0].id}", "dim")
             return

@@ -20,23 +20,13 @@ from conformance.evidence.values import brief
 from conformance.grove import lines as contract
 from conformance.report import causes, defects, facts, repetitions
 from conformance.report.causes import Cause
+from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import ScenePlayed
 from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
 from conformance.suite.session import markers
 
-MARK = {
-    Outcome.PASSED: ("✓", "green"),
-    Outcome.FAILED: ("✗", "bold red"),
-    Outcome.HARNESS_ERROR: ("!", "bold magenta"),
-    Outcome.BLOCKED: ("▪", "red"),
-    Outcome.STALE_EXPECTATION: ("≠", "yellow"),
-    Outcome.EXPECTED_FAILURE: ("~", "yellow"),
-    Outcome.KNOWN_LIMIT: ("≈", "yellow"),
-    Outcome.NOT_RUN: ("·", "dim"),
-    Outcome.NOT_CLAIMED: ("-", "dim"),
-}
 PAGE = "report.html"
 """The page for a browser, next to the report."""
 TEXT = "report.txt"
@@ -150,10 +140,10 @@ def _table(profile: Profile, width: int) -> Table:
     table.add_column("requirement", width=sentences, no_wrap=True, overflow="ellipsis")
     table.add_column("outcome", width=outcomes)
     for result in _shown(profile):
-        mark, style = MARK[result.outcome]
+        mark = MARKS[result.outcome]
         entry = result.requirement
-        outcome = Text(str(result.outcome), style)
-        table.add_row(Text(mark, style), entry.id, str(entry.level), Text(entry.text), outcome)
+        outcome = Text(str(result.outcome), mark.style)
+        table.add_row(Text(mark.symbol, mark.style), entry.id, str(entry.level), Text(entry.text), outcome)
     if others := _others(profile):
         table.add_row("", "", "", Text(others, "dim"), "")
     return table
@@ -164,7 +154,7 @@ def _lines(profile: Profile) -> list[Text]:
     lines = [_line(_title(profile))]
     for result in _shown(profile):
         entry = result.requirement
-        mark = MARK[result.outcome][0]
+        mark = MARKS[result.outcome].symbol
         lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
     if others := _others(profile):
         lines.append(_line(f"    {others}"))
@@ -222,7 +212,7 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
     listed = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
     shown = listed if verbose else listed[:IN_SHORT]
     for (outcome, reason), results in shown:
-        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARK[outcome][1]))
+        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARKS[outcome].style))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(shown):
@@ -238,8 +228,9 @@ def _limits(report: Report, folder: Path, console: Console) -> None:
     if limits:
         console.print()
         _print(console, _line("known limits, which the specification accepts (nobody's failure):"))
+    mark = MARKS[Outcome.KNOWN_LIMIT]
     for reason, results in limits.items():
-        _print(console, _line(f"≈ {reason} ({_ids(results, verbose=True)})", "yellow"))
+        _print(console, _line(f"{mark.symbol} {reason} ({_ids(results, verbose=True)})", mark.style))
         for failure in [failure for result in results for failure in result.failures][:1]:
             _print(console, _block("seen", facts.value(failure.seen, facts.IN_SHORT)))
             if failure.bundle:
@@ -302,11 +293,11 @@ def _alike(ids: Sequence[str]) -> str:
 
 def _requirement(result: Result, console: Console) -> None:
     entry = result.requirement
-    mark, style = MARK[result.outcome]
+    mark = MARKS[result.outcome]
     level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
     seed = f" (rests on {entry.seed}, and not on upstream's contract)" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
-    _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{seed}{reason}", style))
+    _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (said := basis.in_short(entry.basis)):
         _print(console, _block("says so", said))
 

@@ -17,6 +17,15 @@ from markdown_it import MarkdownIt
 
 from conformance.data import PROJECT
 
+DESCRIPTION = """apiVersion: conformance.grove.io/v1alpha1
+kind: PublishedImplementation
+name: mine
+title: Mine
+about: It is mine.
+versions:
+- version: '1'
+  findings: ['../writing-an-implementation.md#wrong']
+"""
 LOADED = {"img": "src", "script": "src", "link": "href"}
 
 
@@ -49,9 +58,13 @@ def build(project: Path, to: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A small project with our settings: a document, a folder and a file outside `docs/`."""
-    for name in ("mkdocs.yml", "docs/site.py"):
+    for name in ("mkdocs.yml", "docs/front_page.py", "docs/site.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(PROJECT / name, tmp_path / name)
+    (tmp_path / "docs" / "implementations").mkdir()
+    (tmp_path / "docs" / "implementations" / "README.md").write_text("# Who\n\n## Add an implementation\n")
+    (tmp_path / "docs" / "implementations" / "mine.yaml").write_text(DESCRIPTION)
+    (tmp_path / "docs" / "writing-an-implementation.md").write_text("# How\n\n## Wrong\n")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one.yaml").write_text("a: 1\n")
     (tmp_path / "OUTSIDE.md").write_text("# Outside\n\n## A place\n\nBack to [the index](docs/README.md).\n")
@@ -93,12 +106,36 @@ def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> N
     for document in [*(PROJECT / "docs").rglob("*.md"), PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md"]:
         inside = document.is_relative_to(PROJECT / "docs")
         page = site / (document.relative_to(PROJECT / "docs") if inside else Path("repository", document.name))
-        text = page.with_name("index.html" if page.name == "README.md" else f"{page.stem}.html").read_text("utf-8")
+        stem = "index" if page.name == "README.md" else page.stem
+        text = page.with_name(f"{'documents' if page == site / 'README.md' else stem}.html").read_text("utf-8")
         shown = Counter(tags.findall(text[text.index("<article") : text.index("</article>")]))
         meant = Counter(tags.findall(MarkdownIt("commonmark").enable("table").render(document.read_text("utf-8"))))
         if shown != meant:
             different[str(document.relative_to(PROJECT))] = {"shown": shown - meant, "meant": meant - shown}
     assert different == {}
+
+
+def test_the_front_page_is_the_matrix(project: Path) -> None:
+    done = build(project, project / "site")
+    assert done.returncode == 0, done.stderr
+    front, text = project / "site" / "index.html", (project / "site" / "index.html").read_text("utf-8")
+    assert '<a class="none word" href="#core">' in text and "CORE-001" in text
+    assert {"documents.html", "writing-an-implementation.html#wrong"} <= References(front).links
+    assert "<h1>Index" not in text and 'id="index"' in (project / "site" / "documents.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("title: Mine", "titel: Mine", "mine.yaml:4: titel: unknown field"),
+        ("../writing-an-implementation.md#wrong", "../../mkdocs.yml", "../../mkdocs.yml is no page of the site"),
+    ],
+)
+def test_a_mistake_in_a_description_fails_the_build(project: Path, old: str, new: str, told: str) -> None:
+    path = project / "docs" / "implementations" / "mine.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    done = build(project, project / "site")
+    assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr
 
 
 def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -> None:
@@ -108,9 +145,9 @@ def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -
     assert done.returncode == 0, done.stderr
     site, outside = project / "site", project / "site" / "repository"
     expected = {f"repository/{name}" for name in ("OUTSIDE.html#a-place", "data/one.yaml", "data/index.html")}
-    assert References(site / "index.html").links >= expected
-    assert "[it](../OUTSIDE.md)" in (site / "index.html").read_text(), "an example stays as it is"
-    assert "../index.html" in References(outside / "OUTSIDE.html").links
+    assert References(site / "documents.html").links >= expected
+    assert "[it](../OUTSIDE.md)" in (site / "documents.html").read_text(), "an example stays as it is"
+    assert "../documents.html" in References(outside / "OUTSIDE.html").links
     assert "one.yaml" in References(outside / "data" / "index.html").links
     assert (outside / "data" / "one.yaml").read_text() == "a: 1\n"
 

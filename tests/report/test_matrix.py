@@ -13,6 +13,7 @@ from test_findings import RUN
 from conformance import cli, data
 from conformance.errors import Exit, UsageError
 from conformance.report import document, matrix, matrix_page, published, recorded
+from conformance.report.marks import MARKS
 from conformance.report.matrix import Cell, Word
 from conformance.report.model import Outcome
 from conformance.report.published import Implementation, Upgrade, Version
@@ -101,6 +102,39 @@ def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
     assert targets == {"main", "core"} and all(f'id="{each}"' in text for each in targets)
     (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
     assert '<td class="bad" title="failed">✗</td>' in row and "Text of AA-002." in row
+
+
+def test_a_requirement_that_no_run_knows_has_no_mark() -> None:
+    text = matrix_page.page(matrix.matrix([of(run("passed"))], REGISTRY))
+    (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
+    assert row.endswith("<td>MUST</td><td></td></tr>")
+
+
+def test_findings_are_links_where_the_page_is_told_their_address() -> None:
+    version = Version("1", "1", "", (run("passed"),), findings=("../found.md",))
+    found = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
+    assert "findings: ../found.md" in matrix_page.page(found)
+    assert '<a href="here/found.html">findings</a>' in matrix_page.part(found, {"../found.md": "here/found.html"}.get)
+
+
+def test_the_summary_has_one_line_for_each_version() -> None:
+    two = {"gang": "Gangs."} | dict(REGISTRY.profiles)
+    gang = replace(entry("BB-001"), profile="gang")
+    registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
+    judged = replace(run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED})
+    found = matrix.matrix([of(judged), of(run("passed", "blocked")), of()], registry)
+    lines = matrix_page.summary(found).splitlines()
+    assert lines[2:] == [
+        "| **Mine** 1 | gang | core | – |",
+        "| **Mine** 1 | – | – | judged in part: core; 1 not judged yet |",
+        "| **Mine** 1 | – | – | 2 not judged yet |",
+    ]
+
+
+def test_each_outcome_has_a_symbol_of_its_own() -> None:
+    assert MARKS.keys() == set(Outcome)
+    assert len({mark.symbol for mark in MARKS.values()}) == len(Outcome)
+    assert {word.mark for word in Word} & {mark.symbol for mark in MARKS.values()} == set("✓✗~–·")
 
 
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
@@ -215,6 +249,11 @@ def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest
     assert text.startswith("# Words\n\n<!-- matrix -->\n\n| profile ") and text.endswith("<!-- end -->\n\nMore.\n")
     assert "old" not in text
 
+    page.write_text("# Words\n\n<!-- matrix summary -->\nold\n<!-- end -->\n")
+    assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
+    text = page.read_text()
+    assert "\n| **Mine** 1 | – | – | 19 not judged yet |\n" in text and "| profile |" not in text and "old" not in text
+
     page.write_text("# Words\n")
     assert call("matrix", folder, "--to", page) == Exit.USAGE
     assert "has no place for the matrix" in capsys.readouterr().err
@@ -224,13 +263,13 @@ def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest
 # -- ours ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_published_pages_are_up_to_date() -> None:
+def test_the_published_tables_are_up_to_date() -> None:
     found = matrix.matrix(published.read(OURS), requirement.load())
-    assert (OURS / "matrix.html").read_text("utf-8") == matrix_page.page(found), "run: make docs"
     assert matrix_page.markdown(found) in (OURS / "README.md").read_text("utf-8"), "run: make docs"
+    assert matrix_page.summary(found) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
 
 
 def test_the_page_needs_no_network_and_is_small() -> None:
-    text = (OURS / "matrix.html").read_text("utf-8")
+    text = matrix_page.page(matrix.matrix(published.read(OURS), requirement.load()))
     assert len(text.encode()) < 1 << 20
     assert not re.search(r'(?:src|srcset|action)="|<link|url\(|@import', text)
