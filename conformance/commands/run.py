@@ -377,7 +377,7 @@ def _refuse_others(context: typer.Context) -> None:
     for parameter in context.command.params:
         if parameter.name in _given(context) - HOW:
             raise UsageError(
-                "what is judged is taken from that run",
-                where=f"--rerun-failed with {parameter.opts[0]}",
-                hint="leave one of them out",
+                f"repeats tests with the settings of their run, so {parameter.opts[0]} cannot be given",
+                where="--rerun-failed",
+                hint=f"leave out {parameter.opts[0]}, or begin a new run without --rerun-failed",
             )

@@ -1,4 +1,5 @@
-"""Prepare a run: load what is judged, check it, and complete the settings. Nothing is started."""
+"""Prepare a run without starting anything: load and check the descriptors, complete the settings, and select the
+requirements."""
 
 from __future__ import annotations
 

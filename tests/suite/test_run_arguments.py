@@ -70,7 +70,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--rerun-failed", "nowhere"), ("--rerun-failed: nowhere: no such run", "in reports")),
         (
             ("--rerun-failed", "r1", "--profile", "core"),
-            ("--rerun-failed with --profile: what is judged is taken from that run",),
+            ("--rerun-failed: repeats tests with the settings of their run, so --profile", "leave out --profile"),
         ),
         (("gang",), ("unexpected argument 'gang'", "run -- -k gang")),
         (("--", "-n", "3"), ("-n is not for pytest here", "use --workers")),
