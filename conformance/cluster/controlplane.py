@@ -222,7 +222,7 @@ class Cluster(Facts):
     def _start_dead(self, assets: Assets, report: Report) -> None:
         alive, kwok = self.monitor.pids(), COMPONENTS[Port.KWOK]
         if COMPONENTS[Port.ETCD] not in alive:
-            etcd_data.finish(self.workspace)
+            etcd_data.finish(self.workspace / etcd_data.DATA)
         self._start_processes(assets)
         if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)

@@ -8,7 +8,6 @@ the cluster (`Cluster.busy`).
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,9 +39,12 @@ class Snapshot:
 
 def listed(cluster: Cluster) -> list[Snapshot]:
     """Return the snapshots of a cluster, the oldest first."""
-    found = [path for path in _folder(cluster).glob("*") if NAME.fullmatch(path.name)]
+    folder = _folder(cluster)
+    targets = {path for path in folder.glob("*") if NAME.fullmatch(path.name)} | etcd_data.interrupted(folder)
     snapshots = [
-        Snapshot(path.name, etcd_data.size(path), datetime.fromtimestamp(path.stat().st_ctime, UTC)) for path in found
+        Snapshot(target.name, etcd_data.size(path), datetime.fromtimestamp(path.stat().st_ctime, UTC))
+        for target in targets
+        if (path := etcd_data.whole(target)) is not None
     ]
     return sorted(snapshots, key=lambda snapshot: snapshot.created)
 
@@ -53,6 +55,7 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Report =
     if not NAME.fullmatch(name):
         hint = "use 1 to 40 lower-case letters, digits and inner hyphens"
         raise UsageError(f"{name!r} is not a valid name of a snapshot", hint=hint)
+    _finish(cluster)
     target = _folder(cluster) / name
     if target.exists() and not replace:
         hint = "choose another name, or add --replace"
@@ -60,13 +63,10 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Report =
     with _on_disk(cluster):
         target.parent.mkdir(mode=0o700, exist_ok=True)
         disk.require(target.parent, SPACE, where=_where(cluster), hint=HINT)
-        with _swept(cluster) as scratch:
-            report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
-            with cluster.without(COMPONENTS[Port.ETCD], report=report):
-                etcd_data.copy(cluster.workspace / etcd_data.DATA, scratch / name)
-            if target.exists():
-                target.rename(scratch / f"{name}.gone")
-            (scratch / name).rename(target)
+        report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
+        with cluster.without(COMPONENTS[Port.ETCD], report=report):
+            etcd_data.stage(cluster.workspace / etcd_data.DATA, target)
+        etcd_data.replace(target)
     return next(snapshot for snapshot in listed(cluster) if snapshot.name == name)
 
 
@@ -74,11 +74,12 @@ def restore(cluster: Cluster, name: str, report: Report = silent) -> None:
     """Give the cluster the content that it had when a snapshot was taken, and return when it is healthy. The caller has
     ended the processes of an implementation. Raises UsageError, HarnessError."""
     require(cluster, name)
+    _finish(cluster)
     with _on_disk(cluster):
         report(f"cluster {cluster.name}", f"restoring the snapshot {name}")
-        etcd_data.stage(_folder(cluster) / name, cluster.workspace)
+        etcd_data.stage(_folder(cluster) / name, cluster.workspace / etcd_data.DATA)
         with cluster.without(*cluster.monitor.pids(), report=report):
-            etcd_data.replace(cluster.workspace)
+            etcd_data.replace(cluster.workspace / etcd_data.DATA)
 
 
 def require(cluster: Cluster, name: str) -> None:
@@ -92,8 +93,16 @@ def require(cluster: Cluster, name: str) -> None:
 def remove(cluster: Cluster, name: str) -> None:
     """Remove a snapshot. Raises UsageError."""
     require(cluster, name)
-    with _on_disk(cluster), _swept(cluster) as scratch:
-        (_folder(cluster) / name).rename(scratch / name)
+    _finish(cluster)
+    with _on_disk(cluster):
+        etcd_data.remove(_folder(cluster) / name)
+
+
+def _finish(cluster: Cluster) -> None:
+    """Finish what a killed command began: of a snapshot that it was replacing, the old or the new one is left."""
+    with _on_disk(cluster):
+        for target in etcd_data.interrupted(_folder(cluster)):
+            etcd_data.finish(target)
 
 
 def _folder(cluster: Cluster) -> Path:
@@ -108,15 +117,3 @@ def _where(cluster: Cluster) -> str:
 def _on_disk(cluster: Cluster) -> Iterator[None]:
     with disk.errors(_where(cluster), HINT):
         yield
-
-
-@contextmanager
-def _swept(cluster: Cluster) -> Iterator[Path]:
-    """Return an empty folder that is removed at the end; one that a killed command left is removed first."""
-    scratch = _folder(cluster) / ".scratch"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700)
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

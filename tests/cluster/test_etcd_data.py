@@ -47,36 +47,37 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_staged_data_replace_those_of_the_workspace_and_the_snapshot_stays(workspace: Path) -> None:
-    etcd_data.stage(workspace.parent / "then", workspace)
+    etcd_data.stage(workspace.parent / "then", workspace / "etcd")
     assert content(workspace) == "now"
-    etcd_data.replace(workspace)
+    etcd_data.replace(workspace / "etcd")
     assert content(workspace) == "then" and [path.name for path in workspace.iterdir()] == ["etcd"]
     assert (workspace.parent / "then/member/db").read_text() == "then"
 
 
-@pytest.mark.parametrize("step", range(4))
+@pytest.mark.parametrize("step", range(6))
 def test_a_replacement_that_was_killed_is_finished_or_never_happened(
     workspace: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    etcd_data.stage(workspace.parent / "then", workspace)
+    etcd_data.stage(workspace.parent / "then", workspace / "etcd")
     with monkeypatch.context() as patch:
         kill_at(step, patch)
         with pytest.raises(Killed):
-            etcd_data.replace(workspace)
-    etcd_data.finish(workspace)
-    assert content(workspace) == ("now" if step == 0 else "then")
+            etcd_data.replace(workspace / "etcd")
+    etcd_data.finish(workspace / "etcd")
+    assert content(workspace) == ("now" if step < 2 else "then")
     assert [path.name for path in workspace.iterdir()] == ["etcd"]
 
 
 def test_a_copy_that_fails_leaves_nothing(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
-        etcd_data.copy(workspace / "etcd", workspace.parent / "copy")
+        etcd_data.stage(workspace / "etcd", workspace.parent / "copy")
     assert sorted(path.name for path in workspace.parent.iterdir()) == ["then", "workspace"]
 
 
 def test_what_etcd_allocates_in_advance_is_not_copied(workspace: Path) -> None:
     (workspace / "etcd/member/0.tmp").write_text("zeros")
-    etcd_data.copy(workspace / "etcd", workspace.parent / "copy")
+    etcd_data.stage(workspace / "etcd", workspace.parent / "copy")
+    etcd_data.replace(workspace.parent / "copy")
     assert [path.name for path in (workspace.parent / "copy/member").iterdir()] == ["db"]
     assert etcd_data.size(workspace.parent / "copy") == len("now")

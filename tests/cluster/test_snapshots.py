@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
 from tests.cluster.test_commands import grove_conformance, here
+from tests.cluster.test_etcd_data import Killed, kill_at
 from tests.cluster.waiting import wait_for
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -177,6 +179,70 @@ def test_mistakes_about_snapshots_are_one_line(state: State) -> None:
         snapshots.take(cluster, "first")
     with pytest.raises(UsageError, match='did you mean "first"'):
         snapshots.remove(cluster, "frist")
+
+
+@pytest.fixture
+def idle(state: State, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster of which nothing runs, whose etcd has the data `new`."""
+    monkeypatch.setattr(Cluster, "without", lambda *_, **__: nullcontext())
+    cluster = add(state)
+    write(cluster, "new")
+    return cluster
+
+
+def write(cluster: Cluster, content: str) -> None:
+    (cluster.workspace / "etcd" / "member").mkdir(parents=True, exist_ok=True)
+    (cluster.workspace / "etcd" / "member" / "db").write_text(content)
+
+
+def kept(cluster: Cluster) -> dict[str, str]:
+    """Snapshot → its data, as a restore brings them back."""
+    found = {}
+    for each in snapshots.listed(cluster):
+        snapshots.restore(cluster, each.name)
+        found[each.name] = (cluster.workspace / "etcd/member/db").read_text()
+    return found
+
+
+STEPS = range(10)
+"""Renamings and removals of `take` with `replace`, from 0; the last one is beyond."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_replacement_that_was_killed_leaves_one_whole_snapshot(
+    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(idle, "old")
+    snapshots.take(idle, "first")
+    write(idle, "new")
+    with monkeypatch.context() as patch:
+        kill_at(step, patch)
+        with pytest.raises(Killed) if step != STEPS[-1] else nullcontext():
+            snapshots.take(idle, "first", replace=True)
+    assert [each.name for each in snapshots.listed(idle)] == ["first"]
+    assert kept(idle) == {"first": "old" if step < 5 else "new"}
+    assert [path.name for path in (idle.directory / "snapshots").iterdir()] == ["first"], "the next command cleans up"
+
+
+@pytest.mark.parametrize("step", range(7))
+def test_a_first_snapshot_that_was_killed_is_whole_or_absent(
+    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_at(step, patch)
+        snapshots.take(idle, "first")
+    assert kept(idle) == ({"first": "new"} if step > 2 else {})
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_snapshot_whose_removal_was_killed_is_whole_or_gone(
+    idle: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots.take(idle, "first")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_at(step, patch)
+        snapshots.remove(idle, "first")
+    assert kept(idle) == ({"first": "new"} if step == 0 else {})
 
 
 def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: State) -> None:
