@@ -21,9 +21,9 @@ from conformance.grove.scheduling import scenarios
 from conformance.implementation import loading
 from conformance.lab.gaps import instances
 from conformance.report import recorded
-from conformance.run import shards
 from conformance.scale import scenario
 from conformance.suite.registry import coverage
+from conformance.suite.session import shards
 
 
 def _workload(path: Path) -> None:

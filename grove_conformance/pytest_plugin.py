@@ -32,6 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--grove-set", metavar="NAME=VALUE", action="append", help="set a parameter of the descriptor")
     group.addoption("--grove-profile", metavar="PROFILE", action="append", help="judge only this profile")
     group.addoption("--grove-id", metavar="ID", action="append", help="judge only this requirement")
+    group.addoption("--grove-skip", metavar="ID", action="append", help="do not judge this requirement")
+    group.addoption("--grove-shard", metavar="I/N", default="", help="run the I-th of N parts, by their cost")
+    group.addoption("--grove-seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
     group.addoption("--grove-report-dir", metavar="FOLDER", default="reports", help="parent folder of the report")
 
 
@@ -83,7 +86,10 @@ def grove_implementation(request: pytest.FixtureRequest) -> str:
 def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> Iterator[GroveCluster]:
     """Return a fake cluster with an implementation of the Grove API, for all tests of the session. With pytest-xdist,
     each worker has one of its own. It ends with the session, however that ends."""
-    _take_precedence()
+    try:
+        precedence.take()
+    except ImportError as error:
+        pytest.fail(f"grove-conformance: {error}", pytrace=False)
     from conformance.errors import HarnessError, UsageError
     from conformance.grove_cluster import GroveCluster
 

@@ -23,11 +23,11 @@ from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import parameters, scheduler_names
 from conformance.implementation.descriptor import Descriptor
-from conformance.run import launch, preparation, pytest_options, reproduction, rerun, shards
+from conformance.run import launch, preparation, pytest_options, reproduction, rerun
 from conformance.run.preparation import changed
 from conformance.suite.registry.selection import Scope
 from conformance.suite.scenes.repeated import names_of
-from conformance.suite.session import existing
+from conformance.suite.session import existing, shards
 from conformance.suite.session.occupation import Occupation, Wanted, occupied
 from conformance.suite.settings import RunSettings
 
@@ -259,7 +259,7 @@ def run(
     plan = launch.collect(settings)
     settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
     if part is not None:
-        plan = _part(plan, part, settings.repeat)
+        plan = plan.part(shards.part(plan.groups, part, settings.repeat))
         settings = changed(settings, part=tuple(sorted(plan.selected)))
     if plan.selected and not where:
         preparation.get_programs(settings)
@@ -356,14 +356,6 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
             raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known) + _FILES)
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))
-
-
-def _part(plan: launch.Plan, shard: shards.Shard, repeat: int) -> launch.Plan:
-    """Return the part of a plan that a shard runs. Raises UsageError if there are more shards than scenes."""
-    scenes = len(set(plan.groups.values()))
-    if 0 < scenes < shard.of:
-        raise UsageError(f"only {scenes} scenes are selected", where=f"--shard {shard}", hint=f"give at most {scenes}")
-    return plan.part(shards.divide(plan.groups, shard.of, shards.costs(), repeat)[shard.number - 1])
 
 
 def _given(context: typer.Context) -> set[str]:

@@ -27,6 +27,7 @@ from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.registry import requirement
+from conformance.suite.session import shards
 from conformance.suite.session.collected import Collected
 from conformance.suite.settings import RunSettings
 
@@ -42,8 +43,10 @@ def begin(config: pytest.Config) -> None:
             parameters=parameters.assignments(option("grove_set") or (), "--grove-set"),
             profiles=tuple(sorted(set(option("grove_profile") or ()))),
             ids=tuple(sorted(set(option("grove_id") or ()))),
+            skip=tuple(sorted(set(option("grove_skip") or ()))),
+            shard=str(shards.parse(shard, "--grove-shard")) if (shard := option("grove_shard")) else "",
             workers=len(getattr(config.option, "tx", None) or ()),
-            seed=secrets.randbelow(1 << 31),
+            seed=secrets.randbelow(1 << 31) if (seed := option("grove_seed")) is None else seed,
             kubernetes=versions("")["kubernetes"],
             hosted=True,
         )
@@ -73,6 +76,7 @@ class Hosted(Watch):
         self._book = Book(prepared.settings.ledger)
         self._begun = threading.Lock()
         self._report: model.Report | None = None
+        self._refused = ""
         super().__init__(prepared.settings, self._book, self._tests, self._last)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -87,6 +91,7 @@ class Hosted(Watch):
             return
         self._tests.update(found.groups)
         self._last.update(found.alone)
+        self._refused = found.refused
         settings = self._settings
         self._book.write(
             ledger.RunStarted(
@@ -96,6 +101,8 @@ class Hosted(Watch):
                 implementation=self._prepared.implementation,
                 profiles=settings.profiles,
                 ids=settings.ids,
+                skip=settings.skip,
+                shard=settings.shard,
                 elsewhere=found.elsewhere,
                 plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(found.plan.items())),
                 workers=settings.workers,
@@ -123,6 +130,8 @@ class Hosted(Watch):
         """Say what the run has found, and where the report is."""
         if self._report is not None:
             terminalreporter.section("conformance")
+            if self._refused:
+                terminalreporter.write_line(f"ERROR: {self._refused}")
             terminalreporter.write_line(terminal.verdict_line(self._report))
             terminalreporter.write_line(f"report: {self._path}")
 

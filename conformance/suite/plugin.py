@@ -20,7 +20,7 @@ from typing import Literal
 import pytest
 
 from conformance import disk, invariants, regular
-from conformance.errors import HarnessError
+from conformance.errors import HarnessError, UsageError
 from conformance.grove import refusals
 from conformance.history.query import Withheld
 from conformance.suite import hooks, settings
@@ -42,7 +42,7 @@ from conformance.suite.scenes.playing import (
 )
 from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
-from conformance.suite.session import collected, others, outputs
+from conformance.suite.session import collected, others, outputs, shards
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
@@ -110,6 +110,7 @@ class Judge:
         """The key by which tests are grouped on one worker: their scene."""
         self.alone: frozenset[str] = frozenset()
         """The groups whose scenes are played alone."""
+        self._refused = ""
         self._items: list[pytest.Item] = []
         self._failed: set[str] = set()
         self._running: RunningTest | None = None
@@ -222,7 +223,7 @@ class Judge:
         named = [item for item in items if not run.only or repeated.named(self.name(item), run.repeat, run.only)]
         groups = {item.nodeid: key_of(item, run.repeat, self._tests) for item in named}
         found = chosen.tests({test: self.collected[test] for test in groups}, groups)
-        part = frozenset(run.part) or found.selected
+        part = frozenset(run.part) or self._shard({test: groups[test] for test in found.selected})
         keep = [item for item in named if item.nodeid in found.selected & part]
         kept = {item.nodeid for item in keep}
         if drop := [item for item in items if item.nodeid not in kept]:
@@ -233,7 +234,20 @@ class Judge:
         ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
         self.alone = alone(keep, self.groups, run.shared)
         items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
+        if self._refused and self._line is None:  # a worker that raised it would be started again
+            raise pytest.UsageError(self._refused)
         return result
+
+    def _shard(self, groups: Mapping[str, str]) -> frozenset[str]:
+        """Return the tests of the shard in a session of the user's own; those of a shard of `run` are in the settings.
+        Nothing if that is refused."""
+        if not (self.run.hosted and self.run.shard):
+            return frozenset(groups)
+        try:
+            return shards.part(groups, shards.parse(self.run.shard), self.run.repeat, "--grove-shard")
+        except UsageError as error:
+            self._refused = str(error)
+            return frozenset()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -247,7 +261,7 @@ class Judge:
         plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
         groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
         alone = tuple(sorted(self.alone.intersection(groups.values())))
-        return collected.Collected(plan, groups, alone, dict(self.elsewhere))
+        return collected.Collected(plan, groups, alone, dict(self.elsewhere), self._refused)
 
     # -- one test ------------------------------------------------------------------------------------------------
 

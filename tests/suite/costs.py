@@ -12,9 +12,9 @@ from pathlib import Path
 import yaml
 
 from conformance import data
-from conformance.run import shards
 from conformance.suite.outcomes import book, ledger
 from conformance.suite.scenes.repeated import unmarked
+from conformance.suite.session import shards
 
 FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
 

@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 import yaml
 
 from conformance.data import PROJECT
+from conformance.run import launch
+from conformance.suite.session.shards import costs, divide
+from conformance.suite.settings import RunSettings
 from tests.suite.left import left
 
 EXAMPLE = PROJECT / "docs" / "examples" / "pytest" / "test_lost_node.py"
 JUDGE = ("--pyargs", "conformance.tests", "--grove-implementation", "reference")
 
 
+PYTEST = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:asyncio")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of somebody else's session, with clusters of its own."""
+    found = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state"), "COLUMNS": "200"}
+    for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+        found.pop(name, None)
+    return found
+
+
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest as somebody else runs it, with the plugins that are installed."""
-    environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state"), "COLUMNS": "200"}
-    for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
-        environment.pop(name, None)
-    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:asyncio", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    where = environment(folder)
+    return subprocess.run([*PYTEST, *arguments], cwd=folder, env=where, capture_output=True, text=True, timeout=280)
 
 
 def test_it_imports_nothing_of_the_suite() -> None:
@@ -61,6 +74,20 @@ def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_pa
     assert "core/test_managed_objects.py::test_exactly_the_expected_objects_exist" in done.stdout, done.stderr
 
 
+def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one_line(tmp_path: Path) -> None:
+    """A process has one package of a name."""
+    (tmp_path / "conformance").mkdir()
+    (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")
+    (tmp_path / "test_mine.py").write_text(
+        "import conformance\ndef test_mine(grove_cluster): assert conformance.MINE\n"
+    )
+    said = session(tmp_path).stdout
+    assert "1 error" in said and "was imported as conformance and hides the package" in said
+    assert (
+        "Traceback" not in said and "UsageError" not in said and ".py:" not in said.partition("short test summary")[0]
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -71,6 +98,8 @@ def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_pa
         (("--pyargs", "conformance.tests", "--grove-implementation", "referenc"), 'did you mean "reference"?'),
         ((*JUDGE, "--grove-id", "CORE-999"), "unknown requirement 'CORE-999'"),
         ((*JUDGE, "--grove-set", "mutant"), "--grove-set: 'mutant' is not NAME=VALUE"),
+        ((*JUDGE, "--grove-skip", "CORE-999"), "unknown requirement 'CORE-999'"),
+        ((*JUDGE, "--grove-shard", "3/2"), "--grove-shard: '3/2' is not a shard"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -85,6 +114,34 @@ def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> No
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     assert tests and all(line.startswith(("core/test_managed_objects", "core/test_pods_over_quota")) for line in tests)
     assert not (tmp_path / "reports").exists(), "nothing was run"
+
+
+def collected(folder: Path, *arguments: str) -> list[str]:
+    """The tests of the profile startup that such a session would run."""
+    judge = ("--pyargs", "conformance.tests.startup", *JUDGE[2:], "--grove-profile", "startup")
+    done = session(folder, *judge, "--collect-only", "-q", *arguments)
+    return [f"startup/{line}" for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_shards_and_skipped_requirements_are_those_of_a_run(tmp_path: Path) -> None:
+    settings = RunSettings(run="r", directory=str(tmp_path), implementation="reference", profiles=("startup",))
+    plan = launch.collect(settings)
+    startup = {test: scene for test, scene in plan.groups.items() if test.startswith("startup/")}
+    shards = [collected(tmp_path, "--grove-shard", f"{number}/2") for number in (1, 2)]
+    assert [set(tests) for tests in shards] == divide(startup, 2, costs()) and all(shards)
+
+    (id,) = plan.selected[one := "startup/test_orders.py::test_any_order_waits_for_nothing"]
+    assert one not in collected(tmp_path, "--grove-skip", id)
+
+
+def test_more_shards_than_scenes_are_refused(tmp_path: Path) -> None:
+    judge = ("--pyargs", "conformance.tests.nodes", *JUDGE[2:], "--grove-profile", "nodes", "--grove-shard", "1/99")
+    done = session(tmp_path, *judge)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stderr)
+    done = session(tmp_path, *judge, "-n", "1")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stdout)
 
 
 def test_a_path_names_conformance_tests_as_well(tmp_path: Path) -> None:
@@ -109,6 +166,27 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
     assert [line.partition("::")[2] for line in again.stdout.splitlines() if "::" in line] == [
         "test_objects_carry_the_common_labels"
     ]
+    assert left(tmp_path / "state") == []
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Path, workers: str) -> None:
+    """A terminal sends it to all processes of the session, also while a test plays its scene."""
+    command = [*PYTEST, *JUDGE, "--grove-profile", "core", "-n", workers, "-v"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        said = list(takewhile(lambda line: "PASSED" not in line, process.stdout))
+        os.killpg(process.pid, signal.SIGINT)
+        said += process.stdout
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, "".join(said)
+    (report,) = (tmp_path / "reports").glob("*/report.yaml")
+    verdict = yaml.safe_load(report.read_text())["verdict"]
+    assert (verdict["result"], verdict["complete"]) == ("interrupted", False)
+    assert verdict["counts"]["passed"] and verdict["counts"]["not-run"] and not verdict["counts"]["harness-error"]
+    assert f"report: {report}" in "".join(said)
     assert left(tmp_path / "state") == []
 
 

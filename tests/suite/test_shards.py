@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.errors import UsageError
-from conformance.run import launch, shards
+from conformance.run import launch
 from conformance.suite.outcomes import ledger
+from conformance.suite.session import shards
 from conformance.suite.settings import RunSettings
 
 SCENES = st.dictionaries(st.text(min_size=1, max_size=4), st.sampled_from("abcdefgh"), max_size=40)

@@ -9,12 +9,13 @@ MARK = "collected "
 
 class Collected(msgspec.Struct, frozen=True):
     """The tests of a run. `plan` has the ids that each declares; `groups` the scene of each, by pytest's node id;
-    `alone` the scenes that are played alone; `elsewhere` see `RunStarted`."""
+    `alone` the scenes that are played alone; `elsewhere` see `RunStarted`. `refused`: why nothing is run."""
 
     plan: dict[str, tuple[str, ...]]
     groups: dict[str, str]
     alone: tuple[str, ...]
     elsewhere: dict[str, int]
+    refused: str = ""
 
 
 def encoded(found: Collected) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +30,11 @@ class Shard:
         return f"{self.number}/{self.of}"
 
 
-def parse(text: str) -> Shard:
-    """Return the shard of a text such as `2/5`. Raises UsageError."""
+def parse(text: str, where: str = "--shard") -> Shard:
+    """Return the shard of a text such as `2/5`, from the option `where`. Raises UsageError."""
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UsageError(f"{text!r} is not a shard", where="--shard", hint="give i/n, from 1/n to n/n, for example 2/5")
+        raise UsageError(f"{text!r} is not a shard", where=where, hint="give i/n, from 1/n to n/n, for example 2/5")
     return Shard(int(found[1]), int(found[2]))
 
 
@@ -50,14 +50,27 @@ def read(path: Path) -> Costs:
     return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}
 
 
+def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, where: str = "--shard") -> frozenset[str]:
+    """Return the tests of a shard. `scenes` has the scene of each test. Raises UsageError if there are fewer scenes
+    than shards."""
+    number = len(set(scenes.values()))
+    if 0 < number < shard.of:
+        raise UsageError(f"only {number} scenes are selected", where=f"{where} {shard}", hint=f"give at most {number}")
+    return divide(scenes, shard.of, costs(), repeat)[shard.number - 1]
+
+
+def prices(scenes: Iterable[str], costs: Costs, repeat: int = 1) -> dict[str, float]:
+    """Return what each of these scenes takes. One without a cost counts as the median of the others."""
+    usual = statistics.median(costs.values()) if costs else 1.0
+    return {scene: costs.get(repeated.unmarked(scene, repeat), usual) for scene in set(scenes)}
+
+
 def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1) -> list[frozenset[str]]:
     """Return the tests of each shard. `scenes` has the scene of each test.
 
-    The most expensive scene that is left goes to the shard with the least to do. A scene without a cost counts as the
-    median of the others.
+    The most expensive scene that is left goes to the shard with the least to do.
     """
-    usual = statistics.median(costs.values()) if costs else 1.0
-    price = {scene: costs.get(repeated.unmarked(scene, repeat), usual) for scene in set(scenes.values())}
+    price = prices(scenes.values(), costs, repeat)
     load = [0.0] * shards
     shard: dict[str, int] = {}
     for scene in sorted(price, key=lambda scene: (-price[scene], scene)):
