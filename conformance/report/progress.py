@@ -14,10 +14,11 @@ from rich.text import Text
 
 from conformance.evidence.values import brief
 from conformance.history.differences import reduced
-from conformance.report import causes
+from conformance.report import causes, time_left
 from conformance.report.marks import MARKS
 from conformance.report.model import Outcome
 from conformance.report.terminal import clean
+from conformance.report.time_left import TimeLeft
 from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import (
     AnyEvent,
@@ -39,7 +40,8 @@ EVERY = 60.0
 class Progress:
     """Shows a growing book from a separate thread: a live line on a terminal, and elsewhere one line in `every` seconds
     that says how far the run is; what fails in both. `limited` are the requirements whose failure is a known limit of
-    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase."""
+    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase. `left`
+    estimates how long it still takes."""
 
     def __init__(
         self,
@@ -52,10 +54,14 @@ class Progress:
         expected: Collection[str] = frozenset(),
         verbose: bool = False,
         every: float = EVERY,
+        left: TimeLeft | None = None,
     ) -> None:
         self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
         self._book, self._total, self._console, self._begin = book, total, console, begin
         self._taken = self._done = self._failed = 0
+        self._left = left
+        self._first: float | None = None
+        """When the first test began, by the monotonic clock."""
         self._last = time.monotonic()
         self._blocked: set[str] = set()
         """The reasons of blocked tests that were printed."""
@@ -91,17 +97,21 @@ class Progress:
                 self._taken += 1
                 self._take(event)
             if self._status is not None:
-                self._status.update(Text(self._now()))
+                self._status.update(Text(f"{self._now()}  {self._doing()}"))
             if last:
                 return
             if self._status is None and (now := time.monotonic()) - self._last >= self._every:
                 self._last = now
-                self._say(time.time(), self._now(), "dim")
+                self._say(time.time(), self._now() if self._done else f"{self._now()}  {self._doing()}", "dim")
 
     def _now(self) -> str:
-        doing = " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
-        failed = f", {self._failed} failed" if self._failed else ""
-        return f"{self._done}/{self._total} tests{failed}  {doing}"
+        said = [f"{self._done} of {self._total} tests", f"{self._failed} failed"]
+        if self._left is not None and self._first is not None:
+            said.append(time_left.words(self._left.seconds(time.monotonic() - self._first)))
+        return ", ".join(filter(None, said))
+
+    def _doing(self) -> str:
+        return " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
 
     def _take(self, event: AnyEvent) -> None:
         match event:
@@ -112,6 +122,9 @@ class Progress:
                 if not event.detail:
                     self._whisper(event.wall, f"{event.worker}: {event.phase}")
             case TestStarted():
+                self._first = self._first or time.monotonic()
+                if self._left is not None:
+                    self._left.started(event.test, time.monotonic() - self._first)
                 self._workers[event.worker] = self._tests[event.worker] = event.test
                 if self._status is None and event.worker not in self._given_up:
                     self._whisper(event.wall, f"{event.worker}: {event.test}")
@@ -120,6 +133,8 @@ class Progress:
                 self._failure(event)
             case TestFinished():
                 self._done += 1
+                if self._left is not None:
+                    self._left.ended(event.test)
                 self._workers[event.worker] = "between tests"
                 self._tests.pop(event.worker, None)
                 self._ended(event)

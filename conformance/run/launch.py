@@ -25,12 +25,14 @@ from rich.console import Console
 from conformance.errors import Exit, HarnessError
 from conformance.report import allure, document, evidence, junit, model, page, terminal
 from conformance.report.progress import Progress
+from conformance.report.time_left import TimeLeft
 from conformance.run import pytest_options
 from conformance.run.watch import Watch, sweep
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.registry import requirement
+from conformance.suite.session import shards
 from conformance.suite.settings import RunSettings
 
 CONFIGURATION = Path(__file__).parent / "pytest.ini"
@@ -123,7 +125,7 @@ def run(
         watch = Watch(settings, book, plan.groups, plan.alone)
         with (
             _stoppable(err) as only_answer,
-            _progress(settings, book, len(plan.selected), err, begin),
+            _progress(settings, book, plan, err, begin),
         ):
             status = _pytest(settings, plan, watch)
             only_answer()
@@ -163,13 +165,22 @@ def run(
 
 
 def _progress(
-    settings: RunSettings, book: Book, tests: int, err: Console, begin: float
+    settings: RunSettings, book: Book, plan: Plan, err: Console, begin: float
 ) -> AbstractContextManager[object]:
     """Return what shows the progress of a run; nothing if somebody talks to pytest."""
     if pytest_options.interactive(settings.pytest_options):
         return contextlib.nullcontext()
-    limited, expected = _limited(settings), frozenset(settings.expected)
-    return Progress(book, tests, err, begin, limited=limited, expected=expected, verbose=settings.verbose)
+    costs = shards.prices(plan.groups.values(), shards.costs(), settings.repeat)
+    return Progress(
+        book,
+        len(plan.selected),
+        err,
+        begin,
+        limited=_limited(settings),
+        expected=frozenset(settings.expected),
+        verbose=settings.verbose,
+        left=TimeLeft(plan.groups, costs, plan.alone, settings.workers),
+    )
 
 
 def _kept(event: ledger.ClusterKept) -> list[str]:

@@ -1,0 +1,48 @@
+"""How long a run still takes: what its scenes cost, at the pace of those that are over. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+ENOUGH = 0.05
+"""The share of a run that has to be over before anything is said of the rest."""
+USUAL = 60.0
+"""Seconds for which the pace is taken to be the usual one, beside what was measured: the first scenes of a run are
+slow, since programs and connections are new."""
+
+
+class TimeLeft:
+    """The rest of a run. `scenes` has the scene of each test, `costs` the seconds of each scene. Those in `alone` keep
+    the other workers waiting. All times are seconds since the first test began."""
+
+    def __init__(
+        self, scenes: Mapping[str, str], costs: Mapping[str, float], alone: Collection[str] = (), workers: int = 1
+    ) -> None:
+        self._scenes = scenes
+        self._share = {scene: 1.0 if scene in alone else 1.0 / max(workers, 1) for scene in costs}
+        self._left = dict(costs)
+        self._began: dict[str, float] = {}
+        self._whole = sum(cost * self._share[scene] for scene, cost in costs.items())
+
+    def started(self, test: str, now: float) -> None:
+        """Take the beginning of a test for that of its scene, if it is the first of its tests."""
+        self._began.setdefault(self._scenes.get(test, ""), now)
+
+    def ended(self, test: str) -> None:
+        """Count a test that has ended. A scene is played for the first of its tests, so the others cost nothing."""
+        self._left.pop(self._scenes.get(test, ""), None)
+
+    def seconds(self, now: float) -> float | None:
+        """Return the seconds that are left; None if too little is over to know how fast this machine is."""
+        played = {scene: now - self._began.get(scene, now) for scene in self._left}
+        left = sum(max(0.0, cost - played[scene]) * self._share[scene] for scene, cost in self._left.items())
+        over = self._whole - left
+        return left * (now + USUAL) / (over + USUAL) if over and over >= ENOUGH * self._whole else None
+
+
+def words(seconds: float | None) -> str:
+    """Return the time left for people, to the minute; nothing if it is unknown."""
+    if seconds is None:
+        return ""
+    return "less than a minute left" if seconds < 60 else f"about {math.ceil(seconds / 60)} min left"

@@ -1,0 +1,82 @@
+"""How long a run still takes is computed from what its scenes cost and from how long those took that are over."""
+
+from __future__ import annotations
+
+import re
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_model import ended, started
+
+from conformance.report.progress import Progress
+from conformance.report.time_left import TimeLeft, words
+from conformance.suite.outcomes.book import Book
+
+SCENES = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
+COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
+
+
+def test_a_run_at_the_usual_pace_takes_what_is_left_of_its_costs() -> None:
+    left = TimeLeft(SCENES, COSTS)
+    left.ended("b")
+    assert left.seconds(10.0) == pytest.approx(90.0)
+    left.ended("a1")
+    assert left.seconds(20.0) == pytest.approx(80.0)
+    left.ended("a2")
+    assert left.seconds(20.0) == pytest.approx(80.0), "a scene is played once for all of its tests"
+    left.ended("c")
+    assert left.seconds(200.0) == 0.0
+
+
+def test_a_slow_machine_takes_longer_the_longer_it_was_measured() -> None:
+    left = TimeLeft({"a": "a", "b": "b"}, {"a": 600.0, "b": 600.0})
+    left.ended("a")
+    assert left.seconds(1800.0) == pytest.approx(600.0 * 1860 / 660)
+
+
+def test_what_is_played_of_a_scene_is_over_but_never_more_than_the_scene() -> None:
+    left = TimeLeft(SCENES, COSTS)
+    left.started("a1", 0.0)
+    left.started("a2", 7.0)
+    assert left.seconds(8.0) == pytest.approx(92.0)
+    assert left.seconds(100.0) == pytest.approx(90.0 * 160 / 70)
+
+
+def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
+    left = TimeLeft(SCENES, COSTS, alone={"c"}, workers=2)
+    left.ended("a1")
+    left.ended("b")
+    assert left.seconds(10.0) == pytest.approx(80.0)
+
+
+def test_nothing_is_said_before_anything_is_known() -> None:
+    left = TimeLeft(SCENES, {"a": 1.0, "b": 10.0, "c": 89.0})
+    assert left.seconds(1.0) is None
+    left.ended("a1")
+    assert left.seconds(60.0) is None
+    left.ended("unknown")
+    left.ended("b")
+    assert left.seconds(60.0) is not None
+    assert TimeLeft({}, {}).seconds(1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (0.0, "less than a minute left"), (61.0, "about 2 min left"), (300.0, "about 5 min left")],
+)
+def test_it_is_said_to_the_minute(seconds: float | None, said: str) -> None:
+    assert words(seconds) == said
+
+
+def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> None:
+    out = StringIO()
+    left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
+    with Book(tmp_path) as book, Progress(book, 2, Console(file=out, width=200), 0.0, every=0.0, left=left):
+        book.write(started("t", "AA-001"))
+        book.write(ended("t", "passed"))
+        deadline = time.monotonic() + 30
+        while not re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", out.getvalue()):
+            assert time.monotonic() < deadline, out.getvalue()
