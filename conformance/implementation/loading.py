@@ -36,7 +36,7 @@ from conformance.implementation.descriptor import (
     Upgrade,
 )
 from conformance.implementation.parameters import Parameter, resolved
-from conformance.implementation.program import find_program
+from conformance.implementation.program import find_program, located
 
 OPTIONS = ("--implementation", "--set")
 REFERENCE = "reference"
@@ -417,4 +417,5 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
 def _check_program(descriptor: Descriptor, program: str, field: Field) -> None:
     if all(placeholders.is_static(name) for name in placeholders.used(program)):
         where = placeholders.option(program) or descriptor.document.where(*field)
-        find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)
+        meant = placeholders.expand(program, lambda name: descriptor.static(name) or "")
+        find_program(located(meant, descriptor.here), where)

@@ -10,6 +10,12 @@ from conformance import documents
 from conformance.errors import UsageError
 
 
+def located(program: str, here: Path) -> str:
+    """Return a program as it is started from any folder: a relative path starts at `here`, the descriptor's folder; a
+    name stays one of PATH."""
+    return str(here / program) if os.sep in program else program
+
+
 def find_program(program: str, where: str) -> None:
     """Raise UsageError unless `program` is an executable file or a name on PATH."""
     if shutil.which(program):

@@ -12,7 +12,7 @@ from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.output import TAIL
 from conformance.implementation.process import Ended, NotReady, ProcessGroup
-from conformance.implementation.program import find_program
+from conformance.implementation.program import find_program, located
 from conformance.implementation.values import Place, Values
 
 
@@ -89,7 +89,8 @@ class RoleProcess:
                 write_private(directory / name, self._fill(template).encode())
         except OSError as error:  # it may have changed its own folder
             raise self._not_started(f"cannot be started: {error.filename}: {error.strerror}") from error
-        argv = list(self._argv())
+        program, *arguments = self._argv()
+        argv = [located(program, self._descriptor.here), *arguments]
         find_program(argv[0], self._descriptor.document.where(*self._field, "argv", 0))
         log = self._values.log(self.name)
         try:

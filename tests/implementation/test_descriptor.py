@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -259,6 +260,15 @@ def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
     assert line == (
         'mine.yaml:15: processes.operator.argv[0]: "no-such-program-here" is not on PATH — install it, or give its path'
     )
+
+
+def test_a_program_with_a_relative_path_lies_beside_the_descriptor(load, tmp_path: Path) -> None:
+    text = GOOD.replace("${set.binary}", "./mine/operator")
+    line = refusal(load, text)
+    assert line.startswith("mine.yaml:15: processes.operator.argv[0]: ") and "mine/operator does not exist" in line
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "operator").symlink_to(sys.executable)
+    load(text, {"binary": sys.executable})
 
 
 def test_a_given_folder_without_yaml_files_is_told(load, tmp_path: Path) -> None:

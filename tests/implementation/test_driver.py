@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -109,6 +110,13 @@ def test_a_process_gets_what_the_descriptor_says(make: Make, drive, facts: Clust
     assert (own / "operator/c.yaml").read_text() == "scheduler: mine-scheduler, port: 21000"
     assert stat.S_IMODE((own / "operator/c.yaml").stat().st_mode) == 0o600
     assert driver.log(Role.OPERATOR) == facts.directory / "logs/operator.log"
+
+
+def test_a_program_with_a_relative_path_starts_wherever_its_process_runs(make: Make, drive, tmp_path: Path) -> None:
+    (tmp_path / "mine").symlink_to(sys.executable)
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=("${python}", "./mine")))
+    driver.start()
+    assert told(driver, Role.OPERATOR)["cwd"] != str(tmp_path)
 
 
 def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
