@@ -34,11 +34,13 @@ class TimeLeft:
         self._left.pop(self._scenes.get(test, ""), None)
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds that are left; None if too little is over to know how fast this machine is."""
-        played = {scene: now - self._began.get(scene, now) for scene in self._left}
-        left = sum(max(0.0, cost - played[scene]) * self._share[scene] for scene, cost in self._left.items())
+        """Return the seconds that are left; None if too little is over to know how fast this machine is. A scene that
+        takes longer than it costs, since something does not come, is taken to last as long again as it is late."""
+        ahead = {scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._left.items()}
+        left = sum(max(0.0, seconds) * self._share[scene] for scene, seconds in ahead.items())
         over = self._whole - left
-        return left * (now + USUAL) / (over + USUAL) if over and over >= ENOUGH * self._whole else None
+        late = max((-seconds for seconds in ahead.values() if seconds < 0), default=0.0)
+        return late + left * (now + USUAL) / (over + USUAL) if over and over >= ENOUGH * self._whole else None
 
 
 def words(seconds: float | None) -> str:

@@ -37,12 +37,21 @@ def test_a_slow_machine_takes_longer_the_longer_it_was_measured() -> None:
     assert left.seconds(1800.0) == pytest.approx(600.0 * 1860 / 660)
 
 
+def test_a_scene_that_is_late_lasts_as_long_again() -> None:
+    left = TimeLeft({"a": "a", "b": "b"}, {"a": 10.0, "b": 10.0})
+    left.ended("a")
+    left.started("b", 10.0)
+    assert [round(left.seconds(now) or 0.0) for now in (10.0, 20.0, 50.0, 110.0)] == [10, 0, 30, 90]
+    left.ended("b")
+    assert left.seconds(120.0) == 0.0
+
+
 def test_what_is_played_of_a_scene_is_over_but_never_more_than_the_scene() -> None:
     left = TimeLeft(SCENES, COSTS)
     left.started("a1", 0.0)
     left.started("a2", 7.0)
     assert left.seconds(8.0) == pytest.approx(92.0)
-    assert left.seconds(100.0) == pytest.approx(90.0 * 160 / 70)
+    assert left.seconds(100.0) == pytest.approx(90.0 + 90.0 * 160 / 70)
 
 
 def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
