@@ -1,0 +1,144 @@
+"""A cluster with an implementation whose roles talk to the API server through proxies, and a recorder that does not."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from conformance.cluster import kubeconfigs, nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.ports import Ports
+from conformance.cluster.progress import Report
+from conformance.cluster.settings import ClusterSettings
+from conformance.errors import UsageError
+from conformance.history.query import History
+from conformance.history.recorder import Recorder
+from conformance.implementation import deployment, scheduler_names
+from conformance.implementation.additions import with_additions
+from conformance.implementation.certificates import Certificates
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.driver import Driver
+from conformance.nemesis.proxy import access
+from conformance.nemesis.proxy.interference import Interference
+from conformance.nemesis.proxy.server import HOST, Proxy
+from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import watched
+from kube import config
+from kube.client import Client
+
+FLEET = ("dgx-h100", 4)
+"""Profile and number of the nodes: a new set fits beside one that is just being deleted."""
+
+
+class Bed:
+    """What plans are played on. Methods block; `restart` may be called from another thread while a plan waits."""
+
+    def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
+        self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
+        self._loop = loop
+        self._driving = threading.Lock()
+        self.recorder: Recorder
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """Return the judged implementation."""
+        return self.driver.descriptor
+
+    def interfere(self, interference: Interference) -> None:
+        """Let something else see what passes through the proxy from now on."""
+        self.proxy.interference = interference
+
+    async def kill_and_restart(self) -> None:
+        """Kill the processes of the role and start them again, from the event loop of the proxy."""
+        await asyncio.get_running_loop().run_in_executor(None, self._kill_and_restart)
+
+    def restart(self) -> None:
+        """Stop the role and start it again. Raises NotStarted."""
+        with self._driving:
+            self.driver.restart(self.role)
+
+    def _kill_and_restart(self) -> None:
+        with self._driving:
+            self.driver.kill(self.role)
+            self.driver.start(self.role)
+
+    def manifest(self, scenario_manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+        """Return a set as it is sent: in its namespace, with what the descriptor adds to every set."""
+        manifest = with_additions(self.descriptor, dict(scenario_manifest))
+        return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+    @contextmanager
+    def namespace(self, name: str) -> Iterator[History]:
+        """Create a namespace and record it. Afterwards it is deleted, and nobody waits for that."""
+        self.recorder.open(name)
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        try:
+            yield History(self.recorder, name)
+        finally:
+            self.api.delete("namespaces", None, [name])
+            self.recorder.forget(name)
+
+
+@contextmanager
+def bed(
+    judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, *, kubernetes: str = ""
+) -> Iterator[Bed]:
+    """Start all of it, with a proxy for `role`. Raises UsageError, HarnessError."""
+    with ExitStack() as stack:
+        settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
+        name = f"nemesis-{secrets.token_hex(3)}"
+        cluster = Cluster.up(name, settings=settings, owner=True, report=report)
+        stack.callback(cluster.down)
+        asyncio.run(_make_nodes(cluster))
+        loop = Loop()
+        stack.callback(loop.close)
+        proxy, path = _proxy(cluster, role, loop, stack)
+        facts = deployment.facts_of(cluster)
+        of_role = facts.of_role
+        assert of_role is not None, "a cluster of the suite has a user for each role"
+        facts = replace(facts, of_role=lambda asked: path if asked == role else of_role(asked))
+        driver = Driver(judged, facts, supplied)
+        stack.callback(driver.stop)
+        report(judged.name, "installing what it needs")
+        driver.install()
+        cluster.learn_new_kinds()
+        report(judged.name, "starting")
+        driver.start()
+        if not proxy.seen:
+            raise UsageError(
+                f"the {role} is ready and has sent nothing through the proxy",
+                where=judged.document.where("processes", role),
+                hint="it must use the server and the certificate authority of ${kubeconfig}, and speak HTTP/1.1",
+            )
+        api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
+        stack.callback(api.close)
+        made = Bed(cluster, driver, role, proxy, loop, api)
+        made.recorder = Recorder(kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api))
+        stack.callback(made.recorder.stop)
+        made.recorder.start()
+        yield made
+
+
+def _proxy(cluster: Cluster, role: Role, loop: Loop, stack: ExitStack) -> tuple[Proxy, Any]:
+    folder = cluster.directory / "nemesis"
+    certificates = Certificates(folder / "certificates")
+    original = kubeconfigs.role(cluster, role)
+    port = Ports().claim(cluster.directory)
+    tls = access.server_side(certificates, (cluster.pki / "ca.crt").read_bytes())
+    proxy = Proxy(config.load(original), tls, port)
+    loop.run(proxy.__aenter__())
+    stack.callback(lambda: loop.run(proxy.__aexit__(None, None, None)))
+    path = folder / f"{role}.kubeconfig"
+    return proxy, access.kubeconfig(original, path, f"https://{HOST}:{port}", certificates)
+
+
+async def _make_nodes(cluster: Cluster) -> None:
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
+        wanted = nodes.manifests(*FLEET)
+        await nodes.create_nodes(client, wanted)
+        await nodes.wait_until_schedulable(client, (node["metadata"]["name"] for node in wanted))

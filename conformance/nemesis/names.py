@@ -1,0 +1,21 @@
+"""Names without their generated parts, so that the objects of two runs can be compared."""
+
+from __future__ import annotations
+
+import re
+
+_EPOCH = re.compile(r"(?<![0-9])[0-9]{10,}(?![0-9])")
+"""A time in a name or value, such as the epoch of a gang (GM-33)."""
+_SUFFIX = re.compile(r"-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{8,10})$")
+"""What generateName appends, and what operators append that make up names themselves."""
+
+
+def without_times(text: str) -> str:
+    """Return a text with `*` for each time in it."""
+    return _EPOCH.sub("*", text)
+
+
+def stable(name: str, namespace: str = "") -> str:
+    """Return a name with `*` for each part that another run would generate anew."""
+    name = _SUFFIX.sub("-*", without_times(name))
+    return name.replace(namespace, "{namespace}") if namespace else name

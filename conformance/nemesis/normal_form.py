@@ -1,0 +1,157 @@
+"""The state of a namespace as text that two runs of the same scenario share: without names that are generated, times,
+uids, versions and places."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+import yaml
+
+from conformance.history.view import View
+from conformance.nemesis import names
+
+IGNORED = frozenset({"events", "leases"})
+CHANCE = frozenset(
+    {
+        *("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink", "generateName"),
+        *("nodeName", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "message", "containerID"),
+    }
+)
+"""Fields that say nothing about the state, or whose values nobody promises: of conditions, the message is for people."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+Form = Mapping[str, tuple[str, ...]]
+"""`resource/name` → each object of that stable name, as sorted JSON."""
+
+
+def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
+    """Return the normal form of a state."""
+    known = {name: names.stable(name, namespace) for resource in view.resources() for name in view.names(resource)}
+    objects: dict[str, list[str]] = defaultdict(list)
+    for resource in view.resources():
+        if resource in IGNORED:
+            continue
+        for item in view.list(resource):
+            if item["metadata"].get("namespace") != namespace:
+                continue
+            cleaned = _Cleaning(namespace, known).of(item)
+            objects[f"{resource}/{known[item['metadata']['name']]}"].append(
+                orjson.dumps(cleaned, option=orjson.OPT_SORT_KEYS).decode()
+            )
+    return {name: tuple(sorted(forms)) for name, forms in objects.items()}
+
+
+class _Cleaning:
+    """Cleans one object."""
+
+    def __init__(self, namespace: str, known: Mapping[str, str]) -> None:
+        self._namespace, self._known = namespace, known
+
+    def of(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return {
+                    self._word(key): self.of(item)
+                    for key, item in value.items()
+                    if key not in CHANCE and not (isinstance(item, str) and _TIME.fullmatch(item))
+                }
+            case list():
+                found = [self.of(item) for item in value]
+                return sorted(found, key=_text) if all(isinstance(item, dict | str) for item in found) else found
+            case str():
+                return self._word(value)
+            case _:
+                return value
+
+    def _word(self, text: str) -> str:
+        if text in self._known:
+            return self._known[text]
+        return names.without_times(text).replace(self._namespace, "{namespace}")
+
+
+def _text(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def varying(forms: Iterable[Form]) -> frozenset[str]:
+    """Return the paths whose values differ between runs without a fault: they say nothing about one."""
+    first, *others = [_flat(form) for form in forms]
+    found: set[str] = set()
+    for other in others:
+        for path in first.keys() | other.keys():
+            if first.get(path) != other.get(path):
+                resource, _, inner = path.partition(":")
+                found.add(f"{resource.partition('/')[0]}:{inner}")
+    return frozenset(found)
+
+
+def _flat(form: Form) -> dict[str, list[str]]:
+    """Return `resource/name:path` → values, sorted."""
+    found: dict[str, list[str]] = defaultdict(list)
+
+    def walk(key: str, value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for name, item in value.items():
+                walk(key, item, f"{path}.{name}" if path else name)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for item in value:
+                walk(key, item, path)
+        else:
+            found[f"{key}:{path}"].append(_text(value).decode())
+
+    for key, objects in form.items():
+        for text in objects:
+            walk(key, orjson.loads(text), "")
+    return {path: sorted(values) for path, values in found.items()}
+
+
+def difference(wanted: Form, found: Form, most: int = 60) -> list[str]:
+    """Return the lines of a diff: `-` is what a run without the fault has, `+` what this one has."""
+    lines: list[str] = []
+    for name in sorted(wanted.keys() | found.keys()):
+        before, after = wanted.get(name, ()), found.get(name, ())
+        if before == after:
+            continue
+        lines.append(f"{name}: {len(before)} object(s) without the fault, {len(after)} with it")
+        old, new = ([line for text in texts for line in _yaml(text)] for texts in _differing(before, after))
+        lines += [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]
+
+
+def _differing(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Leave out the objects that both have."""
+    old, new = list(before), list(after)
+    for text in before:
+        if text in new:
+            old.remove(text)
+            new.remove(text)
+    return old, new
+
+
+def _yaml(text: str) -> list[str]:
+    return yaml.safe_dump(orjson.loads(text), default_flow_style=False).splitlines()
+
+
+def without(form: Form, masked: frozenset[str]) -> Form:
+    """Leave masked paths out of a form."""
+    return {
+        key: tuple(sorted(_text(_strip(orjson.loads(text), key.partition("/")[0], "", masked)).decode() for text in texts))
+        for key, texts in form.items()
+    }
+
+
+def _strip(value: Any, resource: str, path: str, masked: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        inner = {key: (f"{path}.{key}" if path else key) for key in value}
+        return {
+            key: _strip(item, resource, inner[key], masked)
+            for key, item in value.items()
+            if f"{resource}:{inner[key]}" not in masked
+        }
+    if isinstance(value, list):
+        return [_strip(item, resource, path, masked) for item in value]
+    return value

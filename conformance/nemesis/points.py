@@ -1,0 +1,57 @@
+"""Where a fault can strike: each write of a role, and each event that it is given, counted within a step of a scenario."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from conformance.nemesis import names
+from conformance.nemesis.proxy.calls import Call
+from conformance.nemesis.proxy.events import Event
+
+WRITE, EVENT = "write", "event"
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """The `occurrence`-th time (from 1) that the role does this in a step, or is told this. `what` is the verb of a write
+    or the type of an event; `name` has `*` for what is generated."""
+
+    step: str
+    kind: str
+    what: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+    occurrence: int = 1
+
+    @property
+    def cover(self) -> tuple[str, str, str, str, str]:
+        """Return what a plan at this point covers."""
+        return self.step, self.kind, self.what, self.resource, self.subresource
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        times = f", time {self.occurrence}" if self.occurrence > 1 else ""
+        return f"{self.step}: {self.kind} {self.what} {resource} {self.name}{times}"
+
+
+class Counting:
+    """Gives each write and each event of a step its point."""
+
+    def __init__(self, step: str, namespace: str) -> None:
+        self._step, self._namespace = step, namespace
+        self._counts: Counter[Point] = Counter()
+
+    def of_write(self, call: Call, name: str) -> Point:
+        """Return the point of a write. `name`: that of the object, which the path of a creation does not have."""
+        return self._next(WRITE, call.verb, call.resource, call.subresource, name)
+
+    def of_event(self, resource: str, event: Event) -> Point:
+        """Return the point of an event."""
+        return self._next(EVENT, event.type, resource, "", event.name)
+
+    def _next(self, kind: str, what: str, resource: str, subresource: str, name: str) -> Point:
+        first = Point(self._step, kind, what, resource, subresource, names.stable(name, self._namespace))
+        self._counts[first] += 1
+        return Point(first.step, kind, what, resource, subresource, first.name, self._counts[first])

@@ -1,0 +1,33 @@
+"""What makes the processes of a role talk to the proxy: a kubeconfig of theirs, and a certificate that it names."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from pathlib import Path
+
+import yaml
+
+from conformance import disk
+from conformance.implementation.certificates import Certificates
+
+
+def server_side(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
+    """Return the TLS of the proxy. `clients`: the authority of the cluster (PEM), which has signed the certificate of
+    whoever may connect."""
+    folder = certificates.ensure()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=clients.decode())
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def kubeconfig(original: Path, path: Path, server: str, certificates: Certificates) -> Path:
+    """Write the kubeconfig of a role (0600) with another server, whose certificate is of `certificates`."""
+    document = yaml.safe_load(original.read_text(encoding="utf-8"))
+    authority = (certificates.ensure() / "ca.crt").read_bytes()
+    for each in document["clusters"]:
+        each["cluster"] = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    disk.write(path, yaml.safe_dump(document))
+    return path

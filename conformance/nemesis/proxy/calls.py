@@ -1,0 +1,61 @@
+"""What a request to the API server does: its verb and object, by the rules of Kubernetes' own paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_TRUE = frozenset({"1", "true"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request about a resource. `resource` is `plural.group`, or the plural alone for the core group; `namespace` and
+    `name` are empty where the path has none."""
+
+    verb: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry: bool = False
+    """Whether the API server is only asked what it would do."""
+
+    @property
+    def writes(self) -> bool:
+        """Return whether it changes what is stored of an object. A review that is created is a question."""
+        return self.verb in WRITES and not self.dry and not self.resource.endswith("reviews." + _group(self.resource))
+
+
+def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
+    """Return what a request asks for; None for one that is about no resource, as /healthz and discovery are."""
+    parts = [part for part in path.split("/") if part]
+    match parts:
+        case ["api", _, *rest]:
+            group = ""
+        case ["apis", group, _, *rest]:
+            pass
+        case _:
+            return None
+    if not rest:
+        return None
+    namespace = ""
+    # A namespace is an object of its own as well: /namespaces/x and its subresources are about the namespace.
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = rest[0], *(rest[1:3] + ["", ""])[:2]
+    resource = f"{plural}.{group}" if group else plural
+    verb = _VERBS.get(method, "")
+    if verb == "get" and not name:
+        verb = "list"
+    if verb in ("get", "list") and query.get("watch") in _TRUE:
+        verb = "watch"
+    if verb == "delete" and not name:
+        verb = "deletecollection"
+    return Call(verb, resource, namespace, name, subresource, dry=bool(query.get("dryRun")))
+
+
+def _group(resource: str) -> str:
+    return resource.partition(".")[2]

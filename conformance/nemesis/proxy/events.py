@@ -1,0 +1,101 @@
+"""What an event of a watch is about: its type and the metadata of its object, from JSON or protobuf.
+
+Of protobuf only what is needed is read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their numbers,
+which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in field 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from conformance.nemesis.proxy.frames import PROTOBUF
+
+_MAGIC = b"k8s\x00"
+_LENGTH = 4
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a watch. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `raw` is the frame as it was sent."""
+
+    type: str
+    name: str
+    namespace: str
+    resource_version: str
+    raw: bytes
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    resourceVersion: str = ""  # noqa: N815 - the name in JSON
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class _Watched(msgspec.Struct):
+    type: str
+    object: _Object
+
+
+_decode = msgspec.json.Decoder(_Watched).decode
+
+
+def read(frame: bytes, content_type: str) -> Event:
+    """Return what one frame of a watch says. A frame that cannot be read is an event without a name."""
+    try:
+        if content_type.startswith(PROTOBUF):
+            return _of_protobuf(frame)
+        watched = _decode(frame)
+    except (msgspec.MsgspecError, ValueError, IndexError, UnicodeDecodeError):
+        return Event("", "", "", "", frame)
+    metadata = watched.object.metadata
+    return Event(watched.type, metadata.name, metadata.namespace, metadata.resourceVersion, frame)
+
+
+def _of_protobuf(frame: bytes) -> Event:
+    watched = dict(_fields(frame[_LENGTH:]))
+    extension = dict(_fields(watched[2])) if 2 in watched else {}
+    content = extension.get(1, b"")
+    if content.startswith(_MAGIC):
+        content = dict(_fields(content[len(_MAGIC) :])).get(2, b"")
+    metadata = dict(_fields(dict(_fields(content)).get(1, b"")))
+    name, namespace, version = (metadata.get(number, b"").decode() for number in (1, 3, 6))
+    return Event(watched[1].decode(), name, namespace, version, frame)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and content of each field with a length; skip numbers. Raises ValueError, IndexError."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        match key & 7:
+            case 0:
+                _, at = _varint(message, at)
+            case 1:
+                at += 8
+            case 5:
+                at += 4
+            case 2:
+                size, at = _varint(message, at)
+                if at + size > len(message):
+                    raise ValueError("a field that is longer than its message")
+                yield key >> 3, message[at : at + size]
+                at += size
+            case kind:
+                raise ValueError(f"wire type {kind}")
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at

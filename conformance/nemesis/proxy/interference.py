@@ -1,0 +1,60 @@
+"""How somebody interferes with what passes through a proxy. The default is to change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.nemesis.proxy.calls import Call
+from conformance.nemesis.proxy.events import Event
+
+
+class Cut(Exception):
+    """Close the connection of the client without an answer, or without another word of one."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as the client has sent it. `query` is the raw text after the question mark."""
+
+    call: Call | None
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer to a request."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+Send = Callable[[Request], Awaitable[Reply]]
+"""Sends a request to the API server."""
+
+Deliver = Callable[[Event], Awaitable[None]]
+"""Gives an event to the client."""
+
+
+class Interference:
+    """Sees every write, every read and every event of the processes of one role; the base class lets all pass.
+
+    Its methods are called in the event loop of the proxy. Each may raise Cut.
+    """
+
+    async def write(self, request: Request, send: Send) -> Reply:
+        """Answer a write."""
+        return await send(request)
+
+    async def read(self, request: Request) -> Request:
+        """Return what is sent to the API server for a get, a list or a watch."""
+        return request
+
+    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        """Deliver an event of a watch, or not."""
+        await deliver(event)

@@ -1,0 +1,166 @@
+"""The proxy of one role: TLS and HTTP/1.1 towards its processes, and their own identity towards the API server.
+
+Writes are read whole, both the request and the answer. The events of a watch are passed on one by one. Everything else
+is a stream of bytes.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from urllib.parse import parse_qsl
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from conformance.nemesis.proxy import calls, events, frames
+from conformance.nemesis.proxy.interference import Cut, Interference, Reply, Request
+from kube.config import Connection
+
+HOST = "127.0.0.1"
+HOP_BY_HOP = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
+)
+"""Headers that belong to one connection, and the host, which is that of the API server."""
+
+
+class Proxy:
+    """Listens on loopback between `start` and `stop`, inside one event loop. `interference` may be replaced at any time.
+
+    Whoever connects must have a certificate of the cluster (`tls` asks for one), since the proxy has the rights of the
+    role.
+    """
+
+    def __init__(self, upstream: Connection, tls: ssl.SSLContext, port: int) -> None:
+        self._upstream, self._tls, self._port = upstream, tls, port
+        self.interference = Interference()
+        self.seen = 0
+        """Number of requests so far."""
+        self._runner: web.ServerRunner | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._open: dict[int, web.BaseRequest] = {}
+
+    async def __aenter__(self) -> Proxy:
+        connector = aiohttp.TCPConnector(ssl=self._upstream.tls or False, limit=0)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+        server = web.Server(self._answer, access_log=None)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, HOST, self._port, ssl_context=self._tls).start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cut()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+    def cut(self) -> None:
+        """Close all connections, as a broken network does."""
+        for request in list(self._open.values()):
+            _abort(request)
+
+    async def _answer(self, received: web.BaseRequest) -> web.StreamResponse:
+        self.seen += 1
+        self._open[id(received)] = received
+        try:
+            request = await _read(received)
+            try:
+                return await self._pass(received, request)
+            except aiohttp.ClientError as error:
+                # The API server itself has closed the connection, and so do we.
+                raise Cut(str(error)) from error
+        except Cut:
+            _abort(received)
+            return web.Response(status=502)  # nobody hears it
+        finally:
+            del self._open[id(received)]
+
+    async def _pass(self, received: web.BaseRequest, request: Request) -> web.StreamResponse:
+        call = request.call
+        if call is not None and call.writes:
+            reply = await self.interference.write(request, self._send)
+            return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
+        if call is not None:
+            request = await self.interference.read(request)
+        watched = call is not None and call.verb == "watch"
+        async with self._ask(request, whole=not watched) as answer:
+            response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
+            if answer.content_length is not None:
+                response.content_length = answer.content_length
+            await response.prepare(received)
+            if watched and answer.status == 200:
+                await self._watch(request, answer, response)
+            else:
+                async for piece in answer.content.iter_any():
+                    await response.write(piece)
+            await response.write_eof()
+            return response
+
+    async def _watch(self, request: Request, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
+        async def deliver(event: events.Event) -> None:
+            await response.write(event.raw)
+
+        content_type = answer.headers.get("Content-Type", "")
+        cutter = frames.cutter(content_type)
+        try:
+            async for piece in answer.content.iter_any():
+                for frame in cutter.feed(piece):
+                    await self.interference.event(request, events.read(frame, content_type), deliver)
+        finally:
+            if answer.connection is not None and answer.connection.transport is not None:
+                answer.connection.transport.abort()  # a TLS shutdown would wait for the API server
+        if rest := cutter.rest():
+            await response.write(rest)
+
+    async def _send(self, request: Request) -> Reply:
+        async with self._ask(request) as answer:
+            return Reply(answer.status, _passed_on(answer.headers), await answer.read())
+
+    def _ask(self, request: Request, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
+        assert self._session is not None, "use `async with Proxy(…)`"
+        headers = _without(request.headers, HOP_BY_HOP if whole else HOP_BY_HOP | {"accept-encoding"})
+        if (token := self._upstream.token()) and "Authorization" not in headers:
+            headers["Authorization"] = token
+        query = f"?{request.query}" if request.query else ""
+        return self._session.request(
+            request.method,
+            URL(f"{self._upstream.server}{request.path}{query}", encoded=True),
+            headers=headers,
+            data=request.body or None,
+            allow_redirects=False,
+            server_hostname=self._upstream.tls_server_name,
+        )
+
+
+async def _read(received: web.BaseRequest) -> Request:
+    url = received.rel_url
+    path, query = url.raw_path, url.raw_query_string
+    call = calls.read(received.method, url.path, dict(parse_qsl(query)))
+    body = await received.content.read()  # unlike received.read(), of any length
+    return Request(call, received.method, path, query, received.headers, body)
+
+
+def _passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    return _without(headers, HOP_BY_HOP | {"content-length"})
+
+
+def _without(headers: Mapping[str, str], names: frozenset[str]) -> CIMultiDict[str]:
+    """Return a copy; a header that was sent several times stays so."""
+    return CIMultiDict((key, value) for key, value in headers.items() if key.lower() not in names)
+
+
+def _abort(received: web.BaseRequest) -> None:
+    if received.transport is not None:
+        received.transport.abort()

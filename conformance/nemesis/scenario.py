@@ -1,0 +1,75 @@
+"""Scenarios: what users do to a set, as data (fixtures/nemesis/). A fault strikes in one step of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+from conformance.errors import UsageError
+from conformance.grove import workloads
+
+SCHEMA = "scenario.schema.json"
+REST = 1.5
+"""Seconds without a change after which a step is at rest, unless it says more."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One act. `quiet`: whether it only prepares, so that no fault strikes in it. `rest`: seconds without a change
+    after which it has ended: longer than anything that it waits for."""
+
+    name: str
+    act: str
+    arguments: Any
+    quiet: bool = False
+    rest: float = REST
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A set and its steps. `requires`: features without which it cannot be played."""
+
+    name: str
+    text: str
+    manifest: Mapping[str, Any]
+    steps: Sequence[Step]
+    requires: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def set_name(self) -> str:
+        """Return the name of the set."""
+        return str(self.manifest["metadata"]["name"])
+
+
+ACTS = ("create", "patch", "image", "crash", "delete")
+
+
+def folder() -> Path:
+    """Return the folder of the scenarios."""
+    return data.folder("fixtures") / "nemesis"
+
+
+def names() -> list[str]:
+    """Return the names of all scenarios."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def load(name: str) -> Scenario:
+    """Return a scenario. Raises UsageError for an unknown one."""
+    if name not in names():
+        raise UsageError(f"unknown scenario {name!r}", hint=documents.suggestion(name, names()))
+    value = documents.read(folder() / f"{name}.yaml", folder() / SCHEMA).value
+    manifest = workloads.load(value["workload"], value.get("values"))
+    if "strategy" in value:
+        manifest["spec"]["updateStrategy"] = value["strategy"]
+    return Scenario(
+        name, value["text"], manifest, [_step(step) for step in value["steps"]], frozenset(value.get("requires", ()))
+    )
+
+
+def _step(value: Mapping[str, Any]) -> Step:
+    [act] = [act for act in ACTS if act in value]
+    return Step(value["name"], act, value[act], value.get("quiet", False), value.get("rest", REST))
