@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from conformance.cluster import kubeconfigs, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.ports import Ports
@@ -30,6 +32,7 @@ from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import watched
 from kube import config
 from kube.client import Client
+from kube.resource import NAMESPACES
 
 FLEET = ("dgx-h100", 4)
 """Profile and number of the nodes: a new set fits beside one that is just being deleted."""
@@ -66,6 +69,11 @@ class Bed:
         with self._driving:
             self.driver.kill(self.role)
             self.driver.start(self.role)
+
+    def revision(self) -> str:
+        """Return the resource version of the present."""
+        answer = self.api.work(lambda client: client.request("GET", NAMESPACES.path(), params={"limit": "1"}))
+        return str(orjson.loads(answer)["metadata"]["resourceVersion"])
 
     def manifest(self, scenario_manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
         """Return a set as it is sent: in its namespace, with what the descriptor adds to every set."""
@@ -118,7 +126,9 @@ def bed(
         api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
         stack.callback(api.close)
         made = Bed(cluster, driver, role, proxy, loop, api)
-        made.recorder = Recorder(kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api))
+        made.recorder = Recorder(
+            kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api)
+        )
         stack.callback(made.recorder.stop)
         made.recorder.start()
         yield made

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
 
-from conformance.nemesis.points import EVENT, WRITE, Counting, Point
+from conformance.nemesis import corruption
+from conformance.nemesis.points import Plan, Point
 from conformance.nemesis.proxy.events import Event
-from conformance.nemesis.proxy.interference import Cut, Deliver, Interference, Reply, Request, Send
+from conformance.nemesis.proxy.interference import Cut, Deliver, Reply, Request, Send
+from conformance.nemesis.watching import Watching
 
-SLOW, LATE, STALE = 3.0, 2.0, 3.0
-"""Seconds: of a slow answer, of a late watch, and of a stale API server."""
+SLOW, LATE, STALE, HELD = 3.0, 2.0, 3.0, 1.0
+"""Seconds: of a slow answer, a late watch, a stale API server, and of a write that waits for another one."""
 STATUSES = {
     "conflict": (409, "Conflict"),
-    "gone": (410, "Expired"),
+    "expired": (410, "Expired"),
     "throttled": (429, "TooManyRequests"),
     "broken": (500, "InternalError"),
     "unavailable": (503, "ServiceUnavailable"),
@@ -25,87 +29,65 @@ STATUSES = {
 """Fault → status and reason of the answer (Kubernetes API conventions)."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """One fault at one point of a scenario."""
-
-    scenario: str
-    fault: str
-    point: Point
-
-    def __str__(self) -> str:
-        return f"{self.scenario}: {self.fault} at {self.point}"
-
-
-@dataclass
-class Watching(Interference):
-    """Counts the points of a step in one namespace, and changes nothing."""
-
-    step: str
-    namespace: str
-    seen: list[Point] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._counting = Counting(self.step, self.namespace)
-
-    async def write(self, request: Request, send: Send) -> Reply:
-        assert request.call is not None
-        if request.call.namespace != self.namespace:
-            return await send(request)
-        point = self._counting.of_write(request.call, _name(request))
-        self.seen.append(point)
-        return await self.strike_write(point, request, send)
-
-    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
-        assert watch.call is not None
-        if event.namespace != self.namespace or event.type == "BOOKMARK":
-            await deliver(event)
-            return
-        point = self._counting.of_event(watch.call.resource, event)
-        self.seen.append(point)
-        await self.strike_event(point, watch, event, deliver)
-
-    async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
-        """Answer a write of the namespace."""
-        return await send(request)
-
-    async def strike_event(self, point: Point, watch: Request, event: Event, deliver: Deliver) -> None:
-        """Deliver an event of the namespace, or not."""
-        await deliver(event)
-
-
 @dataclass
 class Striking(Watching):
     """Strikes once, at the point of a plan. `kill` kills the processes of the role and starts them again."""
 
-    plan: Plan | None = None
-    kill: Callable[[], Awaitable[None]] | None = None
-    struck: bool = False
+    plan: Plan
+    kill: Callable[[], Awaitable[None]]
+    began: str
+    """The resource version at which the step began."""
+    struck: bool = field(default=False, init=False)
+    _stale_until: float = field(default=0.0, init=False)
+    _relisted: str = field(default="", init=False)
+    """The resource whose next watch is refused."""
+    _another: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set when another write is done, while one is held back."""
 
     async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
-        assert self.plan is not None
         if self.struck or point != self.plan.point:
-            return await send(request)
+            reply = await send(request)
+            self._another.set()
+            return reply
         self.struck = True
         match self.plan.fault:
             case "killed-before":
-                await self._killed()
+                await self.kill()
             case "killed-after":
                 await send(request)
-                await self._killed()
+                await self.kill()
+            case "time-travel":
+                await send(request)
+                self._stale_until = asyncio.get_running_loop().time() + STALE
+                await self.kill()
             case "lost-answer":
                 await send(request)
-                raise Cut
             case "slow":
                 reply = await send(request)
                 await asyncio.sleep(SLOW)
                 return reply
+            case "swapped":
+                self._another.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._another.wait(), HELD)
+                return await send(request)
+            case "corrupted":
+                return await send(replace(request, body=corruption.corrupted(request.body)))
             case fault:
-                return _refusal(*STATUSES[fault])
+                return refusal(*STATUSES[fault])
         raise Cut
 
+    async def read(self, request: Request) -> Request | Reply:
+        assert request.call is not None
+        if request.call.verb == "watch" and request.call.resource == self._relisted:
+            self._relisted = ""
+            return refusal(410, "Expired")
+        if asyncio.get_running_loop().time() < self._stale_until:
+            return self._stale(request)
+        return request
+
     async def strike_event(self, point: Point, watch: Request, event: Event, deliver: Deliver) -> None:
-        assert self.plan is not None
+        assert watch.call is not None
         if self.struck or point != self.plan.point:
             await deliver(event)
             return
@@ -114,30 +96,34 @@ class Striking(Watching):
             case "late":
                 await asyncio.sleep(LATE)
                 await deliver(event)
-            case "closed":
-                raise Cut
+                return
             case "relisted":
-                await deliver(_gone(event))
-                raise Cut
+                self._relisted = watch.call.resource
+            case "missed":
+                await asyncio.sleep(LATE)
+                self._relisted = watch.call.resource
+        raise Cut
 
-    async def _killed(self) -> None:
-        assert self.kill is not None
-        await self.kill()
+    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        if (left := self._stale_until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left)
+        await super().event(watch, event, deliver)
+
+    def _stale(self, request: Request) -> Request | Reply:
+        """Return a list from the cache as one of the past, which a real API server may answer after a restart. A list
+        that asks for the present gets it: an API server asks etcd for that."""
+        query = dict(parse_qsl(request.query))
+        assert request.call is not None
+        if request.call.verb == "watch" and query.get("sendInitialEvents") == "true" and query.get("resourceVersion"):
+            return refusal(422, "Invalid")  # the client lists instead
+        if request.call.verb == "list" and query.get("resourceVersion") == "0":
+            query |= {"resourceVersion": self.began, "resourceVersionMatch": "Exact"}
+            return replace(request, query=urlencode(query))
+        return request
 
 
-def _name(request: Request) -> str:
-    """Return the name of the object that is written."""
-    assert request.call is not None
-    if request.call.name or not request.body.startswith(b"{"):
-        return request.call.name
-    try:
-        metadata = orjson.loads(request.body).get("metadata", {})
-    except orjson.JSONDecodeError:
-        return ""
-    return str(metadata.get("name") or f"{metadata.get('generateName', '')}*")
-
-
-def _refusal(code: int, reason: str) -> Reply:
+def refusal(code: int, reason: str) -> Reply:
+    """Return an answer of the API server that refuses a request."""
     status = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -22,7 +22,7 @@ CHANCE = frozenset(
         *("nodeName", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "message", "containerID"),
     }
 )
-"""Fields that say nothing about the state, or whose values nobody promises: of conditions, the message is for people."""
+"""Fields that say nothing about the state, or whose values nobody promises: a message is for people."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 Form = Mapping[str, tuple[str, ...]]
 """`resource/name` → each object of that stable name, as sorted JSON."""
@@ -118,7 +118,9 @@ def difference(wanted: Form, found: Form, most: int = 60) -> list[str]:
             continue
         lines.append(f"{name}: {len(before)} object(s) without the fault, {len(after)} with it")
         old, new = ([line for text in texts for line in _yaml(text)] for texts in _differing(before, after))
-        lines += [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))]
+        lines += [
+            line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))
+        ]
     return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]
 
 
@@ -139,7 +141,9 @@ def _yaml(text: str) -> list[str]:
 def without(form: Form, masked: frozenset[str]) -> Form:
     """Leave masked paths out of a form."""
     return {
-        key: tuple(sorted(_text(_strip(orjson.loads(text), key.partition("/")[0], "", masked)).decode() for text in texts))
+        key: tuple(
+            sorted(_text(_strip(orjson.loads(text), key.partition("/")[0], "", masked)).decode() for text in texts)
+        )
         for key, texts in form.items()
     }
 

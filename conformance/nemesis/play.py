@@ -7,18 +7,20 @@ import copy
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance import invariants
 from conformance.grove import health, pods
 from conformance.grove.fields import name
 from conformance.history.query import History, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
-from conformance.nemesis.faults import Plan, Striking, Watching
-from conformance.nemesis.points import Point
+from conformance.nemesis.faults import Striking
+from conformance.nemesis.points import Plan, Point
 from conformance.nemesis.scenario import Scenario, Step
+from conformance.nemesis.watching import Watching
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
 LIMIT = 60.0
@@ -41,33 +43,42 @@ class Verdict(StrEnum):
     LEFT = "left behind"
 
 
-@dataclass
+BROKEN = frozenset({Verdict.DIFFERENT, Verdict.STUCK, Verdict.LEFT})
+"""What the fault has changed for good."""
+
+
+@dataclass(frozen=True)
 class Rest:
-    """The end of a step. `taken_down`: pods that were Ready and are gone; `seconds` since the act."""
+    """How a step ended. `taken_down`: pods that were Ready and are gone; `seconds` since the act; `broken`: invariants
+    that do not hold; `writing`: whether the role still writes, though nothing changes."""
 
     form: normal_form.Form
     seconds: float
     taken_down: int
-    writes: int
+    broken: frozenset[str]
+    writing: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Course:
-    """What a scenario came to without a fault. `masked`: paths that differ from one run to the other."""
+    """What a scenario comes to without a fault. Values that differ from one run to the other are masked."""
 
     rests: Mapping[str, Rest]
     points: Sequence[Point]
-    masked: frozenset[str] = frozenset()
+    masked: frozenset[str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """What a plan came to."""
+    """What a plan came to. `lines` say what is different, `where` in which step."""
 
     plan: Plan
     verdict: Verdict
     seconds: float
-    lines: list[str] = field(default_factory=list)
+    where: str = ""
+    lines: tuple[str, ...] = ()
+    history: History | None = None
+    """What happened, of a plan that did not end the same."""
 
 
 class NotAtRest(Exception):
@@ -77,8 +88,26 @@ class NotAtRest(Exception):
 _numbers = itertools.count(1)
 
 
-def faultless(bed: Bed, scenario: Scenario) -> Course:
-    """Play a scenario without a fault. Raises NotAtRest."""
+def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
+    """Play a scenario several times without a fault. Raises NotAtRest."""
+    courses = [_faultless(bed, scenario) for _ in range(runs)]
+    masked = frozenset[str]().union(
+        *(normal_form.varying(rests[step.name].form for rests, _ in courses) for step in scenario.steps)
+    )
+    rests = {
+        step.name: Rest(
+            normal_form.without(courses[-1][0][step.name].form, masked),
+            max(of_run[step.name].seconds for of_run, _ in courses),
+            max(of_run[step.name].taken_down for of_run, _ in courses),
+            frozenset().union(*(of_run[step.name].broken for of_run, _ in courses)),
+            any(of_run[step.name].writing for of_run, _ in courses),
+        )
+        for step in scenario.steps
+    }
+    return Course(rests, courses[-1][1], masked)
+
+
+def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point]]:
     namespace = f"n{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[Point] = []
@@ -89,77 +118,89 @@ def faultless(bed: Bed, scenario: Scenario) -> Course:
             begin, since = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
             try:
-                history.quiet(step.rest, LIMIT)
+                history.quiet(step.rest, LIMIT, resources=_changing(history))
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
             seconds = time.monotonic() - begin - step.rest
-            view = history.view()
-            form = normal_form.normal_form(view, namespace)
-            rests[step.name] = Rest(form, seconds, _taken_down(history, since), len(watching.seen))
+            writing = watching.writes_within(step.rest) > 0
+            form = normal_form.normal_form(history.view(), namespace)
+            rests[step.name] = Rest(form, seconds, _taken_down(history, since), _broken(bed, history), writing)
             if not step.quiet:
                 points += watching.seen
         if left := _clean(bed, scenario, history):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
-    return Course(rests, points)
-
-
-def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
-    """Play a scenario several times without a fault, and mask what differs. The points are those of the last run."""
-    courses = [faultless(bed, scenario) for _ in range(runs)]
-    masked = frozenset[str]().union(
-        *(normal_form.varying(course.rests[step.name].form for course in courses) for step in scenario.steps)
-    )
-    last = courses[-1]
-    rests = {step: replace(rest, form=normal_form.without(rest.form, masked)) for step, rest in last.rests.items()}
-    return Course(rests, last.points, masked)
+    return rests, points
 
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     """Play a plan."""
     namespace, begin = f"n{next(_numbers)}", time.monotonic()
-    striking = Striking(plan.point.step, namespace, plan=plan, kill=bed.kill_and_restart)
+    verdict, where, lines = Verdict.SAME, "", list[str]()
     with bed.namespace(namespace) as history:
-        found: Outcome | None = None
         for step in scenario.steps:
-            struck_here = step.name == plan.point.step
-            bed.interfere(striking if struck_here else Watching(step.name, namespace))
+            here = step.name == plan.point.step
+            watching: Watching = Watching(step.name, namespace)
+            if here:
+                watching = Striking(step.name, namespace, plan, bed.kill_and_restart, bed.revision())
+            bed.interfere(watching)
             since = history.mark()
             _act(bed, scenario, step, history)
-            verdict, lines = _ends(bed, history, step, course, namespace)
-            if struck_here and not striking.struck and verdict is Verdict.SAME:
+            verdict, lines = _ends(history, step, course.rests[step.name], course.masked, watching)
+            if verdict is Verdict.SAME:
+                verdict, lines = _compared(bed, history, course.rests[step.name], since)
+            if isinstance(watching, Striking) and not watching.struck and verdict is Verdict.SAME:
                 verdict = Verdict.NOT_STRUCK
-            down = _taken_down(history, since)
-            if verdict is Verdict.SAME and down > course.rests[step.name].taken_down:
-                verdict = Verdict.DIFFERENT
-                lines = [f"{down} pods that were Ready are gone, {course.rests[step.name].taken_down} without the fault"]
             if verdict is not Verdict.SAME:
-                found = Outcome(plan, verdict, 0, [f"in step {step.name}", *lines])
+                where = step.name
                 break
         left = _clean(bed, scenario, history)
-        if left and (found is None or found.verdict is Verdict.NOT_STRUCK):
-            found = Outcome(plan, Verdict.LEFT, 0, [f"still there {GONE:g} s after the set was deleted: {', '.join(left)}"])
-    found = found or Outcome(plan, Verdict.SAME, 0)
-    found.seconds = time.monotonic() - begin
-    return found
+        if left and verdict in (Verdict.SAME, Verdict.NOT_STRUCK):
+            verdict, where = Verdict.LEFT, "the deletion of the set"
+            lines = [f"still there after {GONE:g} s: {each}" for each in left]
+        kept = history.frozen() if verdict in BROKEN else None
+    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), kept)
 
 
-def _ends(bed: Bed, history: History, step: Step, course: Course, namespace: str) -> tuple[Verdict, list[str]]:
+def _ends(
+    history: History, step: Step, rest: Rest, masked: frozenset[str], watching: Watching
+) -> tuple[Verdict, list[str]]:
     """Wait until a step ends as it does without the fault, or otherwise."""
-    wanted = course.rests[step.name].form
     deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()
     while True:
         mark = history.mark()
         with contextlib.suppress(WaitTimeout):
-            mark = history.quiet(step.rest, step.rest * 2)
-        now = time.monotonic()
-        if history.mark() != mark:
+            mark = history.quiet(step.rest, step.rest * 2, resources=_changing(history))
+        now, writing = time.monotonic(), watching.writes_within(step.rest) > 0
+        if history.mark() != mark or (writing and not rest.writing):
             calm_since = now
         calm = now - calm_since >= PATIENCE
-        found = normal_form.without(normal_form.normal_form(history.view(), namespace), course.masked)
-        if found == wanted and history.still >= step.rest:
+        found = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
+        if found == rest.form and history.still >= step.rest and (not writing or rest.writing):
             return Verdict.SAME, []
-        if calm or now > deadline:
-            return Verdict.DIFFERENT if calm else Verdict.STUCK, normal_form.difference(wanted, found)
+        if calm:
+            return Verdict.DIFFERENT, normal_form.difference(rest.form, found)
+        if now > deadline:
+            said = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
+            return Verdict.STUCK, said + normal_form.difference(rest.form, found)
+
+
+def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdict, list[str]]:
+    """Compare the way to an end that is the same."""
+    lines = []
+    if (down := _taken_down(history, since)) > rest.taken_down:
+        lines.append(f"{down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
+    lines += [f"{each} is broken, and holds without the fault" for each in sorted(_broken(bed, history) - rest.broken)]
+    return (Verdict.DIFFERENT if lines else Verdict.SAME), lines
+
+
+def _broken(bed: Bed, history: History) -> frozenset[str]:
+    found = invariants.judge(history, settle=bed.descriptor.settle)
+    return frozenset(f"{each.id}, {each.what}" for each in found if each.holds is False)
+
+
+def _changing(history: History) -> tuple[str, ...]:
+    """Return the resources whose changes show that something is still going on."""
+    return tuple(resource for resource in history.view().resources() if resource not in normal_form.IGNORED)
 
 
 def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
@@ -174,7 +215,9 @@ def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
             for patch in arguments:
                 bed.api.patch(patch["resource"], namespace, patch["name"], patch["body"], patch.get("subresource"))
         case "image":
-            bed.api.patch("podcliquesets", namespace, scenario.set_name, _with_images(bed, scenario, history, arguments))
+            bed.api.patch(
+                "podcliquesets", namespace, scenario.set_name, _with_images(bed, scenario, history, arguments)
+            )
         case "crash":
             for pod in history.view().list("pods"):
                 if name(pod).startswith(f"{arguments}-"):

@@ -1,4 +1,4 @@
-"""Where a fault can strike: each write of a role, and each event that it is given, counted within a step of a scenario."""
+"""Where a fault can strike: each write of a role, and each event that it is given, counted within a step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ WRITE, EVENT = "write", "event"
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """The `occurrence`-th time (from 1) that the role does this in a step, or is told this. `what` is the verb of a write
-    or the type of an event; `name` has `*` for what is generated."""
+    """The `occurrence`-th time (from 1) that the role does this in a step, or is told this.
+
+    `what` is the verb of a write or the type of an event; `name` has `*` for what is generated.
+    """
 
     step: str
     kind: str
@@ -34,6 +36,18 @@ class Point:
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         times = f", time {self.occurrence}" if self.occurrence > 1 else ""
         return f"{self.step}: {self.kind} {self.what} {resource} {self.name}{times}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One fault at one point of a scenario."""
+
+    scenario: str
+    fault: str
+    point: Point
+
+    def __str__(self) -> str:
+        return f"{self.scenario}: {self.fault} at {self.point}"
 
 
 class Counting:

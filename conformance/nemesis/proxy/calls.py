@@ -45,7 +45,7 @@ def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
     # A namespace is an object of its own as well: /namespaces/x and its subresources are about the namespace.
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
-    plural, name, subresource = rest[0], *(rest[1:3] + ["", ""])[:2]
+    plural, name, subresource = rest[0], *([*rest[1:3], "", ""])[:2]
     resource = f"{plural}.{group}" if group else plural
     verb = _VERBS.get(method, "")
     if verb == "get" and not name:

@@ -1,7 +1,7 @@
 """What an event of a watch is about: its type and the metadata of its object, from JSON or protobuf.
 
-Of protobuf only what is needed is read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their numbers,
-which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in field 1.
+Of protobuf only what is needed is read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their
+numbers, which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in field 1.
 """
 
 from __future__ import annotations

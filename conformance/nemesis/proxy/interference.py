@@ -51,8 +51,8 @@ class Interference:
         """Answer a write."""
         return await send(request)
 
-    async def read(self, request: Request) -> Request:
-        """Return what is sent to the API server for a get, a list or a watch."""
+    async def read(self, request: Request) -> Request | Reply:
+        """Return what is sent to the API server for a get, a list or a watch, or an answer instead."""
         return request
 
     async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:

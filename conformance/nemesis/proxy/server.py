@@ -28,7 +28,7 @@ HOP_BY_HOP = frozenset(
 
 
 class Proxy:
-    """Listens on loopback between `start` and `stop`, inside one event loop. `interference` may be replaced at any time.
+    """Listens on loopback while it is entered, inside one event loop. `interference` may be replaced at any time.
 
     Whoever connects must have a certificate of the cluster (`tls` asks for one), since the proxy has the rights of the
     role.
@@ -90,10 +90,12 @@ class Proxy:
     async def _pass(self, received: web.BaseRequest, request: Request) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
-            reply = await self.interference.write(request, self._send)
-            return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
+            return _response(await self.interference.write(request, self._send))
         if call is not None:
-            request = await self.interference.read(request)
+            passed = await self.interference.read(request)
+            if isinstance(passed, Reply):
+                return _response(passed)
+            request = passed
         watched = call is not None and call.verb == "watch"
         async with self._ask(request, whole=not watched) as answer:
             response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
@@ -150,6 +152,10 @@ async def _read(received: web.BaseRequest) -> Request:
     call = calls.read(received.method, url.path, dict(parse_qsl(query)))
     body = await received.content.read()  # unlike received.read(), of any length
     return Request(call, received.method, path, query, received.headers, body)
+
+
+def _response(reply: Reply) -> web.Response:
+    return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
 
 
 def _passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:

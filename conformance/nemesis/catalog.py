@@ -1,0 +1,43 @@
+"""The faults that exist, as data (fixtures/nemesis/faults.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance import data, documents
+from conformance.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What can be done to a write or an event.
+
+    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless somebody asks for others; `sieve`:
+    the perturbation of Sieve that it is a form of.
+    """
+
+    name: str
+    text: str
+    at: str
+    usual: bool
+    sieve: str
+
+
+def all_faults() -> list[Fault]:
+    """Return all faults, in the order of the file."""
+    folder = data.folder("fixtures") / "nemesis"
+    document = documents.read(folder / "faults" / "faults.yaml", folder / "faults" / "faults.schema.json")
+    return [
+        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("sieve", ""))
+        for name, each in document.value["faults"].items()
+    ]
+
+
+def chosen(names: Sequence[str]) -> list[Fault]:
+    """Return the faults of these names, or the usual ones. Raises UsageError for an unknown one."""
+    known = {fault.name: fault for fault in all_faults()}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown fault {name!r}", where="--fault", hint=documents.suggestion(name, list(known)))
+    return [known[name] for name in names] if names else [fault for fault in known.values() if fault.usual]

@@ -1,0 +1,24 @@
+"""Which plans are played, and in which order: those first that cover something new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from conformance.nemesis.catalog import Fault
+from conformance.nemesis.points import Plan, Point
+
+
+def plans(scenario: str, points: Iterable[Point], faults: Sequence[Fault]) -> list[Plan]:
+    """Return every plan, in the order in which they are played: first one of each fault for each verb, resource and
+    step, then a second one of each, and so on. Faults take turns."""
+    points = list(points)
+    turns: Counter[tuple[object, ...]] = Counter()
+    ranked: list[tuple[int, int, int, Plan]] = []
+    for number, point in enumerate(points):
+        for place, fault in enumerate(faults):
+            if fault.at == point.kind:
+                key = (fault.name, *point.cover)
+                ranked.append((turns[key], number, place, Plan(scenario, fault.name, point)))
+                turns[key] += 1
+    return [plan for *_, plan in sorted(ranked, key=lambda each: each[:3])]

@@ -1,0 +1,38 @@
+"""A write that lacks something when it arrives, as if a bit had been lost on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+
+def corrupted(body: bytes) -> bytes:
+    """Return the body of a write without one thing: an owner reference, else a label, else the entries of a map, else a
+    number of a status. A body that has none of these, or is no JSON object, stays as it is."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body
+    if not isinstance(document, dict):
+        return body
+    return orjson.dumps(document) if _lose(document) else body
+
+
+def _lose(document: dict[str, Any]) -> bool:
+    metadata = document.get("metadata") or {}
+    if metadata.pop("ownerReferences", None):
+        return True
+    if labels := metadata.get("labels"):
+        del labels[max(labels)]
+        return True
+    spec = document.get("spec") or {}
+    if entries := spec.get("entries"):
+        del entries[-1 if isinstance(entries, list) else max(entries)]
+        return True
+    status = document.get("status") or {}
+    for key in sorted(status):
+        if isinstance(status[key], int) and not isinstance(status[key], bool):
+            del status[key]
+            return True
+    return False
