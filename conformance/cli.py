@@ -27,6 +27,7 @@ COMMANDS = {
     "assets": ("conformance.commands.cluster", "assets"),
     "validate": ("conformance.validate", "validate"),
     "scale": ("conformance.commands.scale", "app"),
+    "nemesis": ("conformance.commands.nemesis", "app"),
     "lab": ("conformance.commands.lab", "app"),
     "scheduler": ("conformance.commands.scheduler", "app"),
     "run": ("conformance.commands.run", "run"),

@@ -6,7 +6,7 @@ What is done is kept at once, line by line, so that a campaign that was stopped 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from conformance.cluster.progress import Report
-from conformance.implementation.driver import NotStarted
 from conformance.nemesis import choice
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.catalog import Fault
-from conformance.nemesis.play import BROKEN, Course, NotAtRest, Outcome, Verdict, learn, play
+from conformance.nemesis.play import BROKEN, Course, NotAtRest, Outcome, learn, play
 from conformance.nemesis.points import Plan
 from conformance.nemesis.scenario import Scenario
 
@@ -81,25 +80,28 @@ def run(
     budget: float,
     journal: Journal,
     report: Report,
-    keep: Callable[[Outcome], Any] = lambda outcome: None,
-) -> Iterator[Played]:
-    """Play the plans of each scenario, and yield what came of it. `budget`: seconds for all of them together, which they
-    share evenly; `keep` is called with what ended badly. Raises HarnessError, NotStarted."""
+    keep: Callable[[Outcome], Any],
+    done: list[Played],
+) -> None:
+    """Play the plans of each scenario, and add what came of it to `done`.
+
+    `budget`: seconds for all of them together, which they share evenly; `keep` is called with what ended badly. Raises
+    HarnessError, NotStarted.
+    """
     end = time.monotonic() + budget
     for number, scenario in enumerate(scenarios):
         played = Played(scenario)
+        done.append(played)
         report(scenario.name, "playing it without a fault")
         try:
             played.course = learn(bed, scenario)
         except NotAtRest as error:
             played.refused = str(error)
-            yield played
             continue
         plans = choice.plans(scenario.name, played.course.points, faults)
         played.plans = len(plans)
         share = (end - time.monotonic()) / (len(scenarios) - number)
         _campaign(bed, played, plans, time.monotonic() + share, journal, report, keep)
-        yield played
 
 
 def _campaign(
@@ -144,6 +146,3 @@ def _try(bed: Bed, scenario: Scenario, course: Course, plan: Plan, keep: Callabl
             break
     bed.restart()
     return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, outcome.lines, bad, count)
-
-
-__all__ = ["Journal", "NotStarted", "Played", "Tried", "Verdict", "run"]

@@ -66,6 +66,7 @@ class Course:
     rests: Mapping[str, Rest]
     points: Sequence[Point]
     masked: frozenset[str]
+    history: History
 
 
 @dataclass(frozen=True)
@@ -92,22 +93,22 @@ def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
     """Play a scenario several times without a fault. Raises NotAtRest."""
     courses = [_faultless(bed, scenario) for _ in range(runs)]
     masked = frozenset[str]().union(
-        *(normal_form.varying(rests[step.name].form for rests, _ in courses) for step in scenario.steps)
+        *(normal_form.varying(rests[step.name].form for rests, *_ in courses) for step in scenario.steps)
     )
     rests = {
         step.name: Rest(
             normal_form.without(courses[-1][0][step.name].form, masked),
-            max(of_run[step.name].seconds for of_run, _ in courses),
-            max(of_run[step.name].taken_down for of_run, _ in courses),
-            frozenset().union(*(of_run[step.name].broken for of_run, _ in courses)),
-            any(of_run[step.name].writing for of_run, _ in courses),
+            max(of_run[step.name].seconds for of_run, *_ in courses),
+            max(of_run[step.name].taken_down for of_run, *_ in courses),
+            frozenset().union(*(of_run[step.name].broken for of_run, *_ in courses)),
+            any(of_run[step.name].writing for of_run, *_ in courses),
         )
         for step in scenario.steps
     }
-    return Course(rests, courses[-1][1], masked)
+    return Course(rests, courses[-1][1], masked, courses[-1][2])
 
 
-def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point]]:
+def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point], History]:
     namespace = f"n{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[Point] = []
@@ -129,7 +130,7 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
                 points += watching.seen
         if left := _clean(bed, scenario, history):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
-    return rests, points
+        return rests, points, history.frozen()
 
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:

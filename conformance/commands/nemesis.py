@@ -1,0 +1,211 @@
+"""`grove-conformance nemesis`: what an implementation does when it is killed, late or lied to."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance import disk
+from conformance.cluster import progress
+from conformance.cluster.assets import versions
+from conformance.commands.kubernetes import Kubernetes
+from conformance.errors import Exit, UsageError
+from conformance.implementation import deployment
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.parameters import assignments
+from conformance.nemesis import campaign, catalog, results, scenario, sides
+from conformance.nemesis.bed import bed
+from conformance.nemesis.duration import seconds
+from conformance.nemesis.play import BROKEN, Outcome, learn, play
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Kill an implementation, delay it and lie to it, and see where it ends.",
+)
+
+Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
+
+
+@app.callback()
+def nemesis() -> None:
+    """Kill an implementation, delay it and lie to it, and see where it ends."""
+
+
+@app.command("list")
+def list_all() -> int:
+    """List the scenarios and the faults."""
+    typer.echo("scenarios:")
+    for name in scenario.names():
+        typer.echo(f"  {name:12} {scenario.load(name).text}")
+    typer.echo("faults:")
+    for fault in catalog.all_faults():
+        typer.echo(f"  {fault.name:14} {fault.text}" + ("" if fault.usual else " (only if asked for)"))
+    return Exit.CONFORMANT
+
+
+@app.command()
+def run(
+    implementation: Implementation = "reference",
+    settings: Settings = None,
+    role: Annotated[Role, typer.Option(help="The role that is disturbed.")] = Role.OPERATOR,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--scenario", help="Play only this scenario (repeatable): see list.")
+    ] = None,
+    fault: Annotated[list[str] | None, typer.Option(help="Try only this fault (repeatable): see list.")] = None,
+    budget: Annotated[
+        str, typer.Option(metavar="DURATION", help="The time for all scenarios together, as 90s, 30m or 2h.")
+    ] = "30m",
+    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this campaign.")] = Path("reports"),
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder of a campaign that was stopped: play what it has not tried.")
+    ] = None,
+    kubernetes: Kubernetes = "",
+) -> int:
+    """Try faults at the writes and events of scenarios, those first that cover something new."""
+    given = assignments(settings or [])
+    judged, supplied = deployment.load(implementation, given)
+    _require(judged, role)
+    limit = seconds(budget, "--budget")
+    scenarios = [scenario.load(name) for name in chosen or scenario.names()]
+    faults = catalog.chosen(fault or ())
+    started = datetime.now(UTC)
+    folder = resume or report_dir / f"nemesis-{started:%Y%m%d-%H%M%S}"
+    if resume is not None and not resume.is_dir():
+        raise UsageError("there is no such folder", where=f"--resume {resume}", hint="give the folder of a campaign")
+    disk.make(folder, where=str(folder), hint="give another folder")
+    about = results.About(
+        judged.name,
+        judged.version,
+        role,
+        dict(given),
+        versions(kubernetes)["kubernetes"],
+        started.isoformat(timespec="seconds"),
+        _command(implementation, given, role, chosen, fault, budget, kubernetes),
+    )
+    kept = Kept()
+    played: list[campaign.Played] = []
+    interrupted = False
+    try:
+        with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
+            journal = campaign.Journal(folder / "tried.jsonl")
+            campaign.run(made, scenarios, faults, limit, journal, report, kept.keep, played)
+    except KeyboardInterrupt:
+        interrupted = True
+    complete = not interrupted and all(len(each.tried) == each.plans for each in played)
+    document = results.report(about, played, complete)
+    results.write(folder, document, kept.rows(played))
+    _show(document)
+    typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
+    if interrupted:
+        return Exit.INTERRUPTED
+    summary = document["summary"]
+    if not summary["tried"]:
+        return Exit.NOTHING_RAN
+    return Exit.NOT_CONFORMANT if summary["findings"] else Exit.CONFORMANT
+
+
+@app.command()
+def replay(
+    plan: Annotated[Path, typer.Argument(help="A plan file, from the folder plans/ of a campaign.")],
+    times: Annotated[int, typer.Option(min=1, help="How often it is played.")] = 3,
+    implementation: Annotated[
+        str, typer.Option(help="Another implementation than that of the plan (name or path of a descriptor).")
+    ] = "",
+    settings: Settings = None,
+    kubernetes: Kubernetes = "",
+) -> int:
+    """Play one plan again, and say how often it ends differently."""
+    document = results.read_plan(plan)
+    given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
+    judged, supplied = deployment.load(implementation or document["implementation"], given)
+    role, wanted = Role(document["role"]), results.plan_of(document)
+    _require(judged, role)
+    of_plan = scenario.load(wanted.scenario)
+    bad = 0
+    with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
+        report(of_plan.name, "playing it without a fault")
+        course = learn(made, of_plan)
+        for number in range(1, times + 1):
+            report(of_plan.name, f"time {number} of {times}: {wanted}")
+            outcome = play(made, of_plan, course, wanted)
+            typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
+            if outcome.verdict in BROKEN:
+                bad += 1
+                typer.echo("\n".join(f"  {line}" for line in outcome.lines))
+            made.restart()
+    typer.echo(f"{bad} of {times} times it ended differently")
+    return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
+
+
+@dataclass
+class Kept:
+    """What happened in plans that ended badly."""
+
+    changes: dict[str, list[sides.Change]] = field(default_factory=dict)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep what happened."""
+        if outcome.history is not None:
+            self.changes[str(outcome.plan)] = sides.changes(outcome.history)
+
+    def rows(self, played: list[campaign.Played]) -> dict[str, list[sides.Row]]:
+        """Return plan → both runs side by side, of the findings."""
+        return {
+            str(tried.plan): sides.side_by_side(sides.changes(each.course.history), self.changes[str(tried.plan)])
+            for each in played
+            for tried in each.tried
+            if tried.finding and each.course is not None and str(tried.plan) in self.changes
+        }
+
+
+def _require(judged: Descriptor, role: Role) -> None:
+    if role not in judged.processes:
+        raise UsageError(
+            f"does not start the {role} as processes of its own",
+            where=judged.document.where("processes"),
+            hint="only processes that are given a kubeconfig can be put behind a proxy",
+        )
+
+
+def _show(document: results.Report) -> None:
+    for each in document["scenarios"]:
+        if each["refused"]:
+            typer.echo(f"{each['name']}: refused: {each['refused']}")
+            continue
+        counts = Counter({fault: count["findings"] for fault, count in each["faults"].items()})
+        found = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
+        tried = f"{each['tried']} of {each['plans']} plans, {each['pointsTried']} of {each['points']} points"
+        typer.echo(f"{each['name']}: {tried}; findings: {found}")
+    for finding in document["findings"]:
+        typer.echo(f"✗ {finding['number']}. {finding['verdict']}: {finding['text']} ({finding['file']})")
+        typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))
+    if unstable := document["summary"]["unstable"]:
+        typer.echo(f"{unstable} plans ended differently, but not each time: they count for nothing")
+
+
+def _command(
+    implementation: str,
+    settings: Mapping[str, str],
+    role: Role,
+    chosen: list[str] | None,
+    fault: list[str] | None,
+    budget: str,
+    kubernetes: str,
+) -> str:
+    words = ["grove-conformance", "nemesis", "run", "--implementation", implementation, "--role", role.value]
+    for name, value in settings.items():
+        words += ["--set", f"{name}={value}"]
+    for option, values in (("--scenario", chosen), ("--fault", fault)):
+        for value in values or ():
+            words += [option, value]
+    words += ["--budget", budget, *(("--kubernetes", kubernetes) if kubernetes else ())]
+    return shlex.join(words)

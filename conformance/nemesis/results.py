@@ -1,0 +1,154 @@
+"""The files of a campaign: its report as JSON and as a page, and a plan file for each finding."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import yaml
+
+from conformance import disk, documents
+from conformance.errors import UsageError
+from conformance.nemesis.campaign import Played, Tried
+from conformance.nemesis.points import Plan
+from conformance.nemesis.sides import Row
+from conformance.pages.render import render
+
+API_VERSION, KIND, PLAN_KIND = "conformance.grove.io/v1alpha1", "NemesisReport", "NemesisPlan"
+FOLDER = Path(__file__).parent
+SCHEMA, PLAN_SCHEMA, PAGE = FOLDER / "report.schema.json", FOLDER / "plan.schema.json", FOLDER / "page.html"
+
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class About:
+    """What is judged, and how. `settings` are the parameters of the descriptor."""
+
+    implementation: str
+    version: str
+    role: str
+    settings: dict[str, str]
+    kubernetes: str
+    started_at: str
+    command: str
+
+
+def report(about: About, played: Sequence[Played], complete: bool) -> Report:
+    """Return the report of a campaign."""
+    tried = [each for one in played for each in one.tried]
+    findings = [each for each in tried if each.finding]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
+        "role": about.role,
+        "kubernetes": about.kubernetes,
+        "startedAt": about.started_at,
+        "command": about.command,
+        "complete": complete,
+        "summary": {
+            "plans": sum(one.plans for one in played),
+            "tried": len(tried),
+            "findings": len(findings),
+            "unstable": sum(each.unstable for each in tried),
+            "notStruck": sum(each.verdict == "not struck" for each in tried),
+            "medianSeconds": round(statistics.median(each.seconds for each in tried), 1) if tried else None,
+        },
+        "scenarios": [_scenario(one) for one in played],
+        "findings": [_tried(number, each) for number, each in enumerate(findings, 1)],
+        "unstable": [_tried(0, each) for each in tried if each.unstable],
+    }
+
+
+def _scenario(played: Played) -> dict[str, Any]:
+    course = played.course
+    faults = Counter(each.plan.fault for each in played.tried)
+    bad = Counter(each.plan.fault for each in played.tried if each.finding)
+    return {
+        "name": played.scenario.name,
+        "text": played.scenario.text,
+        "refused": played.refused,
+        "points": len(course.points) if course else 0,
+        "pointsTried": len({each.plan.point for each in played.tried}),
+        "plans": played.plans,
+        "tried": len(played.tried),
+        "faults": {fault: {"tried": count, "findings": bad[fault]} for fault, count in sorted(faults.items())},
+        "steps": [
+            {
+                "name": name,
+                "seconds": round(rest.seconds, 1),
+                "takenDown": rest.taken_down,
+                "broken": sorted(rest.broken),
+                "writesAtRest": rest.writing,
+            }
+            for name, rest in (course.rests if course else {}).items()
+        ],
+    }
+
+
+def _tried(number: int, tried: Tried) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "plan": msgspec.to_builtins(tried.plan),
+        "text": str(tried.plan),
+        "verdict": tried.verdict,
+        "step": tried.where,
+        "bad": tried.bad,
+        "played": tried.played,
+        "lines": list(tried.lines),
+    }
+    return {"number": number, "file": plan_file(number, tried.plan), **entry} if number else entry
+
+
+def plan_file(number: int, plan: Plan) -> str:
+    """Return the name of the file with which a finding is played again."""
+    return f"plans/{number:02}-{plan.scenario}-{plan.fault}.yaml"
+
+
+def write(folder: Path, document: Report, rows: dict[str, list[Row]]) -> None:
+    """Write the report, its page and the plans of its findings. `rows`: plan as text → both runs side by side."""
+    documents.check(documents.Document(folder / "report.json", document, {}), SCHEMA)
+    with disk.errors(where=str(folder), hint="free some space"):
+        (folder / "plans").mkdir(exist_ok=True)
+        for finding in document["findings"]:
+            disk.write(folder / finding["file"], yaml.safe_dump(plan_document(document, finding), sort_keys=False))
+        disk.write(folder / "report.json", orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        disk.write(folder / "report.html", page(document, rows))
+
+
+def plan_document(document: Report, finding: Report) -> Report:
+    """Return what is needed to play a finding again."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": PLAN_KIND,
+        "implementation": document["implementation"]["name"],
+        "settings": document["implementation"]["settings"],
+        "role": document["role"],
+        **finding["plan"],
+    }
+
+
+def read_plan(path: Path) -> Report:
+    """Read a plan file. Raises UsageError."""
+    value = documents.read(path, PLAN_SCHEMA).value
+    if value["kind"] != PLAN_KIND:
+        raise UsageError(
+            f"is not a {PLAN_KIND}", where=str(path), hint="give a file of the folder plans/ of a campaign"
+        )
+    return dict(value)
+
+
+def plan_of(document: Report) -> Plan:
+    """Return the plan of a plan file."""
+    return msgspec.convert({key: document[key] for key in ("scenario", "fault", "point")}, Plan)
+
+
+def page(document: Report, rows: dict[str, list[Row]]) -> str:
+    """Return the page of a campaign."""
+    return render(PAGE, {"report": document, "rows": rows}, styles=["page.css"])
