@@ -15,7 +15,12 @@ def without_times(text: str) -> str:
     return _EPOCH.sub("*", text)
 
 
+def without_namespace(text: str, namespace: str) -> str:
+    """Return a text without the name of a namespace, where it is a word of its own."""
+    return re.sub(rf"(?<![a-zA-Z0-9]){re.escape(namespace)}(?![a-zA-Z0-9])", "{namespace}", text)
+
+
 def stable(name: str, namespace: str = "") -> str:
     """Return a name with `*` for each part that another run would generate anew."""
     name = _SUFFIX.sub("-*", without_times(name))
-    return name.replace(namespace, "{namespace}") if namespace else name
+    return without_namespace(name, namespace) if namespace else name

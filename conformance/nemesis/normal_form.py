@@ -70,7 +70,7 @@ class _Cleaning:
     def _word(self, text: str) -> str:
         if text in self._known:
             return self._known[text]
-        return names.without_times(text).replace(self._namespace, "{namespace}")
+        return names.without_namespace(names.without_times(text), self._namespace)
 
 
 def _text(value: Any) -> bytes:

@@ -109,7 +109,7 @@ def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
 
 
 def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point], History]:
-    namespace = f"n{next(_numbers)}"
+    namespace = f"nemesis-{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[Point] = []
     with bed.namespace(namespace) as history:
@@ -135,7 +135,7 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     """Play a plan."""
-    namespace, begin = f"n{next(_numbers)}", time.monotonic()
+    namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
     with bed.namespace(namespace) as history:
         for step in scenario.steps:

@@ -1,0 +1,43 @@
+"""What a request does is read from its method and path alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.nemesis.proxy.calls import Call, read
+
+PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/podcliquesets"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "wanted"),
+    [
+        ("POST", PODS, {}, Call("create", "pods", "n")),
+        ("PATCH", f"{PODS}/p", {}, Call("patch", "pods", "n", "p")),
+        ("PUT", f"{SETS}/s/status", {}, Call("update", "podcliquesets.grove.io", "n", "s", "status")),
+        ("DELETE", f"{PODS}/p", {}, Call("delete", "pods", "n", "p")),
+        ("DELETE", PODS, {}, Call("deletecollection", "pods", "n")),
+        ("GET", PODS, {}, Call("list", "pods", "n")),
+        ("GET", "/api/v1/pods", {"watch": "1"}, Call("watch", "pods")),
+        ("GET", "/api/v1/pods", {"watch": "false"}, Call("list", "pods")),
+        ("GET", f"{PODS}/p/log", {}, Call("get", "pods", "n", "p", "log")),
+        ("GET", "/api/v1/namespaces/n", {}, Call("get", "namespaces", "", "n")),
+        ("PUT", "/api/v1/namespaces/n/finalize", {}, Call("update", "namespaces", "", "n", "finalize")),
+        ("POST", PODS, {"dryRun": "All"}, Call("create", "pods", "n", dry=True)),
+    ],
+)
+def test_a_request_is_a_verb_and_an_object(method: str, path: str, query: dict[str, str], wanted: Call) -> None:
+    assert read(method, path, query) == wanted
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api", "/apis/grove.io", "/apis/grove.io/v1alpha1", "/openapi/v3"])
+def test_discovery_and_health_are_about_no_resource(path: str) -> None:
+    assert read("GET", path, {}) is None
+
+
+def test_only_what_changes_an_object_is_a_write() -> None:
+    review = read("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {})
+    asked = read("POST", PODS, {"dryRun": "All"})
+    assert review is not None and asked is not None and not review.writes and not asked.writes
+    written = [read(method, f"{PODS}/p", {}) for method in ("PUT", "PATCH", "DELETE")]
+    assert all(call is not None and call.writes for call in written)

@@ -1,0 +1,38 @@
+"""Plans are played in an order that covers something new first."""
+
+from __future__ import annotations
+
+from conformance.nemesis import choice
+from conformance.nemesis.catalog import Fault, all_faults
+from conformance.nemesis.points import Counting, Plan, Point
+from conformance.nemesis.proxy.calls import Call
+
+KILLED, LATE = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
+
+
+def write(name: str, resource: str = "pods", occurrence: int = 1) -> Point:
+    return Point("create", "write", "create", resource, "", name, occurrence)
+
+
+def test_each_resource_comes_once_before_any_comes_twice() -> None:
+    points = [write("a"), write("b"), write("s", "services"), write("c")]
+    found = [plan.point.name for plan in choice.plans("x", points, [KILLED])]
+    assert found == ["a", "s", "b", "c"]
+
+
+def test_a_fault_strikes_only_where_it_can() -> None:
+    points = [write("a"), Point("create", "event", "ADDED", "pods", "", "a")]
+    assert choice.plans("x", points, [KILLED, LATE]) == [Plan("x", "killed", points[0]), Plan("x", "late", points[1])]
+
+
+def test_a_point_is_found_again_in_another_namespace_and_by_its_number() -> None:
+    counting = Counting("create", "n1")
+    first, second = (counting.of_write(Call("create", "pods", "n1"), "s-a-*") for _ in range(2))
+    assert (first.occurrence, second.occurrence) == (1, 2)
+    assert Counting("create", "n2").of_write(Call("create", "pods", "n2"), "s-a-*") == first
+
+
+def test_every_fault_has_a_name_a_text_and_a_place() -> None:
+    faults = {fault.name: fault for fault in all_faults()}
+    assert {"killed-before", "killed-after", "lost-answer", "conflict", "late"} <= set(faults)
+    assert {fault.at for fault in faults.values()} == {"write", "event"} and all(each.text for each in faults.values())

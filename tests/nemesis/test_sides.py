@@ -1,0 +1,41 @@
+"""Both runs are shown side by side, from before the first deviation on."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.nemesis.corruption import corrupted
+from conformance.nemesis.duration import seconds
+from conformance.nemesis.sides import Change, side_by_side
+
+
+def run(*texts: str) -> list[Change]:
+    return [Change(float(at), text) for at, text in enumerate(texts)]
+
+
+def test_the_first_change_that_only_one_run_has_is_the_deviation() -> None:
+    rows = side_by_side(run("a", "b", "c"), run("a", "c", "d"))
+    assert [(bool(row.without), bool(row.with_fault), row.first) for row in rows] == [
+        (True, True, False), (True, False, True), (True, True, False), (False, True, False),
+    ]  # fmt: skip
+
+
+def test_runs_that_are_alike_have_no_deviation() -> None:
+    assert not any(row.first for row in side_by_side(run("a", "b"), run("a", "b")))
+
+
+def test_a_duration_is_a_number_with_a_unit() -> None:
+    assert (seconds("90s", "--budget"), seconds("1h30m", "--budget")) == (90, 5400)
+
+
+@pytest.mark.parametrize("text", ["", "30", "m30", "30 m", "-1s"])
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="for example"):
+        seconds(text, "--budget")
+
+
+def test_a_corrupted_write_lacks_one_thing() -> None:
+    assert corrupted(b'{"metadata":{"labels":{"a":"1","b":"2"}}}') == b'{"metadata":{"labels":{"a":"1"}}}'
+    assert corrupted(b'{"status":{"ready":true,"replicas":2}}') == b'{"status":{"ready":true}}'
+    assert corrupted(b"k8s\x00") == b"k8s\x00"
