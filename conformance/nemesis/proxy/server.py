@@ -6,6 +6,7 @@ is a stream of bytes.
 
 from __future__ import annotations
 
+import io
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
@@ -35,7 +36,7 @@ class Proxy:
     """
 
     def __init__(self, upstream: Connection, tls: ssl.SSLContext, port: int) -> None:
-        self._upstream, self._tls, self._port = upstream, tls, port
+        self._upstream, self._tls, self.port = upstream, tls, port
         self.interference = Interference()
         self.seen = 0
         """Number of requests so far."""
@@ -54,7 +55,8 @@ class Proxy:
         server = web.Server(self._answer, access_log=None)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, HOST, self._port, ssl_context=self._tls).start()
+        await web.TCPSite(self._runner, HOST, self.port, ssl_context=self._tls).start()
+        self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(
@@ -140,7 +142,7 @@ class Proxy:
             request.method,
             URL(f"{self._upstream.server}{request.path}{query}", encoded=True),
             headers=headers,
-            data=request.body or None,
+            data=io.BytesIO(request.body) if request.body else None,
             allow_redirects=False,
             server_hostname=self._upstream.tls_server_name,
         )
