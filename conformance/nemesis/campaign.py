@@ -63,8 +63,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        lines = path.read_bytes().splitlines() if path.exists() else []
-        self.known = {tried.plan: tried for tried in map(msgspec.json.Decoder(Tried).decode, lines)}
+        whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
+        self.known = {tried.plan: tried for tried in map(msgspec.json.Decoder(Tried).decode, whole.splitlines())}
+        if whole:  # what follows the last line break was being written when the campaign was killed
+            with path.open("r+b") as file:
+                file.truncate(len(whole) + 1)
 
     def add(self, tried: Tried) -> None:
         """Keep what came of a plan."""

@@ -44,6 +44,7 @@ class Striking(Watching):
     """Set when another write is done, while one is held back."""
 
     async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
+        """Strike at the write of the plan."""
         if self.struck or point != self.plan.point:
             reply = await send(request)
             self._another.set()
@@ -77,6 +78,7 @@ class Striking(Watching):
         raise Cut
 
     async def read(self, request: Request) -> Request | Reply:
+        """Refuse the watch that must list again, and show the past to who asks the cache."""
         assert request.call is not None
         if request.call.verb == "watch" and request.call.resource == self._relisted:
             self._relisted = ""
@@ -86,6 +88,7 @@ class Striking(Watching):
         return request
 
     async def strike_event(self, point: Point, watch: Request, event: Event, deliver: Deliver) -> None:
+        """Strike at the event of the plan."""
         assert watch.call is not None
         if self.struck or point != self.plan.point:
             await deliver(event)
@@ -104,6 +107,7 @@ class Striking(Watching):
         raise Cut
 
     async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        """Let no event through while the past is shown."""
         if (left := self._stale_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
         await super().event(watch, event, deliver)

@@ -30,6 +30,7 @@ class Watching(Interference):
         return sum(at > since for at in reversed(self._written))
 
     async def write(self, request: Request, send: Send) -> Reply:
+        """Count a write of the namespace."""
         assert request.call is not None
         if request.call.namespace != self.namespace:
             return await send(request)
@@ -39,6 +40,7 @@ class Watching(Interference):
         return await self.strike_write(point, request, send)
 
     async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        """Count an event of the namespace."""
         assert watch.call is not None
         if event.namespace != self.namespace or event.type == "BOOKMARK":
             await deliver(event)

@@ -70,11 +70,12 @@ def test_a_write_and_its_answer_pass_as_they_are(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with through(tmp_path, Interference()) as (upstream, request, proxy):
             body = b'{"metadata": {"name": "p"}}' + b" " * (2 << 20)
-            answer = await request("POST", f"{proxy}{PODS}?fieldManager=a%20b", data=io.BytesIO(body), headers={"X-Own": "1"})
+            path = f"{PODS}?fieldManager=a%20b"
+            answer = await request("POST", f"{proxy}{path}", data=io.BytesIO(body), headers={"X-Own": "1"})
             assert (answer.status, await answer.read()) == (201, b'{"a": 1}')
             assert answer.headers.getall("Warning") == ["299 - one", "299 - two"]
-            [(method, path, headers, sent)] = upstream.asked
-            assert (method, path, sent) == ("POST", f"{PODS}?fieldManager=a%20b", body)
+            [(method, asked, headers, sent)] = upstream.asked
+            assert (method, asked, sent) == ("POST", path, body)
             assert headers["X-Own"] == "1" and headers["Authorization"] == "Bearer of-the-role"
 
     asyncio.run(scenario())

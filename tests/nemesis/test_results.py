@@ -1,0 +1,88 @@
+"""The report of a campaign: what was tried, what counts as a finding, and how to play it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.nemesis import results, scenario
+from conformance.nemesis.campaign import Journal, Played, Tried
+from conformance.nemesis.play import Course, Rest
+from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.sides import Change, side_by_side
+
+POINT = Point("create", "write", "create", "pods", "", "s-a-*", 2)
+PLAN = Plan("create", "killed-after", POINT)
+ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
+
+
+def tried(bad: int, played: int, verdict: str = "different") -> Tried:
+    return Tried(PLAN, verdict, 4.0, "create", ("- phase: Running", "+ phase: <script>"), bad, played)
+
+
+def played(*all_tried: Tried) -> Played:
+    course = Course({"create": Rest({}, 1.0, 0, frozenset())}, [POINT], frozenset(), History(Log(), "n"))
+    return Played(scenario.load("create"), course, plans=2, tried=list(all_tried))
+
+
+def test_only_what_ends_badly_each_time_is_a_finding() -> None:
+    document = results.report(ABOUT, [played(tried(3, 3), tried(1, 2), tried(0, 1, "same"))], complete=False)
+    summary = document["summary"]
+    assert (summary["findings"], summary["unstable"], summary["tried"], summary["plans"]) == (1, 1, 3, 2)
+    assert document["scenarios"][0]["faults"] == {"killed-after": {"tried": 3, "findings": 1}}
+
+
+def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
+    document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
+    results.write(tmp_path, document, {})
+    [file] = (tmp_path / "plans").iterdir()
+    again = results.read_plan(file)
+    assert results.plan_of(again) == PLAN
+    assert (again["implementation"], again["settings"], again["role"]) == ("mine", {"binary": "x"}, "operator")
+
+
+def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Path) -> None:
+    document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
+    rows = side_by_side([Change(0.1, "pods/s: ready")], [Change(0.2, "pods/s: <b>gated</b>")])
+    page = results.page(document, {str(PLAN): rows})
+    assert "1 of 1 plans" in page and "first deviation" in page and "nemesis replay plans/01" in page
+    assert "<script>" not in page.partition("<main")[2].partition("</main>")[0] and "<b>" not in page
+
+
+def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "tried.jsonl"
+    Journal(path).add(tried(3, 3))
+    assert Journal(path).known == {PLAN: tried(3, 3)}
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "tried.jsonl"
+    Journal(path).add(tried(3, 3))
+    path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
+    journal = Journal(path)
+    assert set(journal.known) == {PLAN}
+    other = Tried(Plan("create", "slow", POINT), "same", 1.0)
+    journal.add(other)
+    assert set(Journal(path).known) == {PLAN, other.plan}
+
+
+def test_another_file_is_no_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text("kind: Implementation\n")
+    with pytest.raises(UsageError, match=r"plan\.yaml"):
+        results.read_plan(path)
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_every_scenario_can_be_read(name: str) -> None:
+    found = scenario.load(name)
+    assert found.steps and any(not step.quiet for step in found.steps)
+
+
+def test_an_unknown_scenario_is_one_line() -> None:
+    with pytest.raises(UsageError, match=r"unknown scenario 'updat'.*update"):
+        scenario.load("updat")
