@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mutants.replacement import noted_as
 from reference_impl.extensions import Role, UnknownNameError
@@ -56,14 +56,25 @@ class Variant(Switch):
     """Why it cannot be armed together with all others; empty if it can."""
 
 
+@dataclass(frozen=True)
+class Fragile(Switch):
+    """A mutant that is right as long as nothing fails, and the plans of `nemesis` that find it."""
+
+    scenario: str
+    faults: tuple[str, ...]
+    at: str = ""
+    """A part of the text of the points at which it is found; empty for all."""
+
+
 AnySwitch = TypeVar("AnySwitch", bound=Switch)
 
 
 class Catalog(Generic[AnySwitch]):
     """The switches that the modules of a package register. It is an extension of the reference."""
 
-    def __init__(self, word: str, package: str) -> None:
-        self.word, self._package = word, package
+    def __init__(self, word: str, package: str, beside: Catalog[Any] | None = None) -> None:
+        """`beside`: another catalog, whose switches can be armed by name as well."""
+        self.word, self._package, self._beside = word, package, beside
         self._known: dict[str, AnySwitch] = {}
 
     def add(self, switch: AnySwitch) -> None:
@@ -79,7 +90,7 @@ class Catalog(Generic[AnySwitch]):
 
     def named(self, names: Iterable[str]) -> list[AnySwitch]:
         """Return the switches of these names. Raises UnknownNameError."""
-        known = self.all()
+        known = self.all() | (self._beside.all() if self._beside else {})
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
@@ -97,9 +108,12 @@ class Catalog(Generic[AnySwitch]):
         """Yield name, role and text of each switch."""
         for switch in self.all().values():
             yield switch.name, switch.role, switch.text
+        if self._beside is not None:
+            yield from self._beside.listed()
 
 
-MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles")
+FRAGILE = Catalog[Fragile]("mutant", "mutants.fragile")
+MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles", beside=FRAGILE)
 VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
@@ -145,6 +159,16 @@ def variant(
 
     def register(apply: Apply) -> Apply:
         VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, alone))
+        return apply
+
+    return register
+
+
+def fragile(name: str, role: Role, text: str, scenario: str, *faults: str, at: str = "") -> Callable[[Apply], Apply]:
+    """Register the function as a mutant that is wrong only where something fails, see `Fragile`."""
+
+    def register(apply: Apply) -> Apply:
+        FRAGILE.add(Fragile(name, role, text, apply, scenario, faults, at))
         return apply
 
     return register

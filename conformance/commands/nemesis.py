@@ -61,6 +61,8 @@ def run(
         list[str] | None, typer.Option("--scenario", help="Play only this scenario (repeatable): see list.")
     ] = None,
     fault: Annotated[list[str] | None, typer.Option(help="Try only this fault (repeatable): see list.")] = None,
+    at: Annotated[str, typer.Option(metavar="TEXT", help="Only points with this in them, such as 'create pods'.")] = "",
+    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False,
     budget: Annotated[
         str, typer.Option(metavar="DURATION", help="The time for all scenarios together, as 90s, 30m or 2h.")
     ] = "30m",
@@ -89,7 +91,7 @@ def run(
         dict(given),
         versions(kubernetes)["kubernetes"],
         started.isoformat(timespec="seconds"),
-        _command(implementation, given, role, chosen, fault, budget, kubernetes),
+        _command(implementation, given, role, chosen, fault, at, budget, kubernetes),
     )
     kept = Kept()
     played: list[campaign.Played] = []
@@ -97,7 +99,7 @@ def run(
     try:
         with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
             journal = campaign.Journal(folder / "tried.jsonl")
-            campaign.run(made, scenarios, faults, limit, journal, report, kept.keep, played)
+            campaign.run(made, scenarios, faults, limit, journal, report, kept.keep, played, at=at, first=first)
     except KeyboardInterrupt:
         interrupted = True
     complete = not interrupted and all(len(each.tried) == each.plans for each in played)
@@ -198,6 +200,7 @@ def _command(
     role: Role,
     chosen: list[str] | None,
     fault: list[str] | None,
+    at: str,
     budget: str,
     kubernetes: str,
 ) -> str:
@@ -207,5 +210,6 @@ def _command(
     for option, values in (("--scenario", chosen), ("--fault", fault)):
         for value in values or ():
             words += [option, value]
+    words += ["--at", at] if at else []
     words += ["--budget", budget, *(("--kubernetes", kubernetes) if kubernetes else ())]
     return shlex.join(words)

@@ -85,11 +85,14 @@ def run(
     report: Report,
     keep: Callable[[Outcome], Any],
     done: list[Played],
+    *,
+    at: str = "",
+    first: bool = False,
 ) -> None:
     """Play the plans of each scenario, and add what came of it to `done`.
 
-    `budget`: seconds for all of them together, which they share evenly; `keep` is called with what ended badly. Raises
-    HarnessError, NotStarted.
+    `budget`: seconds for all of them together, which they share evenly; `keep` is called with what ended badly; `at`:
+    only points whose text has this in it; `first`: end with the first finding. Raises HarnessError, NotStarted.
     """
     end = time.monotonic() + budget
     for number, scenario in enumerate(scenarios):
@@ -101,10 +104,13 @@ def run(
         except NotAtRest as error:
             played.refused = str(error)
             continue
-        plans = choice.plans(scenario.name, played.course.points, faults)
+        points = [point for point in played.course.points if at in str(point)]
+        plans = choice.plans(scenario.name, points, faults)
         played.plans = len(plans)
         share = (end - time.monotonic()) / (len(scenarios) - number)
-        _campaign(bed, played, plans, time.monotonic() + share, journal, report, keep)
+        _campaign(bed, played, plans, time.monotonic() + share, journal, report, keep, first=first)
+        if first and any(tried.finding for tried in played.tried):
+            return
 
 
 def _campaign(
@@ -115,6 +121,8 @@ def _campaign(
     journal: Journal,
     report: Report,
     keep: Callable[[Outcome], Any],
+    *,
+    first: bool,
 ) -> None:
     assert played.course is not None
     for number, plan in enumerate(plans):
@@ -130,6 +138,8 @@ def _campaign(
         tried = _try(bed, played.scenario, played.course, plan, keep)
         journal.add(tried)
         played.tried.append(tried)
+        if first and tried.finding:
+            return
 
 
 def _try(bed: Bed, scenario: Scenario, course: Course, plan: Plan, keep: Callable[[Outcome], Any]) -> Tried:

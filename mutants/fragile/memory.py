@@ -1,0 +1,93 @@
+"""Operators that remember in the process what only the API server may remember."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.informer import Informer
+from mutants.registry import fragile
+from mutants.replacement import replace
+from reference_impl.api.models import PodGang
+from reference_impl.control.layouts import Layouts
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.podgang import GangReconciler
+from reference_impl.control.writer import Writer
+
+_known: set[str] = set()
+"""The uids of what this process has seen come into being."""
+
+
+def _learn() -> None:
+    right = Informer.changed
+
+    def changed(self: Informer[Any], kind: str, item: Any) -> None:
+        if self._synced.is_set():
+            _known.add(item.metadata.uid)
+        right(self, kind, item)
+
+    replace(Informer, "changed", changed)
+
+
+@fragile(
+    "finalizers-of-former-lives",
+    "operator",
+    "releases only what it has seen come into being",
+    "delete",
+    "killed-after",
+    "killed-before",
+)
+def _finalizers_of_former_lives() -> None:
+    right = Writer.remove_finalizer
+    _learn()
+
+    async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
+        if item.metadata.uid in _known:
+            await right(self, informer, item, finalizer)
+
+    replace(Writer, "remove_finalizer", remove_finalizer)
+
+
+@fragile("gates-of-former-lives", "operator", "ungates only pods that it has created itself", "create", "killed-after")
+def _gates_of_former_lives() -> None:
+    right = CliqueReconciler._ungate
+    _learn()
+
+    async def ungate(self: CliqueReconciler, pod: Any) -> None:
+        if pod.metadata.uid in _known:
+            await right(self, pod)
+
+    replace(CliqueReconciler, "_ungate", ungate)
+
+
+@fragile(
+    "gangs-of-former-lives", "operator", "initializes only gangs that it has created itself", "create", "killed-after"
+)
+def _gangs_of_former_lives() -> None:
+    right = GangReconciler._write
+    _learn()
+
+    async def write(self: GangReconciler, gang: PodGang, *, is_complete: bool) -> None:
+        if gang.metadata.uid in _known:
+            await right(self, gang, is_complete=is_complete)
+
+    replace(GangReconciler, "_write", write)
+
+
+@fragile(
+    "layouts-of-former-lives",
+    "operator",
+    "writes a new map where it has not written the present one",
+    "create",
+    "killed-after",
+)
+def _layouts_of_former_lives() -> None:
+    right = Layouts.stored
+    written: set[tuple[str, int]] = set()
+
+    def stored(self: Layouts, pcs: Any, index: int) -> Any:
+        found = right(self, pcs, index)
+        if found is None:
+            written.add((pcs.metadata.uid, index))
+        return found if (pcs.metadata.uid, index) in written else None
+
+    replace(Layouts, "stored", stored)

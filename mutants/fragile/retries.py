@@ -1,0 +1,113 @@
+"""Operators that do not try again, or not the right thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+
+from kube.client import Client
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.workqueue import WorkQueue
+from mutants.registry import fragile
+from mutants.replacement import replace
+from reference_impl.control.writer import Writer
+
+
+@fragile("failed-keys-dropped", "operator", "drops a key whose reconcile failed", "create", "broken", "unavailable")
+def _failed_keys_dropped() -> None:
+    replace(WorkQueue, "retry", lambda self, key: None)
+
+
+def _swallowed(name: str, swallow: Any) -> None:
+    """Let a method of Writer take an error for success."""
+    right = getattr(Writer, name)
+
+    async def swallowing(self: Writer, *arguments: Any, **named: Any) -> Any:
+        try:
+            return await right(self, *arguments, **named)
+        except Exception as error:
+            if swallow(error):
+                return None
+            raise
+
+    replace(Writer, name, swallowing)
+
+
+def _status(*codes: int) -> Any:
+    return lambda error: isinstance(error, ApiError) and error.status in codes
+
+
+@fragile(
+    "conflicts-taken-for-done", "operator", "takes a refused patch for done after a conflict", "create", "conflict"
+)
+def _conflicts_taken_for_done() -> None:
+    _swallowed("_send_patch", _status(409))
+
+
+@fragile("throttled-patches-skipped", "operator", "skips a patch that is throttled", "create", "throttled")
+def _throttled_patches_skipped() -> None:
+    _swallowed("_send_patch", _status(429))
+
+
+@fragile(
+    "outages-taken-for-done", "operator", "takes a patch for done while the API server is away", "create", "unavailable"
+)
+def _outages_taken_for_done() -> None:
+    _swallowed("_send_patch", _status(503))
+
+
+@fragile("refused-creations-skipped", "operator", "skips an object whose creation fails", "create", "broken")
+def _refused_creations_skipped() -> None:
+    _swallowed("create", _status(500))
+
+
+@fragile(
+    "lost-creations-repeated",
+    "operator",
+    "creates an object again when it hears no answer",
+    "create",
+    "lost-answer",
+    at="create pods",
+)
+def _lost_creations_repeated() -> None:
+    right = Client.create
+
+    async def create(self: Client, resource: Any, body: Any, **named: Any) -> bytes:
+        try:
+            return await right(self, resource, body, **named)
+        except (aiohttp.ClientError, TimeoutError):
+            return await right(self, resource, body, **named)
+
+    replace(Client, "create", create)
+
+
+@fragile(
+    "impatient-deletions",
+    "operator",
+    "takes a deletion for done when it hears no answer",
+    "scale",
+    "broken",
+    "unavailable",
+    at="delete",
+)
+def _impatient_deletions() -> None:
+    _swallowed("_delete", _status(500, 503))
+
+
+@fragile(
+    "own-writes-unseen",
+    "operator",
+    "does not see its own creations before the watch shows them",
+    "create",
+    "late",
+    at="ADDED pods",
+)
+def _own_writes_unseen() -> None:
+    replace(Informer, "observe", lambda self, item: None)
+
+
+@fragile("own-deletions-unseen", "operator", "deletes again what the watch still shows", "scale", "late", at="pods")
+def _own_deletions_unseen() -> None:
+    replace(Informer, "observe_deletion", lambda self, item: None)

@@ -1,0 +1,96 @@
+"""Operators that trust a watch more than it promises."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kube.informer import Informer
+from kube.reflector import Reflector
+from mutants.registry import fragile
+from mutants.replacement import replace
+
+
+@fragile(
+    "relist-keeps-the-dead",
+    "operator",
+    "keeps objects that are gone from a list",
+    "scale",
+    "relisted",
+    "missed",
+    at="DELETED",
+)
+def _relist_keeps_the_dead() -> None:
+    def replaced(self: Informer[Any], items: list[Any]) -> None:
+        for item in items:
+            self.changed("MODIFIED", item)
+        self._synced.set()
+
+    replace(Informer, "replaced", replaced)
+
+
+@fragile(
+    "relist-knows-the-first", "operator", "takes only the first list of a resource", "create", "relisted", at="pods"
+)
+def _relist_knows_the_first() -> None:
+    right = Informer.replaced
+
+    def replaced(self: Informer[Any], items: list[Any]) -> None:
+        if not self._synced.is_set():
+            right(self, items)
+
+    replace(Informer, "replaced", replaced)
+
+
+@fragile("watch-resumed-at-present", "operator", "resumes a broken watch at the present", "create", "closed", at="pods")
+def _watch_resumed_at_present() -> None:
+    right = Reflector._watch
+
+    async def watch(self: Reflector[Any]) -> bool:
+        try:
+            return await right(self)
+        except BaseException:
+            _, self._version = await self.read()
+            raise
+
+    replace(Reflector, "_watch", watch)
+
+
+@fragile("expired-watch-given-up", "operator", "watches no longer once its version has expired", "create", "relisted")
+def _expired_watch_given_up() -> None:
+    right = Reflector.run
+
+    async def run(self: Reflector[Any]) -> None:
+        wanted = self._list
+
+        async def once() -> None:
+            if self._expired:
+                await asyncio.Event().wait()
+            await wanted()
+
+        self._list = once  # type: ignore[method-assign]
+        await right(self)
+
+    replace(Reflector, "run", run)
+
+
+@fragile(
+    "first-list-unheard",
+    "operator",
+    "reconciles nothing that was there before its start",
+    "create",
+    "killed-after",
+    "killed-before",
+)
+def _first_list_unheard() -> None:
+    right = Informer.replaced
+
+    def replaced(self: Informer[Any], items: list[Any]) -> None:
+        if self._synced.is_set():
+            right(self, items)
+            return
+        handlers, self._handlers = self._handlers, []
+        right(self, items)
+        self._handlers = handlers
+
+    replace(Informer, "replaced", replaced)
