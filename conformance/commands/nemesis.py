@@ -87,7 +87,7 @@ def run(
     about = results.About(
         judged.name,
         judged.version,
-        role,
+        role.value,
         dict(given),
         versions(kubernetes)["kubernetes"],
         started.isoformat(timespec="seconds"),
