@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 from rich.console import Console
 
@@ -38,6 +39,9 @@ SPACE = 64 << 20
 
 UNTIL_FAIL = 100
 """How often a test is run with --until-fail, unless --repeat says otherwise."""
+
+WORKER_MEMORY = 3 * 2**30
+"""Bytes that a worker and its cluster may need."""
 
 HOW = {
     *("rerun_failed", "pytest_option", "workers", "time_scale", "report_dir"),
@@ -318,7 +322,10 @@ def _workers(text: str) -> int | None:
 
 
 def _how_many(wanted: int | None, tests: int) -> int:
-    return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
+    """Return the number of workers: by default three for two cores, since a worker waits for most of its time."""
+    cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
+    usual = min(cores + cores // 2, memory // WORKER_MEMORY)
+    return max(1, min(usual, tests)) if wanted is None else min(wanted, max(tests, 1))
 
 
 def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
