@@ -112,8 +112,10 @@ class Release:
                 await client.apply(CONFIG_MAPS, helm_releases.note(helm.namespace, helm.release, run), manager=MANAGER)
 
     async def _forget(self, helm: Helm) -> None:
-        async with self._client() as client:
-            await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, helm_releases.name(helm.namespace, helm.release))
+        if self._values.cluster.run:
+            async with self._client() as client:
+                name = helm_releases.name(helm.namespace, helm.release)
+                await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
     def _call(self, of: Descriptor, words: Sequence[str]) -> None:
         """Run helm. Raises HarnessError with its reason."""
