@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 
 from conformance import disk
@@ -21,7 +23,7 @@ from conformance.implementation import deployment
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.parameters import assignments
 from conformance.nemesis import campaign, catalog, results, scenario, sides
-from conformance.nemesis.bed import bed
+from conformance.nemesis.bed import bed, beds
 from conformance.nemesis.duration import seconds
 from conformance.nemesis.play import BROKEN, Outcome, learn, play
 
@@ -31,6 +33,8 @@ app = typer.Typer(
     help="Kill an implementation, delay it and lie to it, and see where it ends.",
 )
 
+LANE_MEMORY = 4 * 2**30
+"""Bytes that a cluster with its implementation may need."""
 Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
 
@@ -66,6 +70,9 @@ def run(
     budget: Annotated[
         str, typer.Option(metavar="DURATION", help="The time for all scenarios together, as 90s, 30m or 2h.")
     ] = "30m",
+    workers: Annotated[
+        int, typer.Option(min=0, max=16, help="Number of clusters that plans are played on; 0: one for each core.")
+    ] = 0,
     report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this campaign.")] = Path("reports"),
     resume: Annotated[
         Path | None, typer.Option(help="Folder of a campaign that was stopped: play what it has not tried.")
@@ -93,13 +100,14 @@ def run(
         started.isoformat(timespec="seconds"),
         _command(implementation, given, role, chosen, fault, at, budget, kubernetes),
     )
-    kept = Kept()
-    played: list[campaign.Played] = []
-    interrupted = False
+    kept, played, interrupted = Kept(), list[campaign.Played](), False
+    lanes = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
     try:
-        with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
+        with progress.terminal("nemesis") as report, beds(lanes, judged, supplied, role, report, kubernetes) as made:
             journal = campaign.Journal(folder / "tried.jsonl")
-            campaign.run(made, scenarios, faults, limit, journal, report, kept.keep, played, at=at, first=first)
+            of_all = campaign.Campaign(made, journal, report, kept.keep, at=at, first=first)
+            played = of_all.done
+            of_all.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
     complete = not interrupted and all(len(each.tried) == each.plans for each in played)

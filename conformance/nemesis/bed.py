@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -43,7 +44,7 @@ class Bed:
 
     def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
         self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
-        self._loop = loop
+        self.loop = loop
         self._driving = threading.Lock()
         self.recorder: Recorder
 
@@ -98,7 +99,9 @@ def bed(
 ) -> Iterator[Bed]:
     """Start all of it, with a proxy for `role`. Raises UsageError, HarnessError."""
     with ExitStack() as stack:
-        settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
+        settings = ClusterSettings(
+            scheduler_name=scheduler_names.kube_scheduler(judged, supplied), kubernetes=kubernetes
+        )
         name = f"nemesis-{secrets.token_hex(3)}"
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         stack.callback(cluster.down)
@@ -132,6 +135,23 @@ def bed(
         stack.callback(made.recorder.stop)
         made.recorder.start()
         yield made
+
+
+@contextmanager
+def beds(
+    count: int, judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, kubernetes: str = ""
+) -> Iterator[list[Bed]]:
+    """Start several beds at the same time. Raises UsageError, HarnessError."""
+    with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
+
+        def one() -> Bed:
+            made = bed(judged, supplied, role, report, kubernetes=kubernetes)
+            found = made.__enter__()
+            stack.push(made)
+            return found
+
+        starting = [pool.submit(one) for _ in range(count)]
+        yield [each.result() for each in starting]
 
 
 def _proxy(cluster: Cluster, role: Role, loop: Loop, stack: ExitStack) -> tuple[Proxy, Any]:

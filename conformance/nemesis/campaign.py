@@ -5,8 +5,10 @@ What is done is kept at once, line by line, so that a campaign that was stopped 
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,86 +78,94 @@ class Journal:
         self.known[tried.plan] = tried
 
 
-def run(
-    bed: Bed,
-    scenarios: Sequence[Scenario],
-    faults: Sequence[Fault],
-    budget: float,
-    journal: Journal,
-    report: Report,
-    keep: Callable[[Outcome], Any],
-    done: list[Played],
-    *,
-    at: str = "",
-    first: bool = False,
-) -> None:
-    """Play the plans of each scenario, and add what came of it to `done`.
+class Campaign:
+    """Plays plans on one or several beds, whose clusters have nothing to do with each other.
 
-    `budget`: seconds for all of them together, which they share evenly; `keep` is called with what ended badly; `at`:
-    only points whose text has this in it; `first`: end with the first finding. Raises HarnessError, NotStarted.
+    `keep` is called with what ended badly, for one bed at a time; `at`: only points whose text has this in it;
+    `first`: end with the first finding.
     """
-    end = time.monotonic() + budget
-    for number, scenario in enumerate(scenarios):
-        played = Played(scenario)
-        done.append(played)
-        report(scenario.name, "playing it without a fault")
-        try:
-            played.course = learn(bed, scenario)
-        except NotAtRest as error:
-            played.refused = str(error)
-            continue
-        points = [point for point in played.course.points if at in str(point)]
-        plans = choice.plans(scenario.name, points, faults)
-        played.plans = len(plans)
-        share = (end - time.monotonic()) / (len(scenarios) - number)
-        _campaign(bed, played, plans, time.monotonic() + share, journal, report, keep, first=first)
-        if first and any(tried.finding for tried in played.tried):
-            return
 
+    def __init__(
+        self,
+        beds: Sequence[Bed],
+        journal: Journal,
+        report: Report,
+        keep: Callable[[Outcome], Any],
+        *,
+        at: str = "",
+        first: bool = False,
+    ) -> None:
+        self._beds, self._journal, self._report, self._keep = beds, journal, report, keep
+        self._at, self._first = at, first
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self.done: list[Played] = []
+        """What was done so far."""
 
-def _campaign(
-    bed: Bed,
-    played: Played,
-    plans: Sequence[Plan],
-    end: float,
-    journal: Journal,
-    report: Report,
-    keep: Callable[[Outcome], Any],
-    *,
-    first: bool,
-) -> None:
-    assert played.course is not None
-    for number, plan in enumerate(plans):
-        if plan in journal.known:
-            played.tried.append(journal.known[plan])
-            continue
-        if (left := end - time.monotonic()) <= 0:
-            return
-        bad = sum(tried.finding for tried in played.tried)
-        report(
-            played.scenario.name, f"plan {number + 1} of {len(plans)}, {bad} findings, {left / 60:.0f} min left: {plan}"
-        )
-        tried = _try(bed, played.scenario, played.course, plan, keep)
-        journal.add(tried)
-        played.tried.append(tried)
-        if first and tried.finding:
-            return
+    def run(self, scenarios: Sequence[Scenario], faults: Sequence[Fault], budget: float) -> None:
+        """Play the plans of each scenario. `budget`: seconds for all of them together, which they share evenly. Raises
+        HarnessError, NotStarted."""
+        end = time.monotonic() + budget
+        for number, scenario in enumerate(scenarios):
+            played = Played(scenario)
+            self.done.append(played)
+            self._report(scenario.name, "playing it without a fault")
+            try:
+                played.course = learn(self._beds[0], scenario)
+            except NotAtRest as error:
+                played.refused = str(error)
+                continue
+            points = [point for point in played.course.points if self._at in str(point)]
+            plans = choice.plans(scenario.name, points, faults)
+            played.plans = len(plans)
+            share = (end - time.monotonic()) / (len(scenarios) - number)
+            self._play(played, played.course, plans, time.monotonic() + share)
+            if self._over.is_set():
+                return
 
+    def _play(self, played: Played, course: Course, plans: Sequence[Plan], end: float) -> None:
+        played.tried += [self._journal.known[plan] for plan in plans if plan in self._journal.known]
+        left = iter([plan for plan in plans if plan not in self._journal.known])
+        with ThreadPoolExecutor(len(self._beds), "bed") as pool:
+            lanes = [pool.submit(self._lane, bed, played, course, left, end) for bed in self._beds]
+            try:
+                for lane in lanes:
+                    lane.result()
+            finally:
+                self._over.set()  # so that the others do not go on after an error or Ctrl-C
+        if not (self._first and any(tried.finding for tried in played.tried)):
+            self._over.clear()
 
-def _try(bed: Bed, scenario: Scenario, course: Course, plan: Plan, keep: Callable[[Outcome], Any]) -> Tried:
-    """Play a plan; one that ends badly, as often as a finding asks for, on an operator that was started anew."""
-    begin = time.monotonic()
-    outcome = play(bed, scenario, course, plan)
-    if outcome.verdict not in BROKEN:
-        return Tried(plan, outcome.verdict, outcome.seconds)
-    keep(outcome)
-    bad, count = 1, 1
-    while count < REPLAYS:
+    def _lane(self, bed: Bed, played: Played, course: Course, left: Iterator[Plan], end: float) -> None:
+        """Play one plan after the other on one bed."""
+        while not self._over.is_set():
+            with self._lock:
+                remaining, plan = end - time.monotonic(), next(left, None)
+                if plan is None or remaining <= 0:
+                    return
+                bad = sum(tried.finding for tried in played.tried)
+                count = f"{len(played.tried)} of {played.plans} plans, {bad} findings, {remaining / 60:.0f} min left"
+                self._report(played.scenario.name, f"{count}: {plan}")
+            tried = self._try(bed, played.scenario, course, plan)
+            with self._lock:
+                self._journal.add(tried)
+                played.tried.append(tried)
+            if self._first and tried.finding:
+                self._over.set()
+
+    def _try(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Tried:
+        """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew."""
+        begin = time.monotonic()
+        outcome = play(bed, scenario, course, plan)
+        if outcome.verdict not in BROKEN:
+            return Tried(plan, outcome.verdict, outcome.seconds)
+        with self._lock:
+            self._keep(outcome)
+        bad, count, last = 1, 1, outcome
+        while count < REPLAYS and last.verdict in BROKEN:
+            bed.restart()
+            last = play(bed, scenario, course, plan)
+            count += 1
+            bad += last.verdict in BROKEN
         bed.restart()
-        again = play(bed, scenario, course, plan)
-        count += 1
-        bad += again.verdict in BROKEN
-        if again.verdict not in BROKEN:
-            break
-    bed.restart()
-    return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, outcome.lines, bad, count)
+        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, outcome.lines, bad, count)

@@ -1,0 +1,96 @@
+"""The reference ends as usual whatever happens to it; one that is right as long as nothing fails does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from conformance.cluster.progress import silent
+from conformance.errors import UsageError
+from conformance.implementation import deployment
+from conformance.implementation.descriptor import Role
+from conformance.nemesis import campaign, catalog, scenario
+from conformance.nemesis import play as playing
+from conformance.nemesis.bed import Bed, bed
+from conformance.nemesis.play import Verdict, learn, play
+from conformance.nemesis.points import Plan, Point
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+CREATE = scenario.load("create")
+
+
+def first(points: list[Point], text: str) -> Point:
+    return next(point for point in points if text in str(point))
+
+
+def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
+    judged, supplied = deployment.load("reference", {})
+    with bed(judged, supplied, Role.OPERATOR, silent) as made:
+        course = learn(made, CREATE)
+        points = list(course.points)
+        assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
+        pods, event = first(points, "write create pods"), first(points, "event ADDED pods")
+        for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
+            outcome = play(made, CREATE, course, Plan("create", fault, point))
+            assert outcome.verdict is Verdict.SAME, (fault, outcome.lines)
+        never = Point("create", "write", "delete", "nodes")
+        assert play(made, CREATE, course, Plan("create", "conflict", never)).verdict is Verdict.NOT_STRUCK
+        _a_campaign_keeps_what_it_has_done(made, tmp_path / "tried.jsonl")
+        _nobody_else_may_use_the_proxy(made)
+
+
+def _a_campaign_keeps_what_it_has_done(made: Bed, path: Path) -> None:
+    faults = catalog.chosen(["lost-answer"])
+    counts = []
+    for _ in range(2):
+        found = campaign.Campaign([made], campaign.Journal(path), silent, lambda outcome: None, at="create services")
+        found.run([CREATE], faults, 60)
+        counts.append([(each.plans, len(each.tried)) for each in found.done])
+    assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
+
+
+def _nobody_else_may_use_the_proxy(made: Bed) -> None:
+    async def ask() -> None:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"https://127.0.0.1:{made.proxy.port}/api", ssl=False) as answer,
+        ):
+            await answer.read()
+
+    with pytest.raises(aiohttp.ClientError):
+        made.loop.run(ask())
+
+
+def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playing, "PATIENCE", 5.0)
+    judged, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
+    with bed(judged, supplied, Role.OPERATOR, silent) as made:
+        course = learn(made, CREATE)
+        point = first(list(course.points), "write create pods")
+        outcome = play(made, CREATE, course, Plan("create", "lost-answer", point))
+        assert outcome.verdict is Verdict.DIFFERENT and outcome.where == "create"
+        assert any("pod-index" in line for line in outcome.lines), outcome.lines
+
+
+def test_an_operator_that_goes_another_way_is_told_so(tmp_path: Path) -> None:
+    descriptor = tmp_path / "other.yaml"
+    descriptor.write_text(f"""
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: other
+version: "1"
+roles: [operator]
+processes:
+  operator:
+    argv: [{Path(__file__).parent / "idle.sh"}]
+    ready: {{log: ready, within: 10}}
+""")
+    judged, supplied = deployment.load(str(descriptor), {})
+    with (
+        pytest.raises(UsageError, match=r"sent nothing through the proxy.*HTTP/1\.1"),
+        bed(judged, supplied, Role.OPERATOR, silent),
+    ):
+        pass
