@@ -257,3 +257,14 @@ def test_a_full_disk_is_told_before_anything_starts(
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=3 << 20))
     message = refused(monkeypatch, capsys, "run", "--report-dir", str(tmp_path))
     assert "no space: 3 MiB are free, 64 MiB are needed" in message
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "tests", "wanted"), [(2, 24, 99, 3), (4, 16, 99, 5), (1, 64, 99, 1), (2, 24, 2, 2)]
+)
+def test_there_are_three_workers_for_two_cores_as_far_as_the_memory_reaches(
+    cores: int, gigabytes: int, tests: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=gigabytes * 2**30))
+    assert commands._how_many(None, tests) == wanted
