@@ -35,7 +35,8 @@ class Point:
     def __str__(self) -> str:
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         times = f", time {self.occurrence}" if self.occurrence > 1 else ""
-        return f"{self.step}: {self.kind} {self.what} {resource} {self.name}{times}"
+        what = f"event {self.what}" if self.kind == EVENT else self.what
+        return f"{what} {resource} {self.name}{times} (step {self.step})"
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from conformance.history.query import History
@@ -27,10 +28,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Row:
-    """A change that both runs have, or that one of them has. `first`: whether it is the first that only one has."""
+    """A change that both runs have at this place, or that one of them has. `deviates`: whether the other run has it
+    nowhere, or less often; `first`: whether it is the first that does."""
 
     without: Change | None
     with_fault: Change | None
+    deviates: bool = False
     first: bool = False
 
 
@@ -50,19 +53,18 @@ def changes(history: History) -> list[Change]:
 
 
 def side_by_side(without: Sequence[Change], with_fault: Sequence[Change]) -> list[Row]:
-    """Return both runs aligned, from some rows before the first deviation on."""
-    matcher = SequenceMatcher(None, [each.text for each in without], [each.text for each in with_fault], autojunk=False)
+    """Return both runs aligned, around the first deviation. What only happens in another order is none."""
+    texts = [each.text for each in without], [each.text for each in with_fault]
+    more = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[Row] = []
-    first = -1
-    for what, begin, end, other, other_end in matcher.get_opcodes():
+    for what, begin, end, other, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if what == "equal":
-            pairs = zip(without[begin:end], with_fault[other:other_end], strict=True)
-            rows += [Row(one, another) for one, another in pairs]
-            continue
-        only = [Row(one, None) for one in without[begin:end]] + [Row(None, one) for one in with_fault[other:other_end]]
-        if first < 0:
-            first = len(rows)
-            only[0] = Row(only[0].without, only[0].with_fault, first=True)
-        rows += only
-    at = max(first, 0)
-    return rows[max(0, at - MOST) : at + MOST]
+            rows += [Row(*pair) for pair in zip(without[begin:end], with_fault[other:other_end], strict=True)]
+        else:
+            rows += [Row(one, None, more[0][one.text] > 0) for one in without[begin:end]]
+            rows += [Row(None, one, more[1][one.text] > 0) for one in with_fault[other:other_end]]
+    first = next((place for place, row in enumerate(rows) if row.deviates), None)
+    if first is None:
+        return rows[:MOST]
+    rows[first] = replace(rows[first], first=True)
+    return rows[max(0, first - MOST) : first + MOST]

@@ -32,7 +32,7 @@ def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
         course = learn(made, CREATE)
         points = list(course.points)
         assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
-        pods, event = first(points, "write create pods"), first(points, "event ADDED pods")
+        pods, event = first(points, "create pods"), first(points, "event ADDED pods")
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
             outcome = play(made, CREATE, course, Plan("create", fault, point))
             assert outcome.verdict is Verdict.SAME, (fault, outcome.lines)
@@ -69,7 +69,7 @@ def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: py
     judged, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
     with bed(judged, supplied, Role.OPERATOR, silent) as made:
         course = learn(made, CREATE)
-        point = first(list(course.points), "write create pods")
+        point = first(list(course.points), "create pods")
         outcome = play(made, CREATE, course, Plan("create", "lost-answer", point))
         assert outcome.verdict is Verdict.DIFFERENT and outcome.where == "create"
         assert any("pod-index" in line for line in outcome.lines), outcome.lines
