@@ -77,16 +77,15 @@ def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: py
 
 def test_an_operator_that_goes_another_way_is_told_so(tmp_path: Path) -> None:
     descriptor = tmp_path / "other.yaml"
+    idle = f'{{argv: ["{Path(__file__).parent / "idle.sh"}"], ready: {{log: ready, within: 10}}}}'
     descriptor.write_text(f"""
 apiVersion: conformance.grove.io/v1alpha1
 kind: Implementation
 name: other
 version: "1"
-roles: [operator]
-processes:
-  operator:
-    argv: [{Path(__file__).parent / "idle.sh"}]
-    ready: {{log: ready, within: 10}}
+roles: [operator, gang-scheduler]
+schedulerName: other
+processes: {{operator: {idle}, gang-scheduler: {idle}}}
 """)
     judged, supplied = deployment.load(str(descriptor), {})
     with (

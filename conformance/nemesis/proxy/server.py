@@ -6,6 +6,7 @@ is a stream of bytes.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import ssl
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from conformance.nemesis.proxy.interference import Cut, Interference, Reply, Req
 from kube.config import Connection
 
 HOST = "127.0.0.1"
+SHUTDOWN = 0.1
+"""Seconds that requests have to end when the proxy ends. Zero would mean no limit to aiohttp."""
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
 )
@@ -43,6 +46,7 @@ class Proxy:
         self._runner: web.ServerRunner | None = None
         self._session: aiohttp.ClientSession | None = None
         self._open: dict[int, web.BaseRequest] = {}
+        self._writing: set[asyncio.Future[Reply]] = set()
 
     async def __aenter__(self) -> Proxy:
         connector = aiohttp.TCPConnector(ssl=self._upstream.tls or False, limit=0)
@@ -52,8 +56,9 @@ class Proxy:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
-        server = web.Server(self._answer, access_log=None)
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
+        # A watch ends with its client, or the watches of each process that is killed would be left behind.
+        server = web.Server(self._answer, access_log=None, handler_cancellation=True)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
         await web.TCPSite(self._runner, HOST, self.port, ssl_context=self._tls).start()
         self.port = self._runner.addresses[0][1]
@@ -63,10 +68,13 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cut()
+        for writing in self._writing:
+            writing.cancel()
+        await asyncio.gather(*self._writing, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()  # first: no watch has anything to pass on any more
         if self._runner is not None:
             await self._runner.cleanup()
-        if self._session is not None:
-            await self._session.close()
 
     def cut(self) -> None:
         """Close all connections, as a broken network does."""
@@ -92,7 +100,11 @@ class Proxy:
     async def _pass(self, received: web.BaseRequest, request: Request) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
-            return _response(await self.interference.write(request, self._send))
+            # What has been sent is done, whether or not the client lives to hear of it.
+            writing = asyncio.ensure_future(self.interference.write(request, self._send))
+            self._writing.add(writing)
+            writing.add_done_callback(self._writing.discard)
+            return _response(await asyncio.shield(writing))
         if call is not None:
             passed = await self.interference.read(request)
             if isinstance(passed, Reply):
