@@ -113,8 +113,8 @@ def matrix(
 ) -> None:
     """Make a page of what the implementations of a folder fulfil, by profile and requirement.
 
-    In a Markdown page that exists, only what follows `<!-- matrix -->` is made anew, or after `<!-- matrix summary -->`
-    a table with one line for each version.
+    In an existing Markdown page, only the table after `<!-- matrix -->` is replaced. The one after
+    `<!-- matrix summary -->` has one line for each version.
     """
     found = matrices.matrix(published.read(folder), requirement.load())
     where = documents.shown(to)

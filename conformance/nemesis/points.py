@@ -1,4 +1,4 @@
-"""Where a fault can strike: each write of a role, and each event that it is given, counted within a step."""
+"""Where a fault can strike: each write of a role, and each watch event that it receives, counted within a step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRITE, EVENT = "write", "event"
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """The `occurrence`-th time (from 1) that the role does this in a step, or is told this.
+    """One write of the role in a step, or one watch event that it receives; the `occurrence`-th of its kind, from 1.
 
     `what` is the verb of a write or the type of an event; `name` has `*` for what is generated.
     """

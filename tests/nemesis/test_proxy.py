@@ -29,7 +29,7 @@ EVENTS = [
 
 
 class Upstream:
-    """An API server that remembers what it was asked, and has a watch with three events."""
+    """An API server that records its requests, and answers each watch with three events."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []

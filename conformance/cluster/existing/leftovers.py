@@ -143,7 +143,8 @@ async def _end_pods(client: Client, namespace: str) -> None:
 
 
 async def _take_finalizers(client: Client, namespace: str) -> None:
-    """Take the finalizers off what is left in a namespace that is being deleted: who set them has ended."""
+    """Remove the finalizers of all objects in a namespace that is being deleted: the controllers that would do so have
+    ended."""
     for resource in (await discovery.served(client, ("list", "patch"))).values():
         if not resource.namespaced:
             continue

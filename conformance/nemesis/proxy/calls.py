@@ -25,7 +25,7 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Return whether it changes what is stored of an object. A review that is created is a question."""
+        """Return whether it changes a stored object. Reviews are created, but not stored."""
         return self.verb in WRITES and not self.dry and not self.resource.endswith("reviews." + _group(self.resource))
 
 

@@ -103,8 +103,9 @@ class Proxy:
             # What has been sent is done, whether or not the client lives to hear of it.
             writing = asyncio.ensure_future(self.interference.write(request, self._send))
             self._writing.add(writing)
-            writing.add_done_callback(self._writing.discard)
-            return _response(await asyncio.shield(writing))
+            writing.add_done_callback(self._written)
+            await asyncio.wait([writing])
+            return _response(writing.result())
         if call is not None:
             passed = await self.interference.read(request)
             if isinstance(passed, Reply):
@@ -123,6 +124,11 @@ class Proxy:
                     await response.write(piece)
             await response.write_eof()
             return response
+
+    def _written(self, writing: asyncio.Future[Reply]) -> None:
+        self._writing.discard(writing)
+        if not writing.cancelled():
+            writing.exception()  # a client that is gone does not ask for it
 
     async def _watch(self, request: Request, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
         async def deliver(event: events.Event) -> None:
