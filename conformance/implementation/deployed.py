@@ -69,7 +69,8 @@ class Deployed:
         self._end(grace=None)
 
     def kill(self) -> None:
-        """Scale to nothing, and delete the pods without a grace period."""
+        """Delete the pods without a grace period, then scale to nothing: the other way round, the ReplicaSet controller
+        might end them gracefully first. A pod that it makes in between may live for a moment."""
         self._end(grace=0)
 
     @property
@@ -178,7 +179,6 @@ class Deployed:
             await self._notice(client)
             await self._collect(client)
             self._replicas = found["spec"].get("replicas", 1) or self._replicas
-            await self._scale(client, 0)
 
             async def gone() -> bool:
                 pods = await self._pods(client)
@@ -187,6 +187,8 @@ class Deployed:
                     await client.delete(PODS, self._deployment.namespace, name, uid=uid, grace_seconds=grace)
                 return not pods
 
+            await gone()
+            await self._scale(client, 0)
             try:
                 await _until(gone, GONE)
             except RetryError:

@@ -29,6 +29,9 @@ PATIENCE = 25.0
 """Seconds without a change after which a state that differs is the end: longer than the back-off after a few errors."""
 LONGEST = 90.0
 """Seconds after which a step with a fault that is never at rest is stuck."""
+LEARNT_REST = 4.0
+"""Seconds without a change after which a step without a fault has ended: on a busy machine, the last statuses may be
+longer in coming than a step usually rests."""
 GONE = 30.0
 """Seconds within which a deleted set and all that belongs to it must be gone."""
 
@@ -118,11 +121,15 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             bed.interfere(watching)
             begin, since = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
+            rest = max(step.rest, LEARNT_REST)
             try:
-                history.quiet(step.rest, LIMIT, resources=_changing(history))
+                history.quiet(rest, LIMIT, resources=_changing(history))
+                while not _started(history.view()):
+                    history.wait("every pod that has a node is Ready", _started, LIMIT)
+                    history.quiet(rest, LIMIT, resources=_changing(history))
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
-            seconds = time.monotonic() - begin - step.rest
+            seconds = time.monotonic() - begin - rest
             writing = watching.writes_within(step.rest) > 0
             form = normal_form.normal_form(history.view(), namespace)
             rests[step.name] = Rest(form, seconds, _taken_down(history, since), _broken(bed, history), writing)
@@ -131,6 +138,15 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
         if left := _clean(bed, scenario, history):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
         return rests, points, history.frozen()
+
+
+def _started(view: View) -> bool:
+    """Return whether no pod is still starting; one whose status a scenario holds may stay as it is."""
+    return all(
+        pods.ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
+        for pod in view.list("pods")
+        if pod["spec"].get("nodeName")
+    )
 
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:

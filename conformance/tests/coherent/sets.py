@@ -293,13 +293,17 @@ def lost(view: View, first: Collection[str], count: int) -> bool:
 
 
 @predicate
-def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
-    """The map holds so many of a component, and everything is Ready."""
+def holds(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
+    """The map holds so many of a component."""
     found = layout(view, set_name)
     sizes = {total(found, Key("clique", part)), total(found, Key("group", part))}
-    if size not in sizes:
-        return Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
-    return complete(view, set_name)
+    return size in sizes or Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
+
+
+@predicate
+def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
+    """The map holds so many of a component, and everything is Ready."""
+    return holds(set_name, part, size)(view) and complete(view, set_name)
 
 
 @predicate

@@ -8,7 +8,6 @@ from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import Key, indices, total
 from conformance.grove.fields import label, name, uid
 from conformance.history.view import View
-from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import ONE_MEMBER, ScaledAfterAnUpdate, SetUpdatedFourTimes
@@ -68,6 +67,9 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
         ("pods added: at rest", "replicas removed", 3),
         ("replicas removed: at rest", "one replica added again", 4),
     ):
+        run.given(f"{step}: in the map")
+        in_map = sets.layout(run.at(f"{step}: in the map"), "s")
+        run.expect(f"{step}: replicas in the map", list(range(count)), indices(in_map, "p"))
         found = scaled(run, before, step, 6, count)
         run.expect(f"{step}: replicas", list(range(count)), indices(found.after, "p"))
         kept, now = places(run.at(before)), places(run.at(f"{step}: at rest"))
@@ -103,17 +105,6 @@ def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) 
     before, after = run.at("one replica added again: at rest"), run.at("least replicas: at rest")
     front = sets.uids(sets.of_template(before, "s", "f"))
     run.same("pods of f", front, sets.uids(sets.of_template(after, "s", "f")))
-
-
-@requirement("COHR-088", reaches="lost pod replaced")
-def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Anchors that its gang once waited for are gone."""
-    run.given("pods removed")
-    found = [
-        {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), "s-0-p-1-pl")}
-        for step in ("pods removed: at rest", "lost pod replaced")
-    ]
-    run.expect("gang of the pod", found[0], found[1])
 
 
 @requirement("COHR-089", reaches="terminated and recovered")

@@ -34,7 +34,7 @@ def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     run.expect("gangs in the end", seen if seen == ["anchor {f2}"] * 3 else ["anchor {f6}"], seen)
 
 
-@requirement("COHR-044")
+@requirement("COHR-044", reaches="grouped: updated")
 def test_scaling_groups_only(run: Recorded[SetsOfEveryShape]) -> None:
     """Each of the two anchors holds replicas of both groups."""
     shaped(run, "grouped")
