@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from mutants import replacement
-from mutants.registry import FRAGILE, Fragile
+from mutants.registry import CHANGES, FRAGILE, Fragile
 
 FOUND = 1
 """The exit code of a campaign with a finding."""
@@ -33,10 +33,12 @@ def main(
 
 def _prove(switch: Fragile, workdir: Path, budget: str) -> str:
     calls, folder, begin = workdir / f"{switch.name}.calls", workdir / switch.name, time.monotonic()
-    command = [sys.executable, "-m", "conformance", "nemesis", "run", "--implementation", "reference"]
-    command += ["--set", f"mutant={switch.name}", "--scenario", switch.scenario, "--role", switch.role]
-    command += [word for fault in switch.faults for word in ("--fault", fault)]
-    command += ["--at", switch.at, "--first", "--budget", budget, "--report-dir", str(folder)]
+    command = [sys.executable, "-m", "conformance", "nemesis", "change" if switch.scenario == CHANGES else "run"]
+    command += ["--implementation", "reference", "--set", f"mutant={switch.name}"]
+    if switch.scenario != CHANGES:
+        command += ["--scenario", switch.scenario, "--role", switch.role, "--at", switch.at]
+        command += [word for fault in switch.faults for word in ("--fault", fault)]
+    command += ["--first", "--budget", budget, "--report-dir", str(folder)]
     with (workdir / f"{switch.name}.log").open("wb") as output:
         environment = os.environ | {replacement.CALLS: str(calls)}
         done = subprocess.run(command, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False)

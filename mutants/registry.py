@@ -56,9 +56,14 @@ class Variant(Switch):
     """Why it cannot be armed together with all others; empty if it can."""
 
 
+CHANGES = "changes"
+"""No scenario, but changes of a set."""
+
+
 @dataclass(frozen=True)
 class Fragile(Switch):
-    """A mutant that is right as long as nothing fails, and the plans of `nemesis` that find it."""
+    """A mutant that is right as long as nothing fails, and the plans of `nemesis` that find it. With CHANGES for the
+    scenario, it depends on what was wanted before, and `nemesis change` finds it."""
 
     scenario: str
     faults: tuple[str, ...]

@@ -17,9 +17,10 @@ import typer
 from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
+from conformance.commands import nemesis_changes
 from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.nemesis_changes import Implementation, Settings
 from conformance.errors import Exit, UsageError
-from conformance.implementation import deployment
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.parameters import assignments
 from conformance.nemesis import campaign, catalog, results, scenario, sides
@@ -35,8 +36,7 @@ app = typer.Typer(
 
 LANE_MEMORY = 4 * 2**30
 """Bytes that a cluster with its implementation may need."""
-Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
+app.command("change")(nemesis_changes.change)
 
 
 @app.callback()
@@ -81,11 +81,10 @@ def run(
 ) -> int:
     """Try faults at the writes and events of scenarios, those first that cover something new."""
     given = assignments(settings or [])
-    judged, supplied = deployment.load(implementation, given)
-    _require(judged, role)
+    judged, supplied = nemesis_changes.load(implementation, given, role)
     limit = seconds(budget, "--budget")
     scenarios = [scenario.load(name) for name in chosen or scenario.names()]
-    faults = catalog.chosen(fault or ())
+    faults = _possible(catalog.chosen(fault or ()), judged, role)
     started = datetime.now(UTC)
     folder = resume or report_dir / f"nemesis-{started:%Y%m%d-%H%M%S}"
     if resume is not None and not resume.is_dir():
@@ -125,7 +124,9 @@ def run(
 
 @app.command()
 def replay(
-    plan: Annotated[Path, typer.Argument(help="A plan file, from the folder plans/ of a campaign.")],
+    plan: Annotated[
+        Path, typer.Argument(help="A file from the folder plans/ of a campaign, or from changes/ of a search.")
+    ],
     times: Annotated[int, typer.Option(min=1, help="How often it is played.")] = 3,
     implementation: Annotated[
         str, typer.Option(help="Another implementation than that of the plan (name or path of a descriptor).")
@@ -133,13 +134,17 @@ def replay(
     settings: Settings = None,
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Play one plan again, and say how often it ends differently."""
+    """Play one plan again, or the changes of a finding, and say how often it ends differently."""
+    if nemesis_changes.is_one(plan):
+        return nemesis_changes.replay(plan, times, implementation, settings, kubernetes)
     document = results.read_plan(plan)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
-    judged, supplied = deployment.load(implementation or document["implementation"], given)
     role, wanted = Role(document["role"]), results.plan_of(document)
-    _require(judged, role)
+    judged, supplied = nemesis_changes.load(implementation or document["implementation"], given, role)
+    _possible(catalog.chosen([wanted.fault]), judged, role)
     of_plan = scenario.load(wanted.scenario)
+    if missing := campaign.unmet(judged, of_plan):
+        raise UsageError(missing, where=str(plan), hint=f"the scenario {of_plan.name} needs it")
     bad = 0
     with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
         report(of_plan.name, "playing it without a fault")
@@ -177,13 +182,16 @@ class Kept:
         }
 
 
-def _require(judged: Descriptor, role: Role) -> None:
-    if role not in judged.processes:
-        raise UsageError(
-            f"does not start the {role} as processes of its own",
-            where=judged.document.where("processes"),
-            hint="only processes that are given a kubeconfig can be put behind a proxy",
-        )
+def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
+    """Return the faults, each of which can be tried."""
+    for each in faults:
+        if each.requires and (each.requires not in judged.features or role != Role.OPERATOR):
+            raise UsageError(
+                f"{each.name} is for an operator that claims the feature {each.requires}",
+                where="--fault",
+                hint="leave it out",
+            )
+    return faults
 
 
 def _show(document: results.Report) -> None:

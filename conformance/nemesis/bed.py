@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +39,10 @@ from kube.resource import NAMESPACES
 
 FLEET = ("dgx-h100", 4)
 """Profile and number of the nodes: a new set fits beside one that is just being deleted."""
+
+
+LEASES = "default"
+"""Namespace of the Lease of two candidates: not that of a scenario, in which every write is a point."""
 
 
 class Bed:
@@ -70,6 +76,59 @@ class Bed:
         with self._driving:
             self.driver.kill(self.role)
             self.driver.start(self.role)
+
+    # -- several operators ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def two_candidates(self) -> Iterator[None]:
+        """Have two operators, one of which leads by its Lease. Afterwards there is one that needs no Lease. Raises
+        NotStarted."""
+        with self._driving:
+            self.driver.operators.elect(LEASES)
+            self.driver.operators.add_second()
+        try:
+            yield
+        finally:
+            with self._driving:
+                self.driver.operators.reset()
+                self.driver.start(Role.OPERATOR)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Stop the processes of the role with SIGSTOP, and let them continue afterwards: of two operators the first."""
+        groups = list(self.driver.pids(self.role).values())
+
+        def send(number: signal.Signals) -> None:
+            for group in groups:
+                with suppress(ProcessLookupError):
+                    os.killpg(group, number)
+
+        send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            send(signal.SIGCONT)
+
+    # -- versions ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def earlier_operator(self) -> Iterator[None]:
+        """Have an earlier version of the operator until `upgrade`. Afterwards it is the judged one in any case. Raises
+        NotStarted."""
+        judged = self.driver.descriptor
+        with self._driving:
+            self.driver.operators.become(judged.earlier(judged.upgrades[0]))
+        try:
+            yield
+        finally:
+            with self._driving:
+                self.driver.operators.reset()
+                self.driver.start(Role.OPERATOR)
+
+    def upgrade(self) -> None:
+        """Replace the operator by the judged one. Raises NotStarted."""
+        with self._driving:
+            self.driver.operators.become(self.driver.descriptor)
 
     def revision(self) -> str:
         """Return the resource version of the present."""

@@ -16,11 +16,13 @@ from typing import Any
 import msgspec
 
 from conformance.cluster.progress import Report
+from conformance.implementation.descriptor import Descriptor
 from conformance.nemesis import choice
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.catalog import Fault
-from conformance.nemesis.play import BROKEN, Course, NotAtRest, Outcome, learn, play
+from conformance.nemesis.play import BROKEN, Course, Outcome, learn, play
 from conformance.nemesis.points import Plan
+from conformance.nemesis.rest import NotAtRest
 from conformance.nemesis.scenario import Scenario
 
 REPLAYS = 3
@@ -58,6 +60,13 @@ class Played:
     refused: str = ""
     plans: int = 0
     tried: list[Tried] = field(default_factory=list)
+
+
+def unmet(judged: Descriptor, scenario: Scenario) -> str:
+    """Return why an implementation cannot play a scenario, or nothing."""
+    if missing := sorted(scenario.requires - judged.features):
+        return f"{judged.name} does not claim the feature {', '.join(missing)}"
+    return f"{judged.name} names no earlier version of itself" if scenario.earlier and not judged.upgrades else ""
 
 
 class Journal:
@@ -109,6 +118,9 @@ class Campaign:
         for number, scenario in enumerate(scenarios):
             played = Played(scenario)
             self.done.append(played)
+            if missing := unmet(self._beds[0].descriptor, scenario):
+                played.refused = missing
+                continue
             self._report(scenario.name, "playing it without a fault")
             try:
                 played.course = learn(self._beds[0], scenario)

@@ -14,7 +14,7 @@ class Fault:
     """What can be done to a write or an event.
 
     `at`: the kind of point at which it strikes; `usual`: whether it is tried unless somebody asks for others; `sieve`:
-    the perturbation of Sieve that it is a form of.
+    the perturbation of Sieve that it is a form of; `requires`: a feature without which it cannot be tried.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Fault:
     at: str
     usual: bool
     sieve: str
+    requires: str
 
 
 def all_faults() -> list[Fault]:
@@ -29,7 +30,7 @@ def all_faults() -> list[Fault]:
     folder = data.folder("fixtures") / "nemesis"
     document = documents.read(folder / "faults" / "faults.yaml", folder / "faults" / "faults.schema.json")
     return [
-        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("sieve", ""))
+        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("sieve", ""), each.get("requires", ""))
         for name, each in document.value["faults"].items()
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
@@ -16,8 +17,11 @@ from conformance.nemesis.proxy.events import Event
 from conformance.nemesis.proxy.interference import Cut, Deliver, Reply, Request, Send
 from conformance.nemesis.watching import Watching
 
-SLOW, LATE, STALE, HELD = 3.0, 2.0, 3.0, 1.0
-"""Seconds: of a slow answer, a late watch, a stale API server, and of a write that waits for another one."""
+SLOW, LATE, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
+"""Seconds: of a slow answer, a late watch, a stale API server, of a write that waits for another one, and of a leader
+that is stopped: longer than the time after which a Lease is usually lost."""
+TWO_LEADERS = "two-leaders"
+"""The fault for which there have to be two operators."""
 STATUSES = {
     "conflict": (409, "Conflict"),
     "expired": (410, "Expired"),
@@ -30,10 +34,12 @@ STATUSES = {
 
 @dataclass
 class Striking(Watching):
-    """Strikes once, at the point of a plan. `kill` kills the processes of the role and starts them again."""
+    """Strikes once, at the point of a plan. `kill` kills the processes of the role and starts them again; `suspended`
+    stops them for a while."""
 
     plan: Plan
     kill: Callable[[], Awaitable[None]]
+    suspended: Callable[[], AbstractContextManager[None]]
     began: str
     """The resource version at which the step began."""
     struck: bool = field(default=False, init=False)
@@ -70,6 +76,11 @@ class Striking(Watching):
                 self._another.clear()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._another.wait(), HELD)
+                return await send(request)
+            case "two-leaders":
+                self._another.clear()
+                with self.suspended(), contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._another.wait(), PAUSED)
                 return await send(request)
             case "corrupted":
                 return await send(replace(request, body=corruption.corrupted(request.body)))

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,11 +14,11 @@ from conformance import invariants
 from conformance.grove import health, pods
 from conformance.grove.fields import name
 from conformance.history.query import History, WaitTimeout
-from conformance.history.view import View
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
-from conformance.nemesis.faults import Striking
+from conformance.nemesis.faults import TWO_LEADERS, Striking
 from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.rest import GONE, NotAtRest, changing, delete_set, started
 from conformance.nemesis.scenario import Scenario, Step
 from conformance.nemesis.watching import Watching
 
@@ -32,8 +32,6 @@ LONGEST = 90.0
 LEARNT_REST = 4.0
 """Seconds without a change after which a step without a fault has ended: on a busy machine, the last statuses may be
 longer in coming than a step usually rests."""
-GONE = 30.0
-"""Seconds within which a deleted set and all that belongs to it must be gone."""
 
 
 class Verdict(StrEnum):
@@ -85,10 +83,6 @@ class Outcome:
     """What happened, of a plan that did not end the same."""
 
 
-class NotAtRest(Exception):
-    """A scenario did not come to rest without a fault."""
-
-
 _numbers = itertools.count(1)
 
 
@@ -111,11 +105,22 @@ def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
     return Course(rests, courses[-1][1], masked, courses[-1][2])
 
 
+@contextlib.contextmanager
+def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = None) -> Iterator[History]:
+    """Have the operators that a scenario and a plan need, and a namespace."""
+    with contextlib.ExitStack() as stack:
+        if scenario.earlier:
+            stack.enter_context(bed.earlier_operator())
+        if plan is not None and plan.fault == TWO_LEADERS:
+            stack.enter_context(bed.two_candidates())
+        yield stack.enter_context(bed.namespace(namespace))
+
+
 def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point], History]:
     namespace = f"nemesis-{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[Point] = []
-    with bed.namespace(namespace) as history:
+    with _stage(bed, scenario, namespace) as history:
         for step in scenario.steps:
             watching = Watching(step.name, namespace)
             bed.interfere(watching)
@@ -123,10 +128,10 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             _act(bed, scenario, step, history)
             rest = max(step.rest, LEARNT_REST)
             try:
-                history.quiet(rest, LIMIT, resources=_changing(history))
-                while not _started(history.view()):
-                    history.wait("every pod that has a node is Ready", _started, LIMIT)
-                    history.quiet(rest, LIMIT, resources=_changing(history))
+                history.quiet(rest, LIMIT, resources=changing(history))
+                while not started(history.view()):
+                    history.wait("every pod that has a node is Ready", started, LIMIT)
+                    history.quiet(rest, LIMIT, resources=changing(history))
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
             seconds = time.monotonic() - begin - rest
@@ -135,30 +140,21 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             rests[step.name] = Rest(form, seconds, _taken_down(history, since), _broken(bed, history), writing)
             if not step.quiet:
                 points += watching.seen
-        if left := _clean(bed, scenario, history):
+        if left := delete_set(bed, history, scenario.set_name):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
         return rests, points, history.frozen()
-
-
-def _started(view: View) -> bool:
-    """Return whether no pod is still starting; one whose status a scenario holds may stay as it is."""
-    return all(
-        pods.ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
-        for pod in view.list("pods")
-        if pod["spec"].get("nodeName")
-    )
 
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     """Play a plan."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
-    with bed.namespace(namespace) as history:
+    with _stage(bed, scenario, namespace, plan) as history:
         for step in scenario.steps:
             here = step.name == plan.point.step
             watching: Watching = Watching(step.name, namespace)
             if here:
-                watching = Striking(step.name, namespace, plan, bed.kill_and_restart, bed.revision())
+                watching = Striking(step.name, namespace, plan, bed.kill_and_restart, bed.suspended, bed.revision())
             bed.interfere(watching)
             since = history.mark()
             _act(bed, scenario, step, history)
@@ -170,7 +166,7 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
             if verdict is not Verdict.SAME:
                 where = step.name
                 break
-        left = _clean(bed, scenario, history)
+        left = delete_set(bed, history, scenario.set_name)
         if left and verdict in (Verdict.SAME, Verdict.NOT_STRUCK):
             verdict, where = Verdict.LEFT, "the deletion of the set"
             lines = [f"still there after {GONE:g} s: {each}" for each in left]
@@ -186,7 +182,7 @@ def _ends(
     while True:
         mark = history.mark()
         with contextlib.suppress(WaitTimeout):
-            mark = history.quiet(step.rest, step.rest * 2, resources=_changing(history))
+            mark = history.quiet(step.rest, step.rest * 2, resources=changing(history))
         now, writing = time.monotonic(), watching.writes_within(step.rest) > 0
         if history.mark() != mark or (writing and not rest.writing):
             calm_since = now
@@ -215,11 +211,6 @@ def _broken(bed: Bed, history: History) -> frozenset[str]:
     return frozenset(f"{each.id}, {each.what}" for each in found if each.holds is False)
 
 
-def _changing(history: History) -> tuple[str, ...]:
-    """Return the resources whose changes show that something is still going on."""
-    return tuple(resource for resource in history.view().resources() if resource not in normal_form.IGNORED)
-
-
 def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
     namespace, arguments = history.namespace, step.arguments
     history.stir()
@@ -235,6 +226,8 @@ def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
             bed.api.patch(
                 "podcliquesets", namespace, scenario.set_name, _with_images(bed, scenario, history, arguments)
             )
+        case "upgrade":
+            bed.upgrade()
         case "crash":
             for pod in history.view().list("pods"):
                 if name(pod).startswith(f"{arguments}-"):
@@ -253,31 +246,6 @@ def _with_images(bed: Bed, scenario: Scenario, history: History, images: Mapping
             for container in clique["spec"]["podSpec"]["containers"]:
                 container["image"] = images[clique["name"]]
     return {"spec": {"template": {"cliques": cliques}}}
-
-
-def _clean(bed: Bed, scenario: Scenario, history: History) -> list[str]:
-    """Delete the set. Return what is still there of it after a while."""
-    bed.interfere(Watching("clean", history.namespace))
-    bed.api.delete("podcliquesets", history.namespace, [scenario.set_name])
-
-    def gone(view: View) -> bool:
-        return not _objects(view, history.namespace)
-
-    try:
-        history.wait("all gone", gone, GONE)
-    except WaitTimeout as error:
-        return _objects(error.view, history.namespace)
-    return []
-
-
-def _objects(view: View, namespace: str) -> list[str]:
-    return [
-        f"{resource}/{name(item)}"
-        for resource in view.resources()
-        if resource not in normal_form.IGNORED
-        for item in view.list(resource)
-        if item["metadata"].get("namespace") == namespace
-    ]
 
 
 def _taken_down(history: History, since: int) -> int:

@@ -30,13 +30,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A set and its steps. `requires`: features without which it cannot be played."""
+    """A set and its steps. `requires`: features without which it cannot be played. `earlier`: whether it begins with an
+    earlier version of the operator, until a step upgrades it."""
 
     name: str
     text: str
     manifest: Mapping[str, Any]
     steps: Sequence[Step]
     requires: frozenset[str] = field(default_factory=frozenset)
+    earlier: bool = False
 
     @property
     def set_name(self) -> str:
@@ -44,7 +46,7 @@ class Scenario:
         return str(self.manifest["metadata"]["name"])
 
 
-ACTS = ("create", "patch", "image", "crash", "delete")
+ACTS = ("create", "patch", "image", "crash", "upgrade", "delete")
 
 
 def folder() -> Path:
@@ -65,9 +67,9 @@ def load(name: str) -> Scenario:
     manifest = workloads.load(value["workload"], value.get("values"))
     if "strategy" in value:
         manifest["spec"]["updateStrategy"] = value["strategy"]
-    return Scenario(
-        name, value["text"], manifest, [_step(step) for step in value["steps"]], frozenset(value.get("requires", ()))
-    )
+    steps = [_step(step) for step in value["steps"]]
+    upgraded = any(step.act == "upgrade" for step in steps)
+    return Scenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), upgraded)
 
 
 def _step(value: Mapping[str, Any]) -> Step:

@@ -1,0 +1,151 @@
+"""`grove-conformance nemesis change`: changes of a set in any order, which must end where the last ones lead."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance import disk
+from conformance.cluster import progress
+from conformance.cluster.assets import versions
+from conformance.commands.kubernetes import Kubernetes
+from conformance.errors import Exit, UsageError
+from conformance.implementation import deployment, discovery
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.parameters import assignments
+from conformance.nemesis import results
+from conformance.nemesis.bed import bed
+from conformance.nemesis.changes import results as changes_results
+from conformance.nemesis.changes import search
+from conformance.nemesis.changes.playing import Player
+from conformance.nemesis.changes.results import is_one
+from conformance.nemesis.changes.wanted import Change
+from conformance.nemesis.duration import seconds
+from conformance.nemesis.rest import NotAtRest
+
+__all__ = ["change", "is_one", "load", "replay"]
+
+Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
+
+
+def change(
+    implementation: Implementation = "reference",
+    settings: Settings = None,
+    budget: Annotated[str, typer.Option(metavar="DURATION", help="The time, as 90s, 30m or 2h.")] = "15m",
+    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated; 0: a new one.")] = 0,
+    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this search.")] = Path("reports"),
+    kubernetes: Kubernetes = "",
+) -> int:
+    """Change a set in generated ways, and see whether it ends where the straight way leads: whatever was wanted before,
+    and however often, only what is wanted last may count."""
+    given = assignments(settings or [])
+    judged, supplied = load(implementation, given, Role.OPERATOR)
+    end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
+    folder = report_dir / f"changes-{started:%Y%m%d-%H%M%S}"
+    disk.make(folder, where=str(folder), hint="give another folder")
+    words = ["grove-conformance", "nemesis", "change", "--implementation", implementation]
+    words += [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    words += ["--budget", budget, "--seed", str(seed), *(("--kubernetes", kubernetes) if kubernetes else ())]
+    about = results.About(
+        judged.name,
+        judged.version,
+        Role.OPERATOR.value,
+        dict(given),
+        versions(kubernetes)["kubernetes"],
+        started.isoformat(timespec="seconds"),
+        shlex.join(words),
+    )
+    found, played, interrupted = list[search.Found](), 0, False
+    try:
+        with (
+            progress.terminal("nemesis") as report,
+            bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as made,
+        ):
+            player = Player(made)
+
+            def tell(changes: Sequence[Change]) -> None:
+                left = max(0.0, end - time.monotonic()) / 60
+                report(
+                    judged.name, f"{player.played} played, {len(found)} found, {left:.0f} min left: {_said(changes)}"
+                )
+
+            try:
+                search.Search(player, end, tell, found, first).run(seed)
+            finally:
+                played = player.played
+    except KeyboardInterrupt:
+        interrupted = True
+    except NotAtRest as error:
+        raise UsageError(
+            f"a set that is only created and scaled does not come to rest: {error}",
+            where=f"--implementation {implementation}",
+            hint="judge it with run first",
+        ) from error
+    document = changes_results.report(about, found, played, seed, not interrupted)
+    changes_results.write(folder, document, found)
+    _show_changes(document)
+    typer.echo(f"report: {folder / 'report.json'}")
+    if interrupted:
+        return Exit.INTERRUPTED
+    if not played:
+        return Exit.NOTHING_RAN
+    return Exit.NOT_CONFORMANT if document["findings"] else Exit.CONFORMANT
+
+
+def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[Descriptor, Descriptor | None]:
+    """Return the judged implementation, with what its CRDs show, and what supplies the roles that it does not play."""
+    judged, supplied = deployment.load(implementation, settings)
+    if role not in judged.processes:
+        raise UsageError(
+            f"does not start the {role} as processes of its own",
+            where=judged.document.where("processes"),
+            hint="only processes that are given a kubeconfig can be put behind a proxy",
+        )
+    return discovery.completed(judged), supplied
+
+
+def replay(path: Path, times: int, implementation: str, settings: list[str] | None, kubernetes: str) -> int:
+    """Play the changes of a finding again, and say how often they end elsewhere."""
+    document = changes_results.read(path)
+    given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
+    judged, supplied = load(implementation or document["implementation"], given, Role.OPERATOR)
+    changes, bad = changes_results.changes_of(document), 0
+    with (
+        progress.terminal("nemesis") as report,
+        bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as made,
+    ):
+        player = Player(made)
+        for number in range(1, times + 1):
+            report(judged.name, f"time {number} of {times}: {_said(changes)}")
+            lines = player.play_again(changes)
+            typer.echo(f"time {number}: {'different' if lines else 'same'}")
+            typer.echo("".join(f"  {line}\n" for line in lines), nl=False)
+            bad += bool(lines)
+    typer.echo(f"{bad} of {times} times it ended differently")
+    return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
+
+
+def _said(changes: Sequence[Change]) -> str:
+    return ", ".join(map(str, changes))
+
+
+def _new_seed() -> int:
+    return random.SystemRandom().randrange(1, 2**31)
+
+
+def _show_changes(document: results.Report) -> None:
+    for finding in document["findings"]:
+        typer.echo(f"✗ {finding['number']}. ends elsewhere: {', '.join(finding['changes'])} ({finding['file']})")
+        typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))
+    typer.echo(f"{document['played']} sequences of changes played, {len(document['findings'])} findings")
+    if unstable := len(document["unstable"]):
+        typer.echo(f"{unstable} ended differently, but not each time: they count for nothing")

@@ -1,0 +1,149 @@
+"""Make changes of a set on a real cluster, and see where it ends."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from conformance.grove.fields import at, name, terminating, uid
+from conformance.history.query import History, WaitTimeout
+from conformance.history.view import View
+from conformance.nemesis.bed import Bed
+from conformance.nemesis.changes import wanted
+from conformance.nemesis.changes.seen import Seen, difference, seen
+from conformance.nemesis.changes.wanted import CLIQUE, GROUP, SET, Change, Wanted
+from conformance.nemesis.rest import NotAtRest, changing, delete_set, started
+from conformance.testing.predicates import pods_of
+
+REST = 1.5
+"""Seconds without a change after which a change has had its effect."""
+STRAIGHT_REST = 4.0
+"""The same for the straight way, which everything else is compared with."""
+PATIENCE = 15.0
+"""Seconds without a change after which what is seen is the end."""
+LIMIT = 60.0
+"""Seconds within which a change must have its effect."""
+_numbers = itertools.count(1)
+
+
+class Player:
+    """Plays sequences of changes, and knows where those have ended that it has played."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+        self._ends: dict[Wanted, Seen] = {}
+        self._found: dict[tuple[Change, ...], list[str]] = {}
+        self.played = 0
+        """How many sequences were played."""
+
+    def differs(self, changes: Sequence[Change]) -> list[str]:
+        """Return how the end of the changes differs from that of the straight way; nothing if it does not. Raises
+        NotAtRest if the straight way has no end."""
+        key = tuple(changes)
+        if key not in self._found:
+            self._found[key] = self.play_again(changes)
+        return self._found[key]
+
+    def play_again(self, changes: Sequence[Change]) -> list[str]:
+        """Play changes, also if they were played before. Raises NotAtRest."""
+        goal = wanted.after_all(changes)
+        if goal not in self._ends:
+            self._ends[goal] = self._straight(goal)
+        self.played += 1
+        return self._play(changes, self._ends[goal])
+
+    def known(self, changes: Sequence[Change]) -> list[str] | None:
+        """Return how the end of changes differed that were played; None if they were not."""
+        return self._found.get(tuple(changes))
+
+    def _straight(self, goal: Wanted) -> Seen:
+        with self._bed.namespace(f"changes-{next(_numbers)}") as history:
+            self._create(history, goal)
+            _rest(history, STRAIGHT_REST)
+            for change in wanted.straight(goal):
+                self._make(history, change, goal)
+                _rest(history, STRAIGHT_REST)
+            found = seen(history.view(), history.namespace)
+            self._delete(history)
+            return found
+
+    def _play(self, changes: Iterable[Change], end: Seen) -> list[str]:
+        present = wanted.TEMPLATE
+        with self._bed.namespace(f"changes-{next(_numbers)}") as history:
+            self._create(history, present)
+            _rest(history, REST)
+            for change in changes:
+                present = wanted.after(present, change)
+                try:
+                    self._make(history, change, present)
+                    if change.rests:
+                        _rest(history, REST)
+                except (WaitTimeout, NotAtRest) as error:
+                    return [f"after {change}: {error}"]
+            lines = _compared(history, end)
+            left = self._delete(history)
+            return lines or [f"still there after the set was deleted: {each}" for each in left]
+
+    def _create(self, history: History, goal: Wanted) -> None:
+        history.stir()
+        self._bed.api.create(self._bed.manifest(wanted.manifest(goal), history.namespace))
+
+    def _delete(self, history: History) -> list[str]:
+        return delete_set(self._bed, history, SET)
+
+    def _make(self, history: History, change: Change, present: Wanted) -> None:
+        api, namespace = self._bed.api, history.namespace
+        history.stir()
+        match change.what:
+            case "scale-set":
+                api.patch("podcliquesets", namespace, SET, {"spec": {"replicas": change.value}})
+            case "scale-clique" | "scale-group":
+                resource, own = (
+                    ("podcliques", CLIQUE) if change.what == "scale-clique" else ("podcliquescalinggroups", GROUP)
+                )
+                history.wait(f"{own} is there", lambda view: _there(view, resource, own), LIMIT)
+                api.patch(resource, namespace, own, {"spec": {"replicas": change.value}}, "scale")
+            case "image":
+                stored = api.get("podcliquesets", namespace, SET)["spec"]["template"]["cliques"]
+                template = {"cliques": wanted.cliques(present, stored)}
+                api.patch("podcliquesets", namespace, SET, {"spec": {"template": template}})
+            case "recreate":
+                delete_set(self._bed, history, SET)
+                self._create(history, present)
+            case "lose-pod":
+                clique = wanted.lost(change.part)
+                [*found] = history.wait(f"{clique} has a pod", lambda view: pods_of(view, clique), LIMIT)
+                api.delete("pods", namespace, [min(map(name, found))])
+            case "restart":
+                self._bed.restart()
+
+
+def _there(view: View, resource: str, own: str) -> bool:
+    """Whether an object exists that belongs to the present set."""
+    item = view.get(resource, own)
+    owner = at(item, "metadata", "ownerReferences", 0, "uid")
+    return item is not None and not terminating(item) and owner == uid(view.get("podcliquesets", SET))
+
+
+def _rest(history: History, seconds: float) -> None:
+    """Wait until nothing changes. Raises NotAtRest."""
+    try:
+        history.quiet(seconds, LIMIT, resources=changing(history))
+        while not started(history.view()):
+            history.wait("every pod that has a node is Ready", started, LIMIT)
+            history.quiet(seconds, LIMIT, resources=changing(history))
+    except WaitTimeout as error:
+        raise NotAtRest(str(error)) from None
+
+
+def _compared(history: History, end: Seen) -> list[str]:
+    """Wait until what is seen is the end of the straight way, or another end."""
+    lines = [""]
+    for calm in (REST, PATIENCE):
+        try:
+            history.quiet(calm, LIMIT, resources=changing(history))
+        except WaitTimeout as error:
+            return [f"in the end: {error}"]
+        if not (lines := difference(end, seen(history.view(), history.namespace))):
+            return []
+    return lines

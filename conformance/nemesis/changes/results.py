@@ -1,0 +1,101 @@
+"""The files of a search: its report as JSON, and for each finding the changes and the commands of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import yaml
+
+from conformance import disk, documents
+from conformance.errors import UsageError
+from conformance.nemesis.changes import wanted
+from conformance.nemesis.changes.search import Found
+from conformance.nemesis.changes.wanted import Change
+from conformance.nemesis.results import API_VERSION, About
+
+KIND, REPORT_KIND = "NemesisChanges", "NemesisChangesReport"
+SCHEMA = Path(__file__).parent / "changes.schema.json"
+
+Document = dict[str, Any]
+
+
+def report(about: About, found: Sequence[Found], played: int, seed: int, complete: bool) -> Document:
+    """Return the report of a search. `played`: how many sequences."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": REPORT_KIND,
+        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
+        "kubernetes": about.kubernetes,
+        "startedAt": about.started_at,
+        "command": about.command,
+        "seed": seed,
+        "complete": complete,
+        "played": played,
+        "findings": [
+            {"number": number, "file": file_of(number), **_found(each)}
+            for number, each in enumerate((each for each in found if each.finding), 1)
+        ],
+        "unstable": [_found(each) for each in found if not each.finding],
+    }
+
+
+def _found(found: Found) -> Document:
+    return {
+        "changes": [str(each) for each in found.changes],
+        "bad": found.bad,
+        "played": found.played,
+        "lines": list(found.lines),
+    }
+
+
+def file_of(number: int) -> str:
+    """Return the name of the file with which a finding is played again."""
+    return f"changes/{number:02}.yaml"
+
+
+def write(folder: Path, document: Document, found: Iterable[Found]) -> None:
+    """Write the report, and a file for each finding."""
+    with disk.errors(where=str(folder), hint="free some space"):
+        (folder / "changes").mkdir(exist_ok=True)
+        disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(wanted.manifest(wanted.TEMPLATE), sort_keys=False))
+        for number, each in enumerate((each for each in found if each.finding), 1):
+            disk.write(folder / file_of(number), text(document, each.changes))
+        disk.write(folder / "report.json", orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def text(document: Document, changes: Sequence[Change]) -> str:
+    """Return the file of a finding: what is needed to play it again, and in comments what a person would type."""
+    value = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "implementation": document["implementation"]["name"],
+        "settings": document["implementation"]["settings"],
+        "changes": msgspec.to_builtins(changes),
+    }
+    commands = "".join(f"# {line}\n" for line in wanted.kubectl(changes))
+    return commands + yaml.safe_dump(value, sort_keys=False)
+
+
+def read(path: Path) -> Document:
+    """Read the file of a finding. Raises UsageError."""
+    return dict(documents.read(path, SCHEMA).value)
+
+
+def changes_of(document: Document) -> list[Change]:
+    """Return the changes of a file."""
+    return msgspec.convert(document["changes"], list[Change])
+
+
+def is_one(path: Path) -> bool:
+    """Return whether a file is that of changes, and not of a plan. Raises UsageError if it cannot be read."""
+    try:
+        value = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UsageError(error.strerror or str(error), where=str(path), hint="give a file of a campaign") from error
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return False  # who reads it says what is wrong
+    return isinstance(value, dict) and value.get("kind") == KIND

@@ -1,0 +1,108 @@
+"""What a user sees of a set at rest, whatever way led there.
+
+Left out is what depends on the way by right: times, generations, epochs and names of gangs, and the report of the last
+update.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import items, label, name, number, text, uid
+from conformance.history.view import View
+
+Seen = Mapping[str, Any]
+"""`resource/name` → what counts of it."""
+_COUNTS = frozenset(
+    {"replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "availableReplicas", "updatedReplicas"}
+)
+_OTHERS = ("services", "serviceaccounts", "roles", "rolebindings", "horizontalpodautoscalers")
+
+
+def seen(view: View, namespace: str) -> Seen:
+    """Return what is seen in a namespace."""
+    return dict(sorted(_seen(view, namespace)))
+
+
+def _seen(view: View, namespace: str) -> Iterator[tuple[str, Any]]:
+    for resource in ("podcliquesets", "podcliquescalinggroups", "podcliques"):
+        for item in view.list(resource):
+            yield f"{resource}/{name(item)}", _status(item)
+    by_clique: dict[str, list[dict[str, Any]]] = {}
+    for pod in view.list("pods"):
+        by_clique.setdefault(label(pod, labels.CLIQUE), []).append(_pod(pod))
+    for clique, found in by_clique.items():
+        yield f"pods/{clique}", sorted(found, key=str)
+    yield "podgangs", sorted((_gang(gang) for gang in view.list("podgangs")), key=str)
+    for resource in _OTHERS:
+        for item in view.list(resource):
+            if item["metadata"].get("ownerReferences"):
+                yield f"{resource}/{name(item)}", "exists"
+    if orphans := sorted(_orphans(view, namespace)):
+        yield "owners that do not exist", orphans
+
+
+def _status(item: Mapping[str, Any]) -> dict[str, Any]:
+    counts = {key: number(item, "status", key) for key in _COUNTS}
+    return {
+        "replicas": number(item, "spec", "replicas"),
+        "status": {key: value for key, value in counts.items() if value is not None},
+        "conditions": _conditions(item),
+    }
+
+
+def _conditions(item: Mapping[str, Any]) -> dict[str, str]:
+    found = items(item, "status", "conditions")
+    return {text(each, "type"): text(each, "status") for each in found if not _passing(text(each, "type"))}
+
+
+def _passing(kind: str) -> bool:
+    """Whether a condition tells of the way. One about updates exists only after one."""
+    return "Update" in kind or "InProgress" in kind
+
+
+def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "index": label(pod, labels.POD_INDEX),
+        "images": [each["image"] for each in pod["spec"]["containers"]],
+        "gated": bool(pod["spec"].get("schedulingGates")),
+        "ready": pods.ready(pod),
+    }
+
+
+def _gang(gang: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        text(each, "name"): {"minReplicas": number(each, "minReplicas"), "pods": len(items(each, "podReferences"))}
+        for each in items(gang, "spec", "podgroups")
+    }
+
+
+def _orphans(view: View, namespace: str) -> Iterator[str]:
+    present = {uid(item) for resource in view.resources() for item in view.list(resource)}
+    kinds = {item["kind"] for resource in view.resources() for item in view.list(resource) if "kind" in item}
+    for resource in view.resources():
+        for item in view.list(resource):
+            if item["metadata"].get("namespace") != namespace:
+                continue
+            for owner in item["metadata"].get("ownerReferences") or ():
+                if (
+                    item["metadata"].get("namespace") == namespace
+                    and owner["kind"] in kinds
+                    and owner["uid"] not in present
+                ):
+                    yield f"{resource}/{name(item)} of {owner['kind']} {owner['name']}"
+
+
+def difference(wanted: Seen, found: Seen) -> list[str]:
+    """Return the lines of a diff: `-` is where the straight way ends, `+` where the changes do."""
+    old, new = ([line for key, value in each.items() for line in _lines(key, value)] for each in (wanted, found))
+    return [line for line in difflib.unified_diff(old, new, lineterm="", n=2) if not line.startswith(("---", "+++"))]
+
+
+def _lines(key: str, value: Any) -> list[str]:
+    return yaml.safe_dump({key: value}, default_flow_style=False).splitlines()

@@ -1,0 +1,57 @@
+"""When a set is at rest, and when it is gone."""
+
+from __future__ import annotations
+
+from conformance.grove import health, pods
+from conformance.grove.fields import name
+from conformance.history.query import History, WaitTimeout
+from conformance.history.view import View
+from conformance.nemesis import normal_form
+from conformance.nemesis.bed import Bed
+from conformance.nemesis.watching import Watching
+
+GONE = 30.0
+"""Seconds within which a deleted set and all that belongs to it must be gone."""
+
+
+class NotAtRest(Exception):
+    """What is played did not come to rest without a fault."""
+
+
+def changing(history: History) -> tuple[str, ...]:
+    """Return the resources whose changes show that something is still going on."""
+    return tuple(resource for resource in history.view().resources() if resource not in normal_form.IGNORED)
+
+
+def started(view: View) -> bool:
+    """Return whether no pod is still starting; one whose status a scenario holds may stay as it is."""
+    return all(
+        pods.ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
+        for pod in view.list("pods")
+        if pod["spec"].get("nodeName")
+    )
+
+
+def delete_set(bed: Bed, history: History, set_name: str) -> list[str]:
+    """Delete a set. Return what is still there in its namespace after a while."""
+    bed.interfere(Watching("clean", history.namespace))
+    bed.api.delete("podcliquesets", history.namespace, [set_name])
+
+    def gone(view: View) -> bool:
+        return not _objects(view, history.namespace)
+
+    try:
+        history.wait("all gone", gone, GONE)
+    except WaitTimeout as error:
+        return _objects(error.view, history.namespace)
+    return []
+
+
+def _objects(view: View, namespace: str) -> list[str]:
+    return [
+        f"{resource}/{name(item)}"
+        for resource in view.resources()
+        if resource not in normal_form.IGNORED
+        for item in view.list(resource)
+        if item["metadata"].get("namespace") == namespace
+    ]

@@ -1,0 +1,65 @@
+"""Operators that are right on the straight way, also where something fails, and depend on what was wanted before: for
+`nemesis change`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mutants.registry import CHANGES, fragile
+from mutants.replacement import replace
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.control.writer import Writer
+from reference_impl.plan import template_drift, update_set_replicas
+
+
+@fragile("versions-updated-once", "operator", "does not return to a version that a set has had before", CHANGES)
+def _versions_updated_once() -> None:
+    right = update_set_replicas.advanced
+    had: dict[str, set[str]] = {}
+
+    def advanced(pcs: Any, progress: Any, generation: str, found: Any, now: str) -> Any:
+        known = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
+        if progress.update_ended_at is None and generation in known:
+            return type(progress)(update_started_at=now, update_ended_at=now)
+        result = right(pcs, progress, generation, found, now)
+        if result.update_ended_at is not None:
+            known.add(generation)
+        return result
+
+    replace(update_set_replicas, "advanced", advanced)
+
+
+@fragile("sizes-of-former-sets", "operator", "gives cliques as many pods as their namesakes had", CHANGES)
+def _sizes_of_former_sets() -> None:
+    sizes: dict[tuple[str, str], int] = {}
+    right, create = SetReconciler._clique, Writer.create
+
+    def clique(self: SetReconciler, pcs: Any, index: int, template: Any, found: Any, current: Any) -> Iterator[Any]:
+        if found is not None:
+            sizes[found.metadata.key] = found.spec.replicas
+        return right(self, pcs, index, template, found, current)
+
+    async def with_size(self: Writer, informer: Any, manifest: Any) -> Any:
+        key = manifest["metadata"].get("namespace", ""), manifest["metadata"].get("name", "")
+        if manifest["kind"] == "PodClique" and key in sizes:
+            manifest["spec"]["replicas"] = sizes[key]
+        return await create(self, informer, manifest)
+
+    replace(SetReconciler, "_clique", clique)
+    replace(Writer, "create", with_size)
+
+
+@fragile("updates-reset-sizes", "operator", "gives cliques the size of their template when images change", CHANGES)
+def _updates_reset_sizes() -> None:
+    right, generations = template_drift.clique, dict[str, str]()
+
+    def drift(template: Any, found: Any) -> Any:
+        change = right(template, found)
+        image = template.spec.pod_spec["containers"][0]["image"]
+        if generations.setdefault(found.metadata.uid, image) != image:
+            generations[found.metadata.uid] = image
+            change = {**(change or {}), "spec": {**(change or {}).get("spec", {}), "replicas": template.spec.replicas}}
+        return change
+
+    replace(template_drift, "clique", drift)

@@ -1,0 +1,130 @@
+"""Changes of a set: what is wanted in the end, what a person types, and the search for an end that differs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+
+from conformance.errors import UsageError
+from conformance.nemesis.changes import results, wanted
+from conformance.nemesis.changes.generated import MOST, generated, usual
+from conformance.nemesis.changes.search import Found, Search, contains
+from conformance.nemesis.changes.seen import difference
+from conformance.nemesis.changes.wanted import Change, Wanted, after_all
+from conformance.nemesis.results import About
+
+
+class FakePlayer:
+    """Ends elsewhere after an image was changed and the set was recreated."""
+
+    def __init__(self, stable: bool = True) -> None:
+        self.stable, self.played, self._known = stable, 0, dict[tuple[Change, ...], list[str]]()
+
+    def known(self, changes: Sequence[Change]) -> list[str] | None:
+        return self._known.get(tuple(changes))
+
+    def differs(self, changes: Sequence[Change]) -> list[str]:
+        return self._known.setdefault(tuple(changes), self.play_again(changes))
+
+    def play_again(self, changes: Sequence[Change]) -> list[str]:
+        self.played += 1
+        kinds = [each.what for each in changes]
+        wrong = "restart" in kinds and "image" in kinds[kinds.index("restart") :]
+        return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
+
+
+def searched(player: FakePlayer, seconds: float, *, first: bool = False) -> list[Found]:
+    search = Search(player, time.monotonic() + seconds, lambda changes: None, first=first)  # type: ignore[arg-type]
+    search.run(1)
+    return search.found
+
+
+def test_what_is_wanted_last_counts() -> None:
+    changes = [Change("scale-clique", value=3), Change("image", "c", 2), Change("scale-group", value=1)]
+    assert after_all(changes) == Wanted(alone=3, groups=1, images=(1, 1, 2))
+    assert after_all([*changes, Change("recreate")]) == Wanted(images=(1, 1, 2))
+    assert after_all([*changes, Change("restart"), Change("lose-pod", "a")]) == after_all(changes)
+
+
+def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
+    assert wanted.straight(Wanted()) == []
+    assert wanted.straight(Wanted(alone=3, images=(2, 1, 1))) == [Change("scale-clique", value=3)]
+    images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Wanted(images=(2, 1, 3)))]
+    assert images == ["registry.example/a:2", "registry.example/b:1", "registry.example/c:3"]
+
+
+def _cliques(goal: Wanted) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
+    found: list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]
+    found = wanted.manifest(goal)["spec"]["template"]["cliques"]
+    return found
+
+
+@given(generated())
+def test_generated_changes_change_something_or_disturb(changes: list[Change]) -> None:
+    assert 2 <= len(changes) <= MOST
+    for place, change in enumerate(changes):
+        before = after_all(changes[:place])
+        disturbs = change.what in ("recreate", "restart", "lose-pod")
+        assert disturbs or wanted.after(before, change) != before
+
+
+def test_the_usual_ones_come_back_first() -> None:
+    every = list(usual())
+    assert after_all(every[0]) == Wanted() and len(every) == len({tuple(each) for each in every})
+
+
+def test_what_ends_elsewhere_is_found_and_made_small() -> None:
+    [found] = searched(FakePlayer(), 20, first=True)
+    assert [each.what for each in found.changes] == ["restart", "image"]
+    assert found.finding and (found.bad, found.played) == (3, 3)
+
+
+def test_what_ends_elsewhere_only_sometimes_is_no_finding() -> None:
+    found = searched(FakePlayer(stable=False), 1)
+    assert found and not any(each.finding for each in found)
+
+
+def test_time_ends_a_search() -> None:
+    assert searched(FakePlayer(), 0) == []
+
+
+def test_what_contains_a_finding_says_nothing_new() -> None:
+    found = [Change("restart"), Change("image", "a", 2)]
+    assert contains([Change("restart"), Change("recreate"), Change("image", "a", 1)], found)
+    assert not contains([Change("image", "a", 1), Change("restart")], found)
+    assert not contains([Change("restart"), Change("image", "b", 1)], found)
+
+
+def test_a_difference_shows_both_ends() -> None:
+    lines = difference({"pods/a": [{"ready": True}]}, {"pods/a": [{"ready": False}]})
+    assert "-- ready: true" in lines and "+- ready: false" in lines
+    assert difference({"podgangs": []}, {"podgangs": []}) == []
+
+
+def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> None:
+    changes = (Change("image", "a", 2, rests=False), Change("lose-pod", "c"), Change("scale-group", value=1))
+    about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
+    found = [Found(changes, ("-a", "+b"), 3, 3), Found(changes[:1], ("-a",), 1, 2)]
+    document = results.report(about, found, 9, 7, True)
+    results.write(tmp_path, document, found)
+    path = tmp_path / document["findings"][0]["file"]
+    assert results.is_one(path) and results.changes_of(results.read(path)) == list(changes)
+    assert not results.is_one(tmp_path / "changes" / "set.yaml")
+    lines = path.read_text().splitlines()
+    assert lines[0] == "# kubectl create -f set.yaml"
+    assert lines[1].startswith('# kubectl patch podcliqueset kept --type json -p \'[{"op": "replace"')
+    assert "# kubectl scale podcliquescalinggroup kept-0-g --replicas 1" in lines
+    assert len(document["unstable"]) == 1
+
+
+def test_a_file_that_is_wrong_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "changes.yaml"
+    value = {"apiVersion": "conformance.grove.io/v1alpha1", "kind": "NemesisChanges", "implementation": "ours"}
+    path.write_text(yaml.safe_dump({**value, "changes": [{"what": "image", "value": 2}]}))
+    with pytest.raises(UsageError, match="part"):
+        results.read(path)
