@@ -94,3 +94,24 @@ def _first_list_unheard() -> None:
         self._handlers = handlers
 
     replace(Informer, "replaced", replaced)
+
+
+@fragile(
+    "lists-of-the-past",
+    "operator",
+    "lists what the API server has in its cache, and acts on it at once",
+    "create",
+    "time-travel",
+    at="create pods",
+)
+def _lists_of_the_past() -> None:
+    right = Reflector.read
+
+    async def read(self: Reflector[Any]) -> Any:
+        known, self._params = self._params, {**self._params, "resourceVersion": "0"}
+        try:
+            return await right(self)
+        finally:
+            self._params = known
+
+    replace(Reflector, "read", read)
