@@ -92,8 +92,7 @@ class GroveCluster:
 
         async def make() -> None:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
-                await nodes.create_nodes(client, manifests)
-                await nodes.wait_until_schedulable(client, names)
+                await nodes.provide(client, manifests)
 
         asyncio.run(make())
         return names

@@ -203,6 +203,12 @@ async def create_nodes(client: Client, wanted: Sequence[Manifest]) -> None:
     await asyncio.gather(*(client.create(NODES, manifest) for manifest in wanted))
 
 
+async def provide(client: Client, wanted: Sequence[Manifest], *, timeout: float = 60.0) -> None:
+    """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError, HarnessError."""
+    await create_nodes(client, wanted)
+    await wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted], timeout=timeout)
+
+
 async def delete_nodes(client: Client, names: Iterable[str]) -> None:
     """Delete all nodes. A node that does not exist is not an error."""
     await asyncio.gather(*(client.delete(NODES, None, name) for name in names))

@@ -228,6 +228,4 @@ def _proxy(cluster: Cluster, role: Role, loop: Loop, stack: ExitStack) -> tuple[
 
 async def _make_nodes(cluster: Cluster) -> None:
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:
-        wanted = nodes.manifests(*FLEET)
-        await nodes.create_nodes(client, wanted)
-        await nodes.wait_until_schedulable(client, (node["metadata"]["name"] for node in wanted))
+        await nodes.provide(client, nodes.manifests(*FLEET))

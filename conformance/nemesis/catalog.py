@@ -13,15 +13,14 @@ from conformance.errors import UsageError
 class Fault:
     """What can be done to a write or an event.
 
-    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless somebody asks for others; `sieve`:
-    the perturbation of Sieve that it is a form of; `requires`: a feature without which it cannot be tried.
+    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless somebody asks for others;
+    `requires`: a feature without which it cannot be tried.
     """
 
     name: str
     text: str
     at: str
     usual: bool
-    sieve: str
     requires: str
 
 
@@ -30,7 +29,7 @@ def all_faults() -> list[Fault]:
     folder = data.folder("fixtures") / "nemesis"
     document = documents.read(folder / "faults" / "faults.yaml", folder / "faults" / "faults.schema.json")
     return [
-        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("sieve", ""), each.get("requires", ""))
+        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("requires", ""))
         for name, each in document.value["faults"].items()
     ]
 

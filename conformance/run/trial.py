@@ -116,9 +116,7 @@ def _existing(judged: Descriptor, supplied: Descriptor | None, on: Chosen, repor
 
 async def _make_nodes(place: _Place) -> None:
     async with Client.from_kubeconfig(place.facts.kubeconfig, user_agent="grove-conformance") as client:
-        wanted = [marked(node, place.facts.run) for node in nodes.manifests(*NODES, place.pool)]
-        await nodes.create_nodes(client, wanted)
-        await nodes.wait_until_schedulable(client, (node["metadata"]["name"] for node in wanted))
+        await nodes.provide(client, [marked(node, place.facts.run) for node in nodes.manifests(*NODES, place.pool)])
 
 
 def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: ExitStack) -> Outcome:

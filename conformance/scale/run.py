@@ -183,9 +183,7 @@ async def _warm_up(env: Environment, plan: Plan) -> None:
 async def _create_nodes(env: Environment, scenario: Scenario) -> None:
     env.report("nodes", f"{scenario.node_count} × {scenario.node_profile}")
     wanted = nodes.manifests(scenario.node_profile, scenario.node_count)
-    await nodes.create_nodes(env.client, wanted)
-    names = [node["metadata"]["name"] for node in wanted]
-    await nodes.wait_until_schedulable(env.client, names, timeout=NODES_WITHIN)
+    await nodes.provide(env.client, wanted, timeout=NODES_WITHIN)
 
 
 def _document(env: Environment, plan: Plan, load: list[float], written: dict[str, Any] | None) -> dict[str, Any]:

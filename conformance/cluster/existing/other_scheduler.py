@@ -37,8 +37,7 @@ async def require_none(client: Client, scheduler: str, within: float, run: str =
     name = f"preflight-{secrets.token_hex(3)}"
     (node,) = nodes.manifests("single", 1, name, {MARK: name})
     try:
-        await nodes.create_nodes(client, [marked(node, run)])
-        await nodes.wait_until_schedulable(client, [node["metadata"]["name"]])
+        await nodes.provide(client, [marked(node, run)])
         await client.create(PODS, marked(_pod(name, scheduler), run))
         seen = await _seen(client, name, within)
         who = await _who(client, name) if seen else ""
