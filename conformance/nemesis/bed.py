@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -63,19 +63,22 @@ class Bed:
         """Let something else see what passes through the proxy from now on."""
         self.proxy.interference = interference
 
-    async def kill_and_restart(self) -> None:
-        """Kill the processes of the role and start them again, from the event loop of the proxy."""
-        await asyncio.get_running_loop().run_in_executor(None, self._kill_and_restart)
+    async def kill(self) -> None:
+        """Kill the processes of the role, from the event loop of the proxy."""
+        await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.kill)
+
+    async def start(self) -> None:
+        """Start the processes of the role, from the event loop of the proxy. Raises NotStarted."""
+        await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.start)
 
     def restart(self) -> None:
         """Stop the role and start it again. Raises NotStarted."""
         with self._driving:
             self.driver.restart(self.role)
 
-    def _kill_and_restart(self) -> None:
+    def _drive(self, act: Callable[[Role], None]) -> None:
         with self._driving:
-            self.driver.kill(self.role)
-            self.driver.start(self.role)
+            act(self.role)
 
     # -- several operators ---------------------------------------------------------------------------------------
 

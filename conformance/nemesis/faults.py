@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
@@ -32,17 +32,32 @@ STATUSES = {
 """Fault → status and reason of the answer (Kubernetes API conventions)."""
 
 
+class Processes(Protocol):
+    """The processes of a role."""
+
+    async def kill(self) -> None:
+        """Kill them."""
+
+    async def start(self) -> None:
+        """Start them."""
+
+    def suspended(self) -> AbstractContextManager[None]:
+        """Stop them, and let them continue afterwards."""
+
+
 @dataclass
 class Striking(Watching):
-    """Strikes once, at the point of a plan. `kill` kills the processes of the role and starts them again; `suspended`
-    stops them for a while."""
+    """Strikes once, at the point of a plan, with what `role` can do to its processes."""
 
     plan: Plan
-    kill: Callable[[], Awaitable[None]]
-    suspended: Callable[[], AbstractContextManager[None]]
-    began: str
-    """The resource version at which the step began."""
+    role: Processes
+    past: str
+    """The resource version of what is shown of the past: right after the act before, when the role has not yet done
+    what follows from it."""
     struck: bool = field(default=False, init=False)
+    _travels: bool = field(default=False, init=False)
+    """Whether the past is shown from the next request on: to a role that has been started again, however long that
+    takes."""
     _stale_until: float = field(default=0.0, init=False)
     _relisted: str = field(default="", init=False)
     """The resource whose next watch is refused."""
@@ -58,14 +73,13 @@ class Striking(Watching):
         self.struck = True
         match self.plan.fault:
             case "killed-before":
-                await self.kill()
+                await self._restart()
             case "killed-after":
                 await send(request)
-                await self.kill()
+                await self._restart()
             case "time-travel":
                 await send(request)
-                self._stale_until = asyncio.get_running_loop().time() + STALE
-                await self.kill()
+                await self._restart(travels=True)
             case "lost-answer":
                 await send(request)
             case "slow":
@@ -79,7 +93,7 @@ class Striking(Watching):
                 return await send(request)
             case "two-leaders":
                 self._another.clear()
-                with self.suspended(), contextlib.suppress(TimeoutError):
+                with self.role.suspended(), contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._another.wait(), PAUSED)
                 return await send(request)
             case "corrupted":
@@ -88,12 +102,19 @@ class Striking(Watching):
                 return refusal(*STATUSES[fault])
         raise Cut
 
+    async def _restart(self, *, travels: bool = False) -> None:
+        await self.role.kill()
+        self._travels = travels
+        await self.role.start()
+
     async def read(self, request: Request) -> Request | Reply:
         """Refuse the watch that must list again, and show the past to who asks the cache."""
         assert request.call is not None
         if request.call.verb == "watch" and request.call.resource == self._relisted:
             self._relisted = ""
             return refusal(410, "Expired")
+        if self._travels:
+            self._travels, self._stale_until = False, asyncio.get_running_loop().time() + STALE
         if asyncio.get_running_loop().time() < self._stale_until:
             return self._stale(request)
         return request
@@ -131,7 +152,7 @@ class Striking(Watching):
         if request.call.verb == "watch" and query.get("sendInitialEvents") == "true" and query.get("resourceVersion"):
             return refusal(422, "Invalid")  # the client lists instead
         if request.call.verb == "list" and query.get("resourceVersion") == "0":
-            query |= {"resourceVersion": self.began, "resourceVersionMatch": "Exact"}
+            query |= {"resourceVersion": self.past, "resourceVersionMatch": "Exact"}
             return replace(request, query=urlencode(query))
         return request
 

@@ -150,14 +150,16 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
     with _stage(bed, scenario, namespace, plan) as history:
+        past = bed.revision()
         for step in scenario.steps:
             here = step.name == plan.point.step
             watching: Watching = Watching(step.name, namespace)
             if here:
-                watching = Striking(step.name, namespace, plan, bed.kill_and_restart, bed.suspended, bed.revision())
+                watching = Striking(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
             since = history.mark()
             _act(bed, scenario, step, history)
+            past = bed.revision()
             verdict, lines = _ends(history, step, course.rests[step.name], course.masked, watching)
             if verdict is Verdict.SAME:
                 verdict, lines = _compared(bed, history, course.rests[step.name], since)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from kube.client import Client
 from kube.informer import Informer
 from kube.reflector import Reflector
 from mutants.registry import fragile
@@ -97,21 +98,32 @@ def _first_list_unheard() -> None:
 
 
 @fragile(
-    "lists-of-the-past",
+    "acts-on-the-past",
     "operator",
-    "lists what the API server has in its cache, and acts on it at once",
-    "create",
+    "lists what the API server has in its cache, and writes to whatever has the name of what it sees there",
+    "scale",
     "time-travel",
-    at="create pods",
+    at="(step scale-out-again)",
 )
-def _lists_of_the_past() -> None:
-    right = Reflector.read
+def _acts_on_the_past() -> None:
+    read, delete, patch = Reflector.read, Client.delete, Client.patch
 
-    async def read(self: Reflector[Any]) -> Any:
+    async def read_cache(self: Reflector[Any]) -> Any:
         known, self._params = self._params, {**self._params, "resourceVersion": "0"}
         try:
-            return await right(self)
+            return await read(self)
         finally:
             self._params = known
 
-    replace(Reflector, "read", read)
+    async def delete_by_name(self: Client, *place: Any, uid: Any = None, version: Any = None, **more: Any) -> None:
+        await delete(self, *place, **more)
+
+    async def patch_by_name(self: Client, resource: Any, namespace: Any, name: str, body: Any, **more: Any) -> Any:
+        if isinstance(body, dict) and "metadata" in body:
+            kept = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
+            body = {**body, "metadata": kept}
+        return await patch(self, resource, namespace, name, body, **more)
+
+    replace(Reflector, "read", read_cache)
+    replace(Client, "patch", patch_by_name)
+    replace(Client, "delete", delete_by_name)
