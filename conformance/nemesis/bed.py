@@ -51,6 +51,8 @@ class Bed:
     def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
         self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
         self.loop = loop
+        self.abandoned = threading.Event()
+        """Set when nobody wants to know any more how a plan ends."""
         self._driving = threading.Lock()
         self.recorder: Recorder
 

@@ -22,7 +22,7 @@ from conformance.nemesis.bed import Bed
 from conformance.nemesis.catalog import Fault
 from conformance.nemesis.play import BROKEN, Course, Outcome, learn, play
 from conformance.nemesis.points import Plan
-from conformance.nemesis.rest import NotAtRest
+from conformance.nemesis.rest import Abandoned, NotAtRest
 from conformance.nemesis.scenario import Scenario
 
 REPLAYS = 3
@@ -143,8 +143,12 @@ class Campaign:
             try:
                 for lane in lanes:
                     lane.result()
+            except BaseException:
+                for bed in self._beds:
+                    bed.abandoned.set()  # so that the others end at once after an error or Ctrl-C
+                raise
             finally:
-                self._over.set()  # so that the others do not go on after an error or Ctrl-C
+                self._over.set()
         if not (self._first and any(tried.finding for tried in played.tried)):
             self._over.clear()
 
@@ -158,7 +162,10 @@ class Campaign:
                 bad = sum(tried.finding for tried in played.tried)
                 count = f"{len(played.tried)} of {played.plans} plans, {bad} findings, {remaining / 60:.0f} min left"
                 self._report(played.scenario.name, f"{count}: {plan}")
-            tried = self._try(bed, played.scenario, course, plan)
+            try:
+                tried = self._try(bed, played.scenario, course, plan)
+            except Abandoned:
+                return
             with self._lock:
                 self._journal.add(tried)
                 played.tried.append(tried)

@@ -18,7 +18,7 @@ from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.faults import TWO_LEADERS, Striking
 from conformance.nemesis.points import Plan, Point
-from conformance.nemesis.rest import GONE, NotAtRest, changing, delete_set, started
+from conformance.nemesis.rest import GONE, Abandoned, NotAtRest, changing, delete_set, started
 from conformance.nemesis.scenario import Scenario, Step
 from conformance.nemesis.watching import Watching
 
@@ -146,7 +146,7 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
 
 
 def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
-    """Play a plan."""
+    """Play a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
     with _stage(bed, scenario, namespace, plan) as history:
@@ -160,7 +160,7 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
             since = history.mark()
             _act(bed, scenario, step, history)
             past = bed.revision()
-            verdict, lines = _ends(history, step, course.rests[step.name], course.masked, watching)
+            verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
             if verdict is Verdict.SAME:
                 verdict, lines = _compared(bed, history, course.rests[step.name], since)
             if isinstance(watching, Striking) and not watching.struck and verdict is Verdict.SAME:
@@ -177,11 +177,13 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
 
 
 def _ends(
-    history: History, step: Step, rest: Rest, masked: frozenset[str], watching: Watching
+    bed: Bed, history: History, step: Step, rest: Rest, masked: frozenset[str], watching: Watching
 ) -> tuple[Verdict, list[str]]:
-    """Wait until a step ends as it does without the fault, or otherwise."""
+    """Wait until a step ends as it does without the fault, or otherwise. Raises Abandoned."""
     deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()
     while True:
+        if bed.abandoned.is_set():
+            raise Abandoned
         mark = history.mark()
         with contextlib.suppress(WaitTimeout):
             mark = history.quiet(step.rest, step.rest * 2, resources=changing(history))

@@ -18,6 +18,10 @@ class NotAtRest(Exception):
     """What is played did not come to rest without a fault."""
 
 
+class Abandoned(Exception):
+    """Nobody wants to know any more how it ends."""
+
+
 def changing(history: History) -> tuple[str, ...]:
     """Return the resources whose changes show that something is still going on."""
     return tuple(resource for resource in history.view().resources() if resource not in normal_form.IGNORED)
