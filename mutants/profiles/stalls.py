@@ -54,7 +54,8 @@ def _rolling_updates_stall() -> None:
     "operator",
     "lets children wait for more pods than their parents have",
     "START-011",
-    blocks=_of("START", 12, 13, 14),
+    "START-012",
+    blocks=_of("START", 13, 14),
 )
 def _start_up_stalls() -> None:
     right = Place.waits
