@@ -1,0 +1,160 @@
+"""What each fault does to a write or an event, with the processes and the API server made up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qs
+
+import pytest
+
+from conformance.nemesis import faults
+from conformance.nemesis.faults import STATUSES, Striking
+from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.proxy import calls
+from conformance.nemesis.proxy.events import Event
+from conformance.nemesis.proxy.interference import Cut, Reply, Request
+
+PODS = "/api/v1/namespaces/n/pods"
+DONE = Reply(201, {}, b"{}")
+WRITE, EVENT = Point("s", "write", "create", "pods", "", "a"), Point("s", "event", "ADDED", "pods", "", "a")
+
+
+class Role:
+    """Notes what is done to the processes."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    async def kill(self) -> None:
+        self.log.append("killed")
+
+    async def start(self) -> None:
+        self.log.append("started")
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        self.log.append("stopped")
+        yield
+        self.log.append("continued")
+
+
+class Stage:
+    """A fault at a point, and what happened."""
+
+    def __init__(self, fault: str, point: Point = WRITE) -> None:
+        self.log: list[str] = []
+        self.striking = Striking("s", "n", Plan("create", fault, point), Role(self.log), "100")
+
+    async def write(self, name: str = "a") -> str:
+        """Write as the role does; return what it hears."""
+        try:
+            reply = await self.striking.write(
+                request("POST", PODS, body=f'{{"metadata":{{"name":"{name}"}}}}'), self._send
+            )
+        except Cut:
+            return "nothing"
+        return str(reply.status)
+
+    async def event(self, name: str = "a") -> str:
+        """Deliver an event of a watch; return what the role hears."""
+        try:
+            await self.striking.event(
+                request("GET", PODS, "watch=1"), Event("ADDED", name, "n", "7", b""), self._deliver
+            )
+        except Cut:
+            return "its end"
+        return "the event"
+
+    async def _send(self, request: Request) -> Reply:
+        self.log.append("done" if b'"a"' in request.body else "another done")
+        return DONE
+
+    async def _deliver(self, event: Event) -> None:
+        self.log.append("delivered")
+
+
+def request(method: str, path: str, query: str = "", body: str = "") -> Request:
+    call = calls.read(method, path, {key: value[0] for key, value in parse_qs(query).items()})
+    return Request(call, method, path, query, {}, body.encode())
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLOW", "LATE", "STALE", "HELD", "PAUSED"):
+        monkeypatch.setattr(faults, name, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("fault", "heard", "log"),
+    [
+        ("killed-before", "nothing", ["killed", "started"]),
+        ("killed-after", "nothing", ["done", "killed", "started"]),
+        ("lost-answer", "nothing", ["done"]),
+        ("slow", "201", ["done"]),
+        ("swapped", "201", ["done"]),
+        ("two-leaders", "201", ["stopped", "continued", "done"]),
+        ("time-travel", "nothing", ["done", "killed", "started"]),
+        *((fault, str(code), []) for fault, (code, _) in STATUSES.items()),
+    ],
+)
+def test_a_write_is_struck_once(fault: str, heard: str, log: list[str]) -> None:
+    async def play() -> None:
+        stage = Stage(fault)
+        assert (await stage.write(), stage.log) == (heard, log)
+        assert stage.striking.struck and await stage.write() == "201"
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("fault", ["swapped", "two-leaders"])
+def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        stage = Stage(fault)
+        held = asyncio.create_task(stage.write())
+        await asyncio.sleep(0)
+        assert await stage.write("b") == "201" and await held == "201"
+        assert [each for each in stage.log if "done" in each] == ["another done", "done"]
+
+    monkeypatch.setattr(faults, "HELD", 60)
+    monkeypatch.setattr(faults, "PAUSED", 60)
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("fault", "heard"),
+    [
+        ("late", "the event"),
+        ("closed", "its end"),
+        ("relisted", "its end"),
+        ("missed", "its end"),
+    ],
+)
+def test_an_event_is_struck_once(fault: str, heard: str) -> None:
+    async def play() -> None:
+        stage = Stage(fault, EVENT)
+        assert await stage.event("b") == "the event" and await stage.event() == heard
+        answer = await stage.striking.read(request("GET", PODS, "watch=1&resourceVersion=7"))
+        assert isinstance(answer, Reply) is (fault in ("relisted", "missed"))
+        assert not isinstance(await stage.striking.read(request("GET", PODS, "watch=1")), Reply)
+
+    asyncio.run(play())
+
+
+def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart() -> None:
+    async def play() -> None:
+        stage = Stage("time-travel")
+        listed = request("GET", PODS, "resourceVersion=0")
+        assert await stage.striking.read(listed) == listed
+        await stage.write()
+        await asyncio.sleep(0.1)  # longer than the past is shown: what counts is when the role asks
+        shown = await stage.striking.read(listed)
+        assert isinstance(shown, Request)
+        assert parse_qs(shown.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
+        consistent = request("GET", PODS)
+        assert await stage.striking.read(consistent) == consistent
+        await asyncio.sleep(0.1)
+        assert await stage.striking.read(listed) == listed
+
+    asyncio.run(play())
