@@ -93,7 +93,7 @@ def change(
     document = changes_results.report(about, found, played, seed, not interrupted)
     changes_results.write(folder, document, found)
     _show_changes(document)
-    typer.echo(f"report: {folder / 'report.json'}")
+    typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
     if interrupted:
         return Exit.INTERRUPTED
     if not played:

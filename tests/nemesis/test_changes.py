@@ -101,8 +101,8 @@ def test_what_contains_a_finding_says_nothing_new() -> None:
 
 
 def test_a_difference_shows_both_ends() -> None:
-    lines = difference({"pods/a": [{"ready": True}]}, {"pods/a": [{"ready": False}]})
-    assert "-- ready: true" in lines and "+- ready: false" in lines
+    lines = difference({"pods/a": [{"ready": True}], "s": {"n": 1}}, {"pods/a": [{"ready": False}], "s": {"n": 2}})
+    assert lines == ['-pods/a: {"ready": true}', "-s n: 1", '+pods/a: {"ready": false}', "+s n: 2"]
     assert difference({"podgangs": []}, {"podgangs": []}) == []
 
 
@@ -120,6 +120,8 @@ def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> Non
     assert lines[1].startswith('# kubectl patch podcliqueset kept --type json -p \'[{"op": "replace"')
     assert "# kubectl scale podcliquescalinggroup kept-0-g --replicas 1" in lines
     assert len(document["unstable"]) == 1
+    shown = (tmp_path / "report.html").read_text()
+    assert "1 sequence(s) of changes end elsewhere" in shown and "kubectl scale podcliquescalinggroup" in shown
 
 
 def test_a_file_that_is_wrong_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The files of a search: its report as JSON, and for each finding the changes and the commands of a person."""
+"""The files of a search: its report as JSON and as a page, and each finding as changes and as commands of a person."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from conformance.nemesis.changes import wanted
 from conformance.nemesis.changes.search import Found
 from conformance.nemesis.changes.wanted import Change
 from conformance.nemesis.results import API_VERSION, About
+from conformance.pages.render import render
 
 KIND, REPORT_KIND = "NemesisChanges", "NemesisChangesReport"
-SCHEMA = Path(__file__).parent / "changes.schema.json"
+FOLDER = Path(__file__).parent
+SCHEMA, PAGE = FOLDER / "changes.schema.json", FOLDER / "page.html"
 
 Document = dict[str, Any]
 
@@ -58,13 +60,21 @@ def file_of(number: int) -> str:
 
 
 def write(folder: Path, document: Document, found: Iterable[Found]) -> None:
-    """Write the report, and a file for each finding."""
+    """Write the report, its page, and a file for each finding."""
+    findings = [each for each in found if each.finding]
     with disk.errors(where=str(folder), hint="free some space"):
         (folder / "changes").mkdir(exist_ok=True)
         disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(wanted.manifest(wanted.TEMPLATE), sort_keys=False))
-        for number, each in enumerate((each for each in found if each.finding), 1):
+        for number, each in enumerate(findings, 1):
             disk.write(folder / file_of(number), text(document, each.changes))
         disk.write(folder / "report.json", orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        disk.write(folder / "report.html", page(document, findings))
+
+
+def page(document: Document, findings: Iterable[Found]) -> str:
+    """Return the page of a search."""
+    commands = {number: list(wanted.kubectl(each.changes)) for number, each in enumerate(findings, 1)}
+    return render(PAGE, {"report": document, "commands": commands})
 
 
 def text(document: Document, changes: Sequence[Change]) -> str:
@@ -76,7 +86,7 @@ def text(document: Document, changes: Sequence[Change]) -> str:
         "settings": document["implementation"]["settings"],
         "changes": msgspec.to_builtins(changes),
     }
-    commands = "".join(f"# {line}\n" for line in wanted.kubectl(changes))
+    commands = "".join(line + "\n" if line.startswith("#") else f"# {line}\n" for line in wanted.kubectl(changes))
     return commands + yaml.safe_dump(value, sort_keys=False)
 
 

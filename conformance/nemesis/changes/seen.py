@@ -7,10 +7,9 @@ update.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import yaml
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import items, label, name, number, text, uid
@@ -99,10 +98,18 @@ def _orphans(view: View, namespace: str) -> Iterator[str]:
 
 
 def difference(wanted: Seen, found: Seen) -> list[str]:
-    """Return the lines of a diff: `-` is where the straight way ends, `+` where the changes do."""
+    """Return what differs, a line each: `-` is where the straight way ends, `+` where the changes do."""
     old, new = ([line for key, value in each.items() for line in _lines(key, value)] for each in (wanted, found))
-    return [line for line in difflib.unified_diff(old, new, lineterm="", n=2) if not line.startswith(("---", "+++"))]
+    lines = difflib.unified_diff(old, new, lineterm="", n=0)
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def _lines(key: str, value: Any) -> list[str]:
-    return yaml.safe_dump({key: value}, default_flow_style=False).splitlines()
+def _lines(place: str, value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for key, inner in sorted(value.items()):
+                yield from _lines(f"{place} {key}", inner)
+        case list():
+            yield from (f"{place}: {json.dumps(each)}" for each in value)
+        case _:
+            yield f"{place}: {value}"
