@@ -18,7 +18,7 @@ from reference_impl.api.models import (
     ScalingGroupStatus,
 )
 from reference_impl.control.migration import HashMigration, Write
-from reference_impl.plan import hashes, migration, revisions, statuses
+from reference_impl.plan import hashes, migration, revisions, statuses, update_set_replicas
 from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
@@ -83,17 +83,22 @@ def _adopts_all() -> None:
 
 @mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-001")
 def _starts_update() -> None:
-    right = HashMigration.migrate
+    right, right_progress, recognized = HashMigration.migrate, update_set_replicas.progress, set[str]()
 
     async def migrate(self: HashMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         stored = pcs.status.current_generation_hash if pcs.status else None
-        foreign = self.window(pcs).generation.foreign(stored) is not None
-        pcs = await right(self, pcs)
-        if foreign and pcs.status is not None:
-            pcs.status.current_generation_hash = "4444"
-        return pcs
+        if self.window(pcs).generation.foreign(stored) is not None:
+            recognized.add(pcs.metadata.uid)
+        return await right(self, pcs)
+
+    def progress(pcs: PodCliqueSet, generation: Any, found: Any, now: str) -> Any:
+        if pcs.metadata.uid in recognized:
+            recognized.remove(pcs.metadata.uid)
+            return update_set_replicas.begun(pcs, now)
+        return right_progress(pcs, generation, found, now)
 
     replace(HashMigration, "migrate", migrate)
+    replace(update_set_replicas, "progress", progress)
 
 
 def _leaves(kind: str) -> None:

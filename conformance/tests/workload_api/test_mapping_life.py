@@ -211,9 +211,9 @@ def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> N
 @requirement("WAPI-085", reaches="more routers bound")
 def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
     """The PodGroup is the one that the first two routers named."""
-    before, after = run.at("before"), run.at("scaled out")
-    old, new = (uid(objects.leaf_of(view, run.scene.router)) for view in (before, after))
-    run.expect("PodGroup of the routers", old, new)
+    old, new = (objects.leaf_of(run.at(step), run.scene.router) for step in ("before", "scaled out"))
+    run.expect("whether all routers name one PodGroup", [True, True], [bool(old), bool(new)])
+    run.expect("PodGroup of the routers", uid(old), uid(new))
 
 
 @requirement("WAPI-086")
