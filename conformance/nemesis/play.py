@@ -18,7 +18,7 @@ from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.faults import TWO_LEADERS, Striking
 from conformance.nemesis.points import Plan, Point
-from conformance.nemesis.rest import GONE, Abandoned, NotAtRest, changing, delete_set, started
+from conformance.nemesis.rest import GONE, Abandoned, NotAtRest, changing, delete_set, started, waiting
 from conformance.nemesis.scenario import Scenario, Step
 from conformance.nemesis.watching import Watching
 
@@ -198,7 +198,7 @@ def _ends(
             return Verdict.DIFFERENT, normal_form.difference(rest.form, found)
         if now > deadline:
             said = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
-            return Verdict.STUCK, said + normal_form.difference(rest.form, found)
+            return Verdict.STUCK, said + waiting(history.view()) + normal_form.difference(rest.form, found)
 
 
 def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdict, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import health, pods
-from conformance.grove.fields import name
+from conformance.grove.fields import finalizers, name, terminating
 from conformance.history.query import History, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis import normal_form
@@ -34,6 +34,24 @@ def started(view: View) -> bool:
         for pod in view.list("pods")
         if pod["spec"].get("nodeName")
     )
+
+
+def waiting(view: View) -> list[str]:
+    """Return who waits for what: pods that are gated, without a node or not Ready, and what is being deleted."""
+    found = []
+    for pod in view.list("pods"):
+        if gates := pod["spec"].get("schedulingGates"):
+            found.append(f"pod {name(pod)} waits for the gate {', '.join(gate['name'] for gate in gates)}")
+        elif not pod["spec"].get("nodeName"):
+            found.append(f"pod {name(pod)} waits for a node")
+        elif not pods.ready(pod):
+            found.append(f"pod {name(pod)} is bound and not Ready")
+    for resource in view.resources():
+        for item in view.list(resource):
+            if terminating(item):
+                held = ", ".join(finalizers(item)) or "whoever deletes it"
+                found.append(f"{resource}/{name(item)} is being deleted, and waits for {held}")
+    return found
 
 
 def delete_set(bed: Bed, history: History, set_name: str) -> list[str]:

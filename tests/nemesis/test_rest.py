@@ -1,0 +1,47 @@
+"""Who waits for what, in a state that does not come to rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.history.view import View
+from conformance.nemesis.rest import started, waiting
+
+
+class Present(View):
+    """A state of given pods."""
+
+    def __init__(self, *pods: dict[str, Any]) -> None:
+        super().__init__()
+        self.pods = pods
+
+    def list(self, resource: str, labels: Any = None) -> Any:
+        return list(self.pods) if resource == "pods" else []
+
+    def resources(self) -> Any:
+        return iter(["pods"])
+
+
+def pod(name: str, *, ready: bool = False, **spec: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
+
+
+def test_each_pod_that_is_not_ready_is_told_with_what_it_waits_for() -> None:
+    deleted = pod("d", nodeName="n", ready=True)
+    deleted["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
+    found = waiting(Present(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted))
+    assert found == [
+        "pod g waits for the gate gate",
+        "pod u waits for a node",
+        "pod b is bound and not Ready",
+        "pods/d is being deleted, and waits for example.com/a",
+    ]
+
+
+def test_pods_without_a_node_start_nothing() -> None:
+    assert started(Present(pod("u"), pod("b", nodeName="n", ready=True)))
+    assert not started(Present(pod("b", nodeName="n")))
+    held = pod("h", nodeName="n")
+    held["metadata"]["annotations"] = {"conformance.grove.io/hold-status": "yes"}
+    assert started(Present(held))
