@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +88,20 @@ def attempt(
         except NotStarted as error:
             if error.role not in judged.roles:
                 raise
-            return Outcome([Line("its processes start", str(error))])
+            return Outcome([Line("its processes start", with_kept_logs(str(error), driver.logs().values()))])
         report(judged.name, f"creating the set {workload}")
         return _watch(place, driver, workload, within, stack)
+
+
+def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
+    """Return a text in which logs are named by copies that stay: the logs themselves go with the cluster."""
+    named = [log for log in logs if str(log) in text and log.exists()]
+    if not named:
+        return text
+    folder = Path(tempfile.mkdtemp(prefix="grove-conformance-try-"))
+    for log in named:
+        text = text.replace(str(log), str(shutil.copy(log, folder / log.name)))
+    return text
 
 
 def _own(judged: Descriptor, supplied: Descriptor | None, report: Report, stack: ExitStack) -> _Place:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 from conformance.grove.expected import expected
 from conformance.grove.workloads import load
+from conformance.run import trial
 from conformance.run.progress_of_set import Line, lines
 from tests.history.story import Story
 
@@ -65,3 +68,16 @@ def test_a_gated_pod_is_counted_where_it_stands() -> None:
 def test_scaling_groups_are_there_only_where_the_set_has_some() -> None:
     assert not any("scalinggroups" in line.wanted for line in compared(Story()))
     assert any("podcliquescalinggroups" in line.wanted for line in compared(Story(), of="disaggregated"))
+
+
+def test_a_log_that_is_named_stays(tmp_path: Path) -> None:
+    """The cluster and its folder are gone when somebody reads the text."""
+    log, other = tmp_path / "operator.log", tmp_path / "scheduler.log"
+    log.write_text("no such flag")
+    other.write_text("")
+    text = trial.with_kept_logs(f"its log ends with: no such flag (all of it: {log})", [log, other])
+    kept = Path(text.partition("(all of it: ")[2].removesuffix(")"))
+    log.unlink()
+    assert kept.read_text() == "no such flag" and [each.name for each in kept.parent.iterdir()] == ["operator.log"]
+    assert trial.with_kept_logs("is not there", [other]) == "is not there"
+    shutil.rmtree(kept.parent)
