@@ -88,15 +88,11 @@ class Bed:
     def two_candidates(self) -> Iterator[None]:
         """Have two operators, one of which leads by its Lease. Afterwards there is one that needs no Lease. Raises
         NotStarted."""
-        with self._driving:
-            self.driver.operators.elect(LEASES)
-            self.driver.operators.add_second()
-        try:
-            yield
-        finally:
+        with self._one_operator_afterwards():
             with self._driving:
-                self.driver.operators.reset()
-                self.driver.start(Role.OPERATOR)
+                self.driver.operators.elect(LEASES)
+                self.driver.operators.add_second()
+            yield
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -121,8 +117,13 @@ class Bed:
         """Have an earlier version of the operator until `upgrade`. Afterwards it is the judged one in any case. Raises
         NotStarted."""
         judged = self.driver.descriptor
-        with self._driving:
-            self.driver.operators.become(judged.earlier(judged.upgrades[0]))
+        with self._one_operator_afterwards():
+            with self._driving:
+                self.driver.operators.become(judged.earlier(judged.upgrades[0]))
+            yield
+
+    @contextmanager
+    def _one_operator_afterwards(self) -> Iterator[None]:
         try:
             yield
         finally:
