@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import replace, replace_data
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
@@ -295,6 +295,7 @@ def _preferred_is_required() -> None:
         return right(changed(gang, scopes=gang.scopes + hard), wanted, capacity, budget)
 
     replace(cycle, "place", place)
+    replace(preemption, "place", place)
 
 
 @breaks("preferred-ignored", "ignores preferred domains", "OR-9", caught_by="TOPO-038")
@@ -365,12 +366,14 @@ def _preempts_all() -> None:
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_higher_first() -> None:
-    right = preemption._fewest
+    right = preemption._halving
 
-    def fewest(gang: Gang, wholes: list[Unit], *rest: Any) -> Any:
+    def halving(gang: Gang, wholes: list[Unit], *rest: Any) -> Any:
         return right(gang, [changed(unit, priority=-unit.priority) for unit in wholes], *rest)
 
-    replace(preemption, "_fewest", fewest)
+    # Whether there are few that could be evicted depends on what is played beside it.
+    replace_data(preemption, "FEW", -1, read_by=(preemption, "choose"))
+    replace(preemption, "_halving", halving)
 
 
 @breaks(

@@ -30,7 +30,7 @@ def places(view: View) -> dict[str, str]:
     return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
 
 
-@requirement("COHR-080")
+@requirement("COHR-080", reaches="replicas added")
 def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """Two replicas are added after an update."""
     found = scaled(run, "at rest", "replicas added", 4, 6)
