@@ -76,6 +76,12 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
     replace(target, name, altered_later if inspect.iscoroutinefunction(right) else altered)
 
 
+def replace_unnoted(target: Any, name: str, wrong: Any) -> None:
+    """Replace a function or method that a run need not call: another replacement of the mutant shows first."""
+    getattr(target, name)
+    setattr(target, name, wrong)
+
+
 def replace_data(target: Any, name: str, wrong: Any, *, read_by: tuple[Any, str]) -> None:
     """Replace a constant. Reads of data cannot be noted, so it counts as called when the function `read_by` is called.
 

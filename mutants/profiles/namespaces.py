@@ -104,7 +104,7 @@ def _namesake_deleted() -> None:
 @mutant(
     "gangs-by-name-alone",
     "gang-scheduler",
-    "counts the pods of a gang of the same name in another namespace",
+    "counts the pods of PodGroups of the same name in another namespace",
     "SCHED-009",
 )
 def _gangs_by_name_alone() -> None:
@@ -118,8 +118,8 @@ def _gangs_by_name_alone() -> None:
         found = right(item, own, scheduler_name, assumed, levels)
         strangers = [
             pod
-            for (namespace, name), others in seen.items()
-            if name == item.metadata.name and namespace != item.metadata.namespace
+            for (namespace, _), others in seen.items()  # epochs in the names of gangs would keep them apart
+            if namespace != item.metadata.namespace
             for pod in others
             if pod.spec.node_name
         ]

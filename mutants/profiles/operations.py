@@ -8,7 +8,7 @@ from kube import leases
 from kube.leases import Elector
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import replace
+from mutants.replacement import replace, replace_unnoted
 from reference_impl.admission import server
 from reference_impl.control.podclique import CliqueReconciler
 
@@ -23,7 +23,7 @@ def _lease_ignored() -> None:
 
     replace(Elector, "acquire", acquire)
     replace(Elector, "hold", hold)
-    replace(Elector, "check", lambda self: None)
+    replace_unnoted(Elector, "check", lambda self: None)
 
 
 @mutant("live-lease-taken", "operator", "takes the lease from a live leader", "OPS-001")
@@ -37,7 +37,7 @@ def _lease_not_renewed() -> None:
         await asyncio.Event().wait()
 
     replace(Elector, "hold", hold)
-    replace(Elector, "check", lambda self: None)
+    replace_unnoted(Elector, "check", lambda self: None)
 
 
 @mutant("webhooks-of-the-leader-only", "operator", "serves webhooks only while it leads", "OPS-002")
@@ -104,4 +104,4 @@ def _works_while_it_waits() -> None:
 
     replace(Elector, "acquire", acquire)
     replace(Elector, "hold", hold)
-    replace(Elector, "check", lambda self: None)
+    replace_unnoted(Elector, "check", lambda self: None)
