@@ -21,8 +21,8 @@ from reference_impl.plan.layout import Gang, Layout, Role
     "gate-never-waits", "operator", "removes the gate of every pod as soon as its gang exists", "INV-001", "GANG-007"
 )
 def _gate_never_waits() -> None:
-    def removable(clique: Any, of_clique: Any, *_: Any) -> list[Any]:
-        return [pod for pod in of_clique if pod.active and pod.gated_by(labels.GATE)]
+    def removable(pods: Any, *_: Any) -> list[Any]:
+        return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE)]
 
     replace(gates, "removable", removable)
 
