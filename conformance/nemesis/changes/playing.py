@@ -14,6 +14,7 @@ from conformance.nemesis.changes.seen import Seen, difference, seen
 from conformance.nemesis.changes.wanted import CLIQUE, GROUP, SET, Change, Wanted
 from conformance.nemesis.rest import NotAtRest, changing, delete_set, started
 from conformance.testing.predicates import pods_of
+from kube.errors import ApiError
 
 REST = 1.5
 """Seconds without a change after which a change has had its effect."""
@@ -78,8 +79,8 @@ class Player:
                     self._make(history, change, present)
                     if change.rests:
                         _rest(history, REST)
-                except (WaitTimeout, NotAtRest) as error:
-                    return [f"after {change}: {error}"]
+                except (WaitTimeout, NotAtRest, ApiError) as error:
+                    return [f"{change}: {error}"]
             lines = _compared(history, end)
             left = self._delete(history)
             return lines or [f"still there after the set was deleted: {each}" for each in left]
