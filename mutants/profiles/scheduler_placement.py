@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_data
+from mutants.replacement import replace, replace_unnoted
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
@@ -366,14 +366,14 @@ def _preempts_all() -> None:
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_higher_first() -> None:
-    right = preemption._halving
+    fewest, halving = preemption._fewest, preemption._halving
 
-    def halving(gang: Gang, wholes: list[Unit], *rest: Any) -> Any:
-        return right(gang, [changed(unit, priority=-unit.priority) for unit in wholes], *rest)
+    def turned(wholes: list[Unit]) -> list[Unit]:
+        return [changed(unit, priority=-unit.priority) for unit in wholes]
 
-    # Whether there are few that could be evicted depends on what is played beside it.
-    replace_data(preemption, "FEW", -1, read_by=(preemption, "choose"))
-    replace(preemption, "_halving", halving)
+    # Which of the two searches depends on what is played beside it.
+    replace_unnoted(preemption, "_fewest", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
+    replace(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
 
 
 @breaks(

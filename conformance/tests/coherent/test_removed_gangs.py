@@ -39,6 +39,7 @@ class GangsOfAnUpdateRemoved(Scene):
         [lost] = predicates.pods_of(env.history.view(), FIRST)
         env.delete("pods", name(lost))
         env.settle("lost pod replaced", replaced(FIRST, lost))
+        env.quiet(5.5, real=True)
         env.mark("end")
 
 
