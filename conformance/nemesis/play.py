@@ -9,11 +9,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from conformance import invariants
 from conformance.grove import health, pods
-from conformance.grove.fields import name
-from conformance.history.query import History, WaitTimeout
+from conformance.grove.fields import name, number
+from conformance.history.query import History, Unmet, WaitTimeout
+from conformance.history.view import View
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.faults import TWO_LEADERS, Striking
@@ -105,6 +107,16 @@ def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
     return Course(rests, courses[-1][1], masked, courses[-1][2])
 
 
+def _done(scenario: Scenario, step: Step, view: View) -> bool | Unmet:
+    """Return whether a set is available, unless the step deletes it: an operator may pause for longer than a step rests
+    before it goes on."""
+    if step.act == "delete":
+        return True
+    found = view.get("podcliquesets", scenario.set_name)
+    wanted, there = number(found, "spec", "replicas"), number(found, "status", "availableReplicas")
+    return (wanted or 0) == (there or 0) or Unmet(f"{there or 0} of {wanted} replicas are available")
+
+
 @contextlib.contextmanager
 def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = None) -> Iterator[History]:
     """Have the operators that a scenario and a plan need, and a namespace."""
@@ -129,8 +141,10 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             rest = max(step.rest, LEARNT_REST)
             try:
                 history.quiet(rest, LIMIT, resources=changing(history))
-                while not started(history.view()):
+                done = partial(_done, scenario, step)
+                while not (started(history.view()) and done(history.view())):
                     history.wait("every pod that has a node is Ready", started, LIMIT)
+                    history.wait("the set is available", done, LIMIT)
                     history.quiet(rest, LIMIT, resources=changing(history))
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
