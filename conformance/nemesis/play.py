@@ -31,9 +31,9 @@ PATIENCE = 25.0
 """Seconds without a change after which a state that differs is the end: longer than the back-off after a few errors."""
 LONGEST = 90.0
 """Seconds after which a step with a fault that is never at rest is stuck."""
-LEARNT_REST = 4.0
-"""Seconds without a change after which a step without a fault has ended: on a busy machine, the last statuses may be
-longer in coming than a step usually rests."""
+LEARNT_REST = 8.0
+"""Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
+Grove's operator looks again at what it has found unfinished."""
 
 
 class Verdict(StrEnum):
