@@ -54,6 +54,7 @@ def change(
     disk.make(folder, where=str(folder), hint="give another folder")
     words = ["grove-conformance", "nemesis", "change", "--implementation", implementation]
     words += [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    words += ["--first"] if first else []
     words += ["--budget", budget, "--seed", str(seed), *(("--kubernetes", kubernetes) if kubernetes else ())]
     about = results.About(
         judged.name,

@@ -40,18 +40,25 @@ class About:
     command: str
 
 
+def header(kind: str, about: About) -> Report:
+    """Return what every report of this kind begins with."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
+        "kubernetes": about.kubernetes,
+        "startedAt": about.started_at,
+        "command": about.command,
+    }
+
+
 def report(about: About, played: Sequence[Played], complete: bool) -> Report:
     """Return the report of a campaign."""
     tried = [each for one in played for each in one.tried]
     findings = [each for each in tried if each.finding]
     return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
+        **header(KIND, about),
         "role": about.role,
-        "kubernetes": about.kubernetes,
-        "startedAt": about.started_at,
-        "command": about.command,
         "complete": complete,
         "summary": {
             "plans": sum(one.plans for one in played),

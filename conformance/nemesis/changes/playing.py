@@ -21,7 +21,7 @@ REST = 1.5
 STRAIGHT_REST = 4.0
 """The same for the straight way, which everything else is compared with."""
 PATIENCE = 15.0
-"""Seconds without a change after which what is seen is the end."""
+"""Seconds without a change after which a set that differs is not waited for any longer."""
 LIMIT = 60.0
 """Seconds within which a change must have its effect."""
 _numbers = itertools.count(1)
@@ -138,7 +138,7 @@ def _rest(history: History, seconds: float) -> None:
 
 
 def _compared(history: History, end: Seen) -> list[str]:
-    """Wait until what is seen is the end of the straight way, or another end."""
+    """Return how a set at rest differs from `end`; nothing once it does not."""
     lines = [""]
     for calm in (REST, PATIENCE):
         try:

@@ -15,7 +15,7 @@ from conformance.errors import UsageError
 from conformance.nemesis.changes import wanted
 from conformance.nemesis.changes.search import Found
 from conformance.nemesis.changes.wanted import Change
-from conformance.nemesis.results import API_VERSION, About
+from conformance.nemesis.results import API_VERSION, About, header
 from conformance.pages.render import render
 
 KIND, REPORT_KIND = "NemesisChanges", "NemesisChangesReport"
@@ -28,12 +28,7 @@ Document = dict[str, Any]
 def report(about: About, found: Sequence[Found], played: int, seed: int, complete: bool) -> Document:
     """Return the report of a search. `played`: how many sequences."""
     return {
-        "apiVersion": API_VERSION,
-        "kind": REPORT_KIND,
-        "implementation": {"name": about.implementation, "version": about.version, "settings": about.settings},
-        "kubernetes": about.kubernetes,
-        "startedAt": about.started_at,
-        "command": about.command,
+        **header(REPORT_KIND, about),
         "seed": seed,
         "complete": complete,
         "played": played,
