@@ -58,7 +58,9 @@ class ApiError(Exception):
         return self.status == 409 and self.reason == "Conflict"
 
 
-REQUEST_FAILED = (ApiError, aiohttp.ClientError, OSError, TimeoutError)
+UNANSWERED = (aiohttp.ClientError, OSError, TimeoutError)
+"""What a request raises that was not sent, or got no answer: a write may have been done."""
+REQUEST_FAILED = (ApiError, *UNANSWERED)
 """What a failed request raises: refused, not sent, or without an answer."""
 
 

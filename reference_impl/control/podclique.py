@@ -186,6 +186,7 @@ class CliqueReconciler:
     async def _balance(self, place: Place) -> None:
         """Create missing pods in gangs that exist, and delete surplus ones."""
         clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
+        await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
         found = self._cache.pods_of(clique)
         stale = self._plans.stale(clique.metadata.name, found)
         # Their indices are taken again below, and no two pods may have the same one.

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
+import orjson
 
 from kube.client import JSON_PATCH, Client
-from kube.errors import ApiError
+from kube.errors import REQUEST_FAILED, UNANSWERED, ApiError
 from kube.informer import Informer
 from kube.objects import Object
 from kube.resource import PODS, Resource
@@ -49,6 +50,8 @@ class Writer:
         self._client, self.metrics = client, metrics
         self._events = EventRecorder(client, CONTROLLER)
         self._terminating = Terminating()
+        self._doubtful: set[str] = set()
+        """UIDs of owners for which an object may have been created without an answer."""
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Create an object, unless its namespace is being deleted. If one of ours exists already, the next reconcile
@@ -57,7 +60,12 @@ class Writer:
             return
         try:
             answer = await self._client.create(informer.resource, manifest)
+        except UNANSWERED:
+            self._doubt(manifest)
+            raise
         except ApiError as error:
+            if error.status >= 500:
+                self._doubt(manifest)
             if self._terminating.learn(manifest, error):
                 return
             if not error.already_exists:
@@ -66,6 +74,27 @@ class Writer:
         else:
             self.metrics.created(informer.resource.kind)
             informer.observe(informer.decode(answer))
+
+    def _doubt(self, manifest: dict[str, Any]) -> None:
+        """Remember the owner of an object that may have been created: the API server has chosen its name, so that
+        creating it again would make a second one."""
+        if "generateName" in manifest["metadata"]:
+            self._doubtful.update(owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ()))
+
+    async def make_sure(self, informer: Informer[T], owner: Object, selector: str) -> None:
+        """Read what an owner has, if any of it may have been created without an answer: the watch may be late. Call
+        before deciding what to create."""
+        uid = owner.metadata.uid
+        if uid not in self._doubtful:
+            return
+        self._doubtful.discard(uid)
+        try:
+            found = await self._client.list(informer.resource, owner.metadata.namespace, selector=selector)
+        except REQUEST_FAILED:
+            self._doubtful.add(uid)
+            raise
+        for item in found:
+            informer.observe(informer.decode(orjson.dumps(item)))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Raise ReconcileError if the existing object of the manifest's name is not ours."""

@@ -1,4 +1,5 @@
-"""A write that the API server refuses is retried with back-off, whatever the refusal says."""
+"""A write that the API server refuses is retried with back-off, whatever the refusal says; one whose answer is lost is
+not repeated before it is known whether it was done."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import random
 import string
 from typing import Any
 
+import aiohttp
 import msgspec
 import orjson
 import pytest
@@ -31,7 +33,7 @@ REFUSALS = {
 class Refusing:
     """A client to which no pod may be created. It counts what is asked of it."""
 
-    def __init__(self, refusal: str) -> None:
+    def __init__(self, refusal: str = "quota") -> None:
         self._refusal = REFUSALS[refusal]
         self.objects: dict[str, dict[str, Any]] = {}
         self.on_answer: Any = None
@@ -54,39 +56,73 @@ class Refusing:
         return orjson.dumps(found)
 
 
+class Mute(Refusing):
+    """A client that creates pods and loses every second answer to it. No watch shows what there is."""
+
+    def __init__(self, lost: Exception) -> None:
+        super().__init__()
+        self._lost = lost
+        self.pods: list[dict[str, Any]] = []
+
+    async def create(self, resource: Resource, manifest: dict[str, Any]) -> bytes:
+        self.created.append(asyncio.get_running_loop().time())
+        self._version += 1
+        name, version = f"{manifest['metadata']['generateName']}{self._version}", str(self._version)
+        metadata = {**manifest["metadata"], "name": name, "uid": f"u-{name}", "resourceVersion": version}
+        self.pods.append({**manifest, "metadata": metadata})
+        if self._version % 2:
+            raise self._lost
+        return orjson.dumps(self.pods[-1])
+
+    async def list(self, resource: Resource, namespace: str, *, selector: str) -> list[dict[str, Any]]:
+        name, value = selector.split("=")
+        return [pod for pod in self.pods if pod["metadata"]["labels"][name] == value]
+
+
+async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
+    """Let the operator reconcile a clique of eight pods for so long."""
+    operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
+    cache = operator.cache
+    pcs = disaggregated()
+    pcs.spec.template.cliques[0].spec.replicas = 8
+    [template] = children.standalone_templates(pcs)
+    clique = standalone(pcs, 0, template)
+    [gang, *_] = gangs.planned(pcs, 0, placement(pcs), NAMES)
+    documents = {
+        cache.sets: wire(pcs),
+        cache.cliques: clique,
+        cache.gangs: gangs.manifest(pcs, 0, gang, "gangs", ""),
+    }
+    for informer, document in documents.items():
+        metadata = document["metadata"]
+        metadata |= {"namespace": "ns", "uid": f"u-{metadata['name']}", "resourceVersion": "1", "generation": 1}
+        client.objects[metadata["name"]] = document
+        informer.observe(informer.decode(orjson.dumps(document)))
+    [(queue, reconcile)] = [(each[1], each[2]) for each in operator._work if each[0] == "podclique"]
+    working = asyncio.create_task(work(queue, reconcile, 24))
+    await asyncio.sleep(seconds)
+    working.cancel()
+    await asyncio.wait([working])
+
+
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
     client = Refusing(refusal)
 
-    async def scenario() -> None:
-        operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
-        cache = operator.cache
-        pcs = disaggregated()
-        pcs.spec.template.cliques[0].spec.replicas = 8
-        [template] = children.standalone_templates(pcs)
-        clique = standalone(pcs, 0, template)
-        [gang, *_] = gangs.planned(pcs, 0, placement(pcs), NAMES)
-        documents = {
-            cache.sets: wire(pcs),
-            cache.cliques: clique,
-            cache.gangs: gangs.manifest(pcs, 0, gang, "gangs", ""),
-        }
-        for informer, document in documents.items():
-            metadata = document["metadata"]
-            metadata |= {"namespace": "ns", "uid": f"u-{metadata['name']}", "resourceVersion": "1", "generation": 1}
-            client.objects[metadata["name"]] = document
-            informer.observe(informer.decode(orjson.dumps(document)))
-        [(queue, reconcile)] = [(each[1], each[2]) for each in operator._work if each[0] == "podclique"]
-        working = asyncio.create_task(work(queue, reconcile, 24))
-        await asyncio.sleep(10)
-        working.cancel()
-        await asyncio.wait([working])
-
-    leap(scenario())
+    leap(_brought_to_its_pods(client, 10))
     assert 0 < len(client.created) <= 8 + 10, f"{len(client.created)} pods were tried in 10 s"
     assert len(client.patches) == 1, client.patches
     [error] = client.patches[0]["status"]["lastErrors"]
     assert "llm-0-router-*" in error["description"]
+
+
+@pytest.mark.parametrize(
+    "lost", [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(500, "", "etcdserver: timed out", {}, None)]
+)
+def test_a_pod_is_not_created_again_because_its_answer_is_lost(lost: Exception) -> None:
+    client = Mute(lost)
+    leap(_brought_to_its_pods(client, 60))
+    assert sorted(pod["metadata"]["labels"]["grove.io/podclique-pod-index"] for pod in client.pods) == list("01234567")
 
 
 def test_an_event_wakes_a_reconciler_unless_only_its_own_complaint_changed() -> None:
