@@ -13,7 +13,7 @@ _PACKED = Path(__file__).resolve().parent / "_data"
 
 
 def folder(name: str) -> Path:
-    """Return the data folder `fixtures`, `kwok-profiles` or `docs/spec`."""
+    """Return the data folder `fixtures`, `kwok-profiles` or `docs/spec`; of `docs` a wheel has only a part."""
     packed = _PACKED / name
     return packed if packed.is_dir() else PROJECT / name
 
@@ -21,6 +21,11 @@ def folder(name: str) -> Path:
 def packed() -> bool:
     """Return whether this is an installed wheel instead of a checkout."""
     return _PACKED.is_dir()
+
+
+def guide() -> str:
+    """Return the text of docs/writing-an-implementation.md, which a wheel has, too."""
+    return (folder("docs") / "writing-an-implementation.md").read_text(encoding="utf-8")
 
 
 def page(name: str) -> Path:

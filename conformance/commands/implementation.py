@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from conformance import data
 from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
 from conformance.documents import shown, suggestion
@@ -43,6 +44,12 @@ def validate(file: File, setting: Settings = None) -> None:
         return
     judged, supplied = _checked(file, given)
     typer.echo("\n".join([f"{shown(path)} is valid", *(f"  {line}" for line in _described(judged, supplied))]))
+
+
+@app.command()
+def guide() -> None:
+    """Print how a descriptor is written, with all its fields, as Markdown."""
+    typer.echo(data.guide(), nl=False)
 
 
 @app.command()

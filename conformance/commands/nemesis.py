@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +16,8 @@ from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.commands import nemesis_changes
+from conformance.commands.disturbed import Implementation, Settings, command_line, load
 from conformance.commands.kubernetes import Kubernetes
-from conformance.commands.nemesis_changes import Implementation, Settings
 from conformance.errors import Exit, UsageError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.parameters import assignments
@@ -81,7 +79,7 @@ def run(
 ) -> int:
     """Try faults at the writes and events of scenarios, those first that cover something new."""
     given = assignments(settings or [])
-    judged, supplied = nemesis_changes.load(implementation, given, role)
+    judged, supplied = load(implementation, given, role)
     limit = seconds(budget, "--budget")
     scenarios = [scenario.load(name) for name in chosen or scenario.names()]
     faults = _possible(catalog.chosen(fault or ()), judged, role)
@@ -97,7 +95,20 @@ def run(
         dict(given),
         versions(kubernetes)["kubernetes"],
         started.isoformat(timespec="seconds"),
-        _command(implementation, given, role, chosen, fault, at, budget, kubernetes),
+        command_line(
+            "run",
+            implementation,
+            given,
+            [
+                ("--role", role.value),
+                ("--scenario", chosen),
+                ("--fault", fault),
+                ("--at", at),
+                ("--first", first),
+                ("--budget", budget),
+                ("--kubernetes", kubernetes),
+            ],
+        ),
     )
     kept, played, interrupted = Kept(), list[campaign.Played](), False
     lanes = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
@@ -140,7 +151,7 @@ def replay(
     document = results.read_plan(plan)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
     role, wanted = Role(document["role"]), results.plan_of(document)
-    judged, supplied = nemesis_changes.load(implementation or document["implementation"], given, role)
+    judged, supplied = load(implementation or document["implementation"], given, role)
     _possible(catalog.chosen([wanted.fault]), judged, role)
     of_plan = scenario.load(wanted.scenario)
     if missing := campaign.unmet(judged, of_plan):
@@ -208,24 +219,3 @@ def _show(document: results.Report) -> None:
         typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))
     if unstable := document["summary"]["unstable"]:
         typer.echo(f"{unstable} plans ended differently, but not each time: they count for nothing")
-
-
-def _command(
-    implementation: str,
-    settings: Mapping[str, str],
-    role: Role,
-    chosen: list[str] | None,
-    fault: list[str] | None,
-    at: str,
-    budget: str,
-    kubernetes: str,
-) -> str:
-    words = ["grove-conformance", "nemesis", "run", "--implementation", implementation, "--role", role.value]
-    for name, value in settings.items():
-        words += ["--set", f"{name}={value}"]
-    for option, values in (("--scenario", chosen), ("--fault", fault)):
-        for value in values or ():
-            words += [option, value]
-    words += ["--at", at] if at else []
-    words += ["--budget", budget, *(("--kubernetes", kubernetes) if kubernetes else ())]
-    return shlex.join(words)

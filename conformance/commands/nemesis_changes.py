@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +14,10 @@ import typer
 from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
+from conformance.commands.disturbed import Implementation, Settings, command_line, load
 from conformance.commands.kubernetes import Kubernetes
 from conformance.errors import Exit, UsageError
-from conformance.implementation import deployment, discovery
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
 from conformance.nemesis import results
 from conformance.nemesis.bed import bed
@@ -30,10 +29,7 @@ from conformance.nemesis.changes.wanted import Change
 from conformance.nemesis.duration import seconds
 from conformance.nemesis.rest import NotAtRest
 
-__all__ = ["change", "is_one", "load", "replay"]
-
-Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
+__all__ = ["change", "is_one", "replay"]
 
 
 def change(
@@ -52,10 +48,6 @@ def change(
     end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
     folder = report_dir / f"changes-{started:%Y%m%d-%H%M%S}"
     disk.make(folder, where=str(folder), hint="give another folder")
-    words = ["grove-conformance", "nemesis", "change", "--implementation", implementation]
-    words += [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
-    words += ["--first"] if first else []
-    words += ["--budget", budget, "--seed", str(seed), *(("--kubernetes", kubernetes) if kubernetes else ())]
     about = results.About(
         judged.name,
         judged.version,
@@ -63,7 +55,12 @@ def change(
         dict(given),
         versions(kubernetes)["kubernetes"],
         started.isoformat(timespec="seconds"),
-        shlex.join(words),
+        command_line(
+            "change",
+            implementation,
+            given,
+            [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
+        ),
     )
     found, played, interrupted = list[search.Found](), 0, False
     try:
@@ -100,18 +97,6 @@ def change(
     if not played:
         return Exit.NOTHING_RAN
     return Exit.NOT_CONFORMANT if document["findings"] else Exit.CONFORMANT
-
-
-def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[Descriptor, Descriptor | None]:
-    """Return the judged implementation, with what its CRDs show, and what supplies the roles that it does not play."""
-    judged, supplied = deployment.load(implementation, settings)
-    if role not in judged.processes:
-        raise UsageError(
-            f"does not start the {role} as processes of its own",
-            where=judged.document.where("processes"),
-            hint="only processes that are given a kubeconfig can be put behind a proxy",
-        )
-    return discovery.completed(judged), supplied
 
 
 def replay(path: Path, times: int, implementation: str, settings: list[str] | None, kubernetes: str) -> int:

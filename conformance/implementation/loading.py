@@ -175,7 +175,7 @@ def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
             raise UsageError(
                 "no such file" if not path.is_dir() else "is a folder",
                 where=f"{option} {name_or_path}",
-                hint="give the path of a descriptor (docs/writing-an-implementation.md)",
+                hint="give the path of a descriptor; `implementation new` writes one",
             )
         return path
     if name_or_path not in names():

@@ -10,7 +10,7 @@ from conformance.implementation.descriptor import Role
 
 OUR_CRDS = "${project}/reference_impl/crds"
 """The CRDs of the reference, for an implementation without CRDs of its own."""
-GUIDE = "docs/writing-an-implementation.md"
+GUIDE = "grove-conformance implementation guide"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def descriptor(answers: Answers) -> str:
     roles = [str(role) for role in answers.roles]
     lines = [
         f"# How the Grove conformance suite installs, starts and stops {answers.name}.",
-        f"# All fields: {GUIDE}.",
+        f"# All fields: `{GUIDE}`.",
         "apiVersion: conformance.grove.io/v1alpha1",
         "kind: Implementation",
         f"name: {_quoted(answers.name)}",

@@ -25,6 +25,14 @@ def test_the_wheel_explains_from_its_own_specification(program: Path, tmp_path: 
     assert "docs/spec/objects.md#obj-321" in text and "mutants:" not in text
 
 
+def test_the_wheel_has_the_guide_that_a_new_descriptor_names(program: Path, tmp_path: Path) -> None:
+    answers = ["--name", "mine", "--role", "operator", "--scheduler-name", "mine", "--command", "/bin/true"]
+    call([program, "implementation", "new", "mine.yaml", *answers, "--ready", "ready"], tmp_path)
+    assert "`grove-conformance implementation guide`" in (tmp_path / "mine.yaml").read_text()
+    guide = (PROJECT / "docs" / "writing-an-implementation.md").read_text()
+    assert call([program, "implementation", "guide"], tmp_path) == guide
+
+
 def test_the_wheel_judges_beside_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
     packages_of_theirs(tmp_path, "conformance", "kube")
     variables = {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}

@@ -1,0 +1,46 @@
+"""What both commands of nemesis need: which implementation they disturb, and how they are called again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import typer
+
+from conformance.errors import UsageError
+from conformance.implementation import deployment, discovery
+from conformance.implementation.descriptor import Descriptor, Role
+
+Implementation = Annotated[str, typer.Option(help="Implementation (name or path of a descriptor).")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE.")]
+
+
+def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[Descriptor, Descriptor | None]:
+    """Return the judged implementation, with what its CRDs show, and what supplies the roles that it does not play."""
+    judged, supplied = deployment.load(implementation, settings)
+    if role not in judged.processes:
+        raise UsageError(
+            f"does not start the {role} as processes of its own",
+            where=judged.document.where("processes"),
+            hint="only processes that are given a kubeconfig can be put behind a proxy",
+        )
+    return discovery.completed(judged), supplied
+
+
+def command_line(
+    command: str, implementation: str, settings: Mapping[str, str], options: Iterable[tuple[str, object]]
+) -> str:
+    """Return a command line of nemesis. An option without a value is left out; True stands for a flag, and a list for
+    an option that is repeated."""
+    words = ["grove-conformance", "nemesis", command, "--implementation", implementation]
+    for name, value in settings.items():
+        words += ["--set", f"{name}={value}"]
+    for option, given in options:
+        if given is True:
+            words.append(option)
+        elif isinstance(given, list):
+            words += [word for value in given for word in (option, str(value))]
+        elif given:
+            words += [option, str(given)]
+    return shlex.join(words)
