@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.data import PROJECT
+from tests.pages.browser import CONTRASTS, PROGRAM, browser
 
 DESCRIPTION = """apiVersion: conformance.grove.io/v1alpha1
 kind: PublishedImplementation
@@ -58,7 +60,7 @@ def build(project: Path, to: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A small project with our settings: a document, a folder and a file outside `docs/`."""
-    for name in ("mkdocs.yml", "docs/front_page.py", "docs/site.py"):
+    for name in ("mkdocs.yml", "docs/front_page.py", "docs/site.py", "docs/iframe-worker.js"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(PROJECT / name, tmp_path / name)
     (tmp_path / "docs" / "implementations").mkdir()
@@ -96,6 +98,45 @@ def test_every_link_of_our_site_leads_somewhere(site: Path) -> None:
                 dead.append(f"{page.relative_to(site)}: {link}")
         assert not [link for link in references.loaded if urlsplit(link).netloc], page
     assert dead == []
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="needs Chromium")
+def test_a_reader_finds_the_requirements_from_the_front_page(site: Path) -> None:
+    asyncio.run(_read(site / "index.html"))
+
+
+async def _read(front: Path) -> None:
+    async with browser() as page:
+        for width in (360, 768, 1440):
+            await page.open(front, width=width)
+            assert await page.value("document.documentElement.scrollWidth") <= width
+        details = "document.getElementById('CORE-001').closest('details')"
+        assert not await page.value(f"{details}.open"), "hundreds of requirements are not what a reader wants first"
+        [x, y] = await page.value(
+            "(() => { const link = document.querySelector('table.matrix a.word[href=\"#core\"]');"
+            " link.scrollIntoView({block: 'center'}); const box = link.getBoundingClientRect();"
+            " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+        )
+        toggled = f"{details}.addEventListener('toggle', done)"
+        await page.value(f"window.opened = new Promise(done => {toggled}), 0")
+        for kind in ("mousePressed", "mouseReleased"):
+            await page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        await page.value("window.opened")
+        assert await page.value(f"{details}.open"), "the link leads to what the cell sums up"
+        grounds = []
+        for scheme in ("light", "dark"):
+            await page.scheme(scheme)
+            await page.open(front)
+            poor = [text for text in await page.value(CONTRASTS) if ".md-search" not in text]  # of the theme
+            assert poor == [], scheme
+            grounds.append(await page.value("getComputedStyle(document.body).backgroundColor"))
+        assert grounds[0] != grounds[1]
+        told = "document.querySelector('.md-search-result__meta')"
+        seen = f"new MutationObserver(() => /\\d/.test({told}.textContent) && done({told}.textContent))"
+        await page.value(f"window.found = new Promise(done => {seen}.observe({told}, {{childList: true}})), 0")
+        await page.press("/", *"mutant")
+        assert "matching documents" in await page.value("window.found")
+        assert page.errors == []
 
 
 def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> None:

@@ -25,6 +25,28 @@ OPTIONS = (
 STARTS_WITHIN = 60.0
 """Seconds in which a browser is up, also on a machine with much else to do."""
 
+CONTRASTS = """(() => {
+  const numbers = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+  const light = color => color.slice(0, 3).map(c => c / 255)
+    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+  const ground = node => {
+    if (!node) return [255, 255, 255, 1];
+    const color = numbers(getComputedStyle(node).backgroundColor);
+    return color[3] === 1 ? color : over(color, ground(node.parentElement)); };
+  const found = new Set();
+  for (const node of document.querySelectorAll("body *")) {
+    if (!node.offsetParent || getComputedStyle(node).opacity === '0') continue;
+    if (![...node.childNodes].some(c => c.nodeType === 3 && c.data.trim())) continue;
+    const below = ground(node), ink = over(numbers(getComputedStyle(node).color), below);
+    const [a, b] = [light(ink), light(below)].sort((x, y) => y - x);
+    if ((a + .05) / (b + .05) < 4.5) found.add(`${node.tagName}.${node.className} ${node.textContent.slice(0, 30)}`);
+  }
+  return [...found];
+})()"""
+"""Texts whose contrast is below the 4.5 of WCAG 2 AA."""
+
 
 class Page:
     """An open page."""

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from conformance.report import page
 from conformance.suite.registry.requirement import Level
-from tests.pages.browser import PROGRAM, Page, browser
+from tests.pages.browser import CONTRASTS, PROGRAM, Page, browser
 from tests.report.test_cases import WAYS, judged, real
 from tests.report.test_page import attacked
 
@@ -96,25 +96,6 @@ async def test_text_can_be_read_in_light_and_dark(opened: Page, report: Path) ->
         assert poor == [], scheme
         grounds.append(await opened.value("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] != grounds[1]
-
-
-CONTRASTS = """(() => {
-  const numbers = color => color.match(/[\\d.]+/g).map(Number);
-  const light = color => numbers(color).slice(0, 3).map(c => c / 255)
-    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
-  const ground = node => { for (; node; node = node.parentElement) {
-    const color = getComputedStyle(node).backgroundColor;
-    if ((numbers(color)[3] ?? 1) > 0) return color; } };
-  const found = new Set();
-  for (const node of document.querySelectorAll("body *")) {
-    if (!node.offsetParent || ![...node.childNodes].some(c => c.nodeType === 3 && c.data.trim())) continue;
-    const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
-    if ((a + .05) / (b + .05) < 4.5) found.add(`${node.tagName}.${node.className} ${node.textContent.slice(0, 30)}`);
-  }
-  return [...found];
-})()"""
-"""Texts whose contrast is below the 4.5 of WCAG 2 AA."""
 
 
 async def test_a_command_is_copied(opened: Page, tmp_path: Path) -> None:
