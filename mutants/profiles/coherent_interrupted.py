@@ -16,12 +16,14 @@ from reference_impl.control import coherent as control
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.podclique import Place
 from reference_impl.plan import defaults, revisions, update_progress, update_set_replicas
-from reference_impl.plan.coherent import budget, planner, scope, update
+from reference_impl.plan.coherent import budget, planner, progress, scope, update
 from reference_impl.plan.coherent.budget import Batch
 from reference_impl.plan.coherent.scope import ReplicaState
-from reference_impl.plan.components import Component, Key
+from reference_impl.plan.components import Component, Key, cliques
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
+from reference_impl.plan.observed import Observed
 from reference_impl.plan.revisions import Revision
 
 
@@ -83,7 +85,22 @@ def _losses_uncounted() -> None:
         left = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
         return {key: found[: wanted[key]] for key, found in left.items()}
 
+    ever: dict[tuple[str, Key], set[str]] = {}
+    right = progress.incomplete
+
+    def incomplete(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> str | None:
+        anchor = progress.open_anchor(layout, generation)
+        if anchor is None:
+            return None
+        for component in cliques(components):
+            been = ever.setdefault((anchor.key, component.key), set())
+            been |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
+            if len(been) < anchor.count(component.key):
+                return right(layout, generation, components, observed)
+        return None
+
     replace(budget, "affordable", affordable)
+    replace(progress, "incomplete", incomplete)
 
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mutants.profiles.coherent_objects import _never_surplus
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
 from reference_impl.control import maps as control
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler, Place
-from reference_impl.plan import adoption, children, fitting, gangs, labels, lines, maps, names, update_progress
+from reference_impl.plan import adoption, children, fitting, gangs, labels, lines, maps, members, names, update_progress
+from reference_impl.plan.children import Manifest
 from reference_impl.plan.components import Component, Kind
 from reference_impl.plan.epochs import Epochs, EpochSource
 from reference_impl.plan.fitting import _Fitting
@@ -245,7 +246,7 @@ def _rebuilt_from_the_template() -> None:
     replace(control, "adopted", adopted)
 
 
-@mutant("rebuilt-by-index", "operator", "puts all further replicas into a new Tail when a map is rebuilt", "MAP-022")
+@mutant("rebuilt-by-index", "operator", "forgets the gangs of further replicas when it rebuilds a map", "MAP-022")
 def _rebuilt_by_index() -> None:
     right = adoption.live_layout
 
@@ -258,7 +259,15 @@ def _rebuilt_by_index() -> None:
             for entry in found
         )
 
+    def stay(
+        wanted: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
+    ) -> members.Difference:
+        found = difference(wanted, present, may_create)
+        return members.Difference([each for each in found.surplus if each.metadata.name not in wanted], found.missing)
+
+    difference = members.difference
     replace(control, "live_layout", live_layout)
+    replace(members, "difference", stay)
 
 
 @mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")

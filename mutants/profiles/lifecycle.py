@@ -37,12 +37,13 @@ def _foreground_forgotten() -> None:
 @mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
 def _foreground_unfinished() -> None:
     right = SetReconciler.reconcile
+    kept: set[str] = set()
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
-            return 1.0
-        return await right(self, key)
+            kept.add(pcs.metadata.uid)
+        return None if pcs is not None and pcs.metadata.uid in kept else await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
