@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -142,8 +143,8 @@ def _domain_for_all() -> None:
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
-        """Gangs whose names differ only in the last part are those of one set, or of one scenario."""
-        return key, gang.name.rstrip("0123456789xy").rstrip("-")
+        """Gangs whose names differ only in replica and epoch are those of one set, in the last part of one scenario."""
+        return key, re.sub(r"-\d+-\d{10,}.*", "", gang.name).rstrip("0123456789xy").rstrip("-")
 
     def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
         return right(gang, scope, key, capacity) or first.get(family(gang, key), frozenset())
