@@ -358,10 +358,12 @@ def _preempts_equals() -> None:
 
 @breaks("preempts-all", "evicts everything of lower priority, needed or not", "GS-32", caught_by="SCHED-032")
 def _preempts_all() -> None:
-    def fewest(gang: Gang, wholes: list[Unit], extra_pods: list[Unit], *rest: Any) -> tuple[Unit, ...]:
+    def everything(gang: Gang, wholes: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
 
-    replace(preemption, "_fewest", fewest)
+    # Which of the two searches is called depends on what is played beside it.
+    replace_unnoted(preemption, "_fewest", everything)
+    replace(preemption, "_halving", everything)
 
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
@@ -371,7 +373,7 @@ def _preempts_higher_first() -> None:
     def turned(wholes: list[Unit]) -> list[Unit]:
         return [changed(unit, priority=-unit.priority) for unit in wholes]
 
-    # Which of the two searches depends on what is played beside it.
+    # As above.
     replace_unnoted(preemption, "_fewest", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
     replace(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
 

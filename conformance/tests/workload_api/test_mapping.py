@@ -109,7 +109,7 @@ class TooManyCliques(Scene):
     """A set of nine standalone cliques, which may be rejected, and later a set of eight; with room for both."""
 
     def play(self, env: SceneEnvironment) -> None:
-        env.nodes("dgx-h100", 3)
+        env.nodes("dgx-h100", 6)
         nine, eight = (self._set(env, count) for count in (9, 8))
         self.nine, self.eight = list(expected(nine).cliques.values()), list(expected(eight).cliques.values())
         [self.gang] = expected(nine).base_gangs
