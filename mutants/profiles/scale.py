@@ -14,8 +14,10 @@ from mutants.registry import mutant
 from mutants.replacement import note_calls, replace
 from reference_impl.api.models import LastError, PodCliqueSet, PodCliqueSetStatus
 from reference_impl.control import last_errors as written_errors
+from reference_impl.control.maps import MapWriter
+from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import desired, reconcile_error, statuses
+from reference_impl.plan import reconcile_error, statuses
 from reference_impl.plan.hashing import canonical
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
@@ -36,14 +38,15 @@ def _first_gangs_only() -> None:
 
 @mutant("one-replica-beyond", "operator", "creates one replica too many of a large set", "LOAD-002")
 def _one_replica_beyond() -> None:
-    right = desired.of_set
+    children, mapped = SetReconciler._children, MapWriter._mapped
 
-    def of_set(pcs: PodCliqueSet, *rest: Any, **how: Any) -> desired.DesiredSet:
+    def larger(pcs: PodCliqueSet) -> PodCliqueSet:
         size = pcs.spec.replicas
-        larger = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MANY else size)
-        return right(msgspec.structs.replace(pcs, spec=larger), *rest, **how)
+        spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MANY else size)
+        return msgspec.structs.replace(pcs, spec=spec)
 
-    replace(desired, "of_set", of_set)
+    replace(SetReconciler, "_children", lambda self, pcs: children(self, larger(pcs)))
+    replace(MapWriter, "_mapped", lambda self, pcs: mapped(self, larger(pcs)))
 
 
 @mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import replace, replace_unnoted
+from mutants.replacement import note_calls, replace, replace_unnoted
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
@@ -363,7 +363,8 @@ def _preempts_all() -> None:
 
     # Which of the two searches is called depends on what is played beside it.
     replace_unnoted(preemption, "_fewest", everything)
-    replace(preemption, "_halving", everything)
+    replace_unnoted(preemption, "_halving", everything)
+    note_calls(preemption, "choose")
 
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
@@ -375,7 +376,8 @@ def _preempts_higher_first() -> None:
 
     # As above.
     replace_unnoted(preemption, "_fewest", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
-    replace(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
+    replace_unnoted(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
+    note_calls(preemption, "choose")
 
 
 @breaks(
