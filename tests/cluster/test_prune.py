@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -139,8 +140,9 @@ def kill_with_the_watch(victim: subprocess.Popen[str], state: State) -> None:
     """SIGKILL to a run and to what would take its cluster down."""
     victim.send_signal(signal.SIGSTOP)
     for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
-        if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
-            process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # what starts the others ends by itself
+            if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
+                process.kill()
     victim.send_signal(signal.SIGKILL)
     victim.wait(timeout=10)
 

@@ -135,7 +135,8 @@ def test_the_image_gets_all_that_the_wheel_needs(tmp_path: Path) -> None:
         if (PROJECT / name).is_dir():
             shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copy(PROJECT / name, tmp_path)
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            shutil.copy(PROJECT / name, tmp_path / name)
     contents = []
     for source in (PROJECT, tmp_path):
         to = tmp_path / "wheels" / str(len(contents))
