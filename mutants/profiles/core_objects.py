@@ -18,6 +18,7 @@ from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, Pod
 from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
 from reference_impl.control.cache import Cache
+from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -291,7 +292,15 @@ def gates_wait_for_ready() -> None:
         clique = self.cliques.get(namespace, name)
         return sum(pod.ready for pod in self.pods_of(clique)) if clique is not None else 0
 
+    right = Operator._on_pod
+
+    def on_pod(self: Operator, kind: str, old: Pod | None, item: Pod) -> None:
+        right(self, kind, old, item)
+        if item.ready and (old is None or not old.ready):
+            self._wake_dependents(item, item.metadata.label(labels.PODGANG))
+
     replace(Cache, "scheduled_pods", ready_pods)
+    replace(Operator, "_on_pod", on_pod)
 
 
 @mutant(
