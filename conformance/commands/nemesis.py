@@ -120,17 +120,28 @@ def run(
             of_all.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
-    complete = not interrupted and all(len(each.tried) == each.plans for each in played)
-    document = results.report(about, played, complete)
-    results.write(folder, document, kept.rows(played))
-    _show(document)
-    typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
+    except Exception:
+        _keep(folder, about, played, kept, whole=False)
+        raise
+    document = _keep(folder, about, played, kept, whole=not interrupted)
     if interrupted:
         return Exit.INTERRUPTED
     summary = document["summary"]
     if not summary["tried"]:
         return Exit.NOTHING_RAN
     return Exit.NOT_CONFORMANT if summary["findings"] else Exit.CONFORMANT
+
+
+def _keep(
+    folder: Path, about: results.About, played: list[campaign.Played], kept: Kept, *, whole: bool
+) -> results.Report:
+    """Write the report of what was played, and show it."""
+    complete = whole and all(len(each.tried) == each.plans for each in played)
+    document = results.report(about, played, complete)
+    results.write(folder, document, kept.rows(played))
+    _show(document)
+    typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
+    return document
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,7 @@ import typer
 from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
+from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.commands.scale_compare import Binder, compare
@@ -17,12 +20,16 @@ from conformance.commands.scale_growth import growth
 from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
 from conformance.implementation import deployment
+from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
+from conformance.implementation.values import ClusterFacts
+from conformance.nemesis.proxy.front import in_front
 from conformance.scale import results, tables, upstream
 from conformance.scale import run as runs
 from conformance.scale import scenario as scenarios
 from conformance.scale.environment import RunFailed
 from conformance.scale.play import NAMESPACE
+from conformance.suite.scenes.api import Loop
 
 MEASURED = "reference-plain"
 """The default implementation: the reference with the features that are enabled in Grove's chart. The authorizer is off
@@ -59,6 +66,9 @@ def scale(
         Path | None, typer.Option(help="Also write the result in the form of Grove's own scale tests to this file.")
     ] = None,
     result: Annotated[Path | None, typer.Option(help="Write the result to this file instead.")] = None,
+    proxied: Annotated[
+        bool, typer.Option("--proxied", help="Put the proxy of nemesis before the operator, to see what it costs.")
+    ] = False,
     kubernetes: Kubernetes = "",
     features: Presets = None,
     feature_gates: Gates = None,
@@ -81,6 +91,7 @@ def scale(
         scheduler.value,
         kubernetes=versions(kubernetes)["kubernetes"],
         features=requested(features, feature_gates, runtime_config),
+        front=_proxy if proxied else None,
     )
 
     def keep(document: results.Result) -> None:
@@ -99,3 +110,13 @@ def scale(
         typer.echo(f"not reached: {failure}", err=True)
         return Exit.NOT_CONFORMANT
     return Exit.CONFORMANT
+
+
+@contextmanager
+def _proxy(cluster: Cluster) -> Iterator[ClusterFacts]:
+    loop = Loop()
+    try:
+        with in_front(cluster, Role.OPERATOR, loop) as (_, facts):
+            yield facts
+    finally:
+        loop.close()

@@ -10,30 +10,26 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from conformance.cluster import kubeconfigs, nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.ports import Ports
 from conformance.cluster.progress import Report
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import UsageError
 from conformance.history.query import History
 from conformance.history.recorder import Recorder
-from conformance.implementation import deployment, scheduler_names
+from conformance.implementation import scheduler_names
 from conformance.implementation.additions import with_additions
-from conformance.implementation.certificates import Certificates
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
-from conformance.nemesis.proxy import access
+from conformance.nemesis.proxy.front import in_front
 from conformance.nemesis.proxy.interference import Interference
-from conformance.nemesis.proxy.server import HOST, Proxy
+from conformance.nemesis.proxy.server import Proxy
 from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import watched
-from kube import config
 from kube.client import Client
 from kube.resource import NAMESPACES
 
@@ -173,11 +169,7 @@ def bed(
         asyncio.run(_make_nodes(cluster))
         loop = Loop()
         stack.callback(loop.close)
-        proxy, path = _proxy(cluster, role, loop, stack)
-        facts = deployment.facts_of(cluster)
-        of_role = facts.of_role
-        assert of_role is not None, "a cluster of the suite has a user for each role"
-        facts = replace(facts, of_role=lambda asked: path if asked == role else of_role(asked))
+        proxy, facts = stack.enter_context(in_front(cluster, role, loop))
         driver = Driver(judged, facts, supplied)
         stack.callback(driver.stop)
         report(judged.name, "installing what it needs")
@@ -217,19 +209,6 @@ def beds(
 
         starting = [pool.submit(one) for _ in range(count)]
         yield [each.result() for each in starting]
-
-
-def _proxy(cluster: Cluster, role: Role, loop: Loop, stack: ExitStack) -> tuple[Proxy, Any]:
-    folder = cluster.directory / "nemesis"
-    certificates = Certificates(folder / "certificates")
-    original = kubeconfigs.role(cluster, role)
-    port = Ports().claim(cluster.directory)
-    tls = access.server_side(certificates, (cluster.pki / "ca.crt").read_bytes())
-    proxy = Proxy(config.load(original), tls, port)
-    loop.run(proxy.__aenter__())
-    stack.callback(lambda: loop.run(proxy.__aexit__(None, None, None)))
-    path = folder / f"{role}.kubeconfig"
-    return proxy, access.kubeconfig(original, path, f"https://{HOST}:{port}", certificates)
 
 
 async def _make_nodes(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -55,6 +56,8 @@ class Striking(Watching):
     """The resource version of what is shown of the past: right after the act before, when the role has not yet done
     what follows from it."""
     struck: bool = field(default=False, init=False)
+    over: threading.Event = field(default_factory=threading.Event, init=False)
+    """Set when the fault has been injected: the role is up again."""
     _travels: bool = field(default=False, init=False)
     """Whether the past is shown from the next request on: to a role that has been started again, however long that
     takes."""
@@ -64,6 +67,11 @@ class Striking(Watching):
     _another: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set when another write is done, while one is held back."""
 
+    @property
+    def busy(self) -> bool:
+        """Return whether the fault is just being injected: the role may be down."""
+        return self.struck and not self.over.is_set()
+
     async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
         """Strike at the write of the plan."""
         if self.struck or point != self.plan.point:
@@ -71,6 +79,12 @@ class Striking(Watching):
             self._another.set()
             return reply
         self.struck = True
+        try:
+            return await self._strike(request, send)
+        finally:
+            self.over.set()
+
+    async def _strike(self, request: Request, send: Send) -> Reply:
         match self.plan.fault:
             case "killed-before":
                 await self._restart()
@@ -126,17 +140,23 @@ class Striking(Watching):
             await deliver(event)
             return
         self.struck = True
+        try:
+            await self._hold(watch.call.resource)
+        finally:
+            self.over.set()
+        if self.plan.fault != "late":
+            raise Cut
+        await deliver(event)
+
+    async def _hold(self, resource: str) -> None:
         match self.plan.fault:
             case "late":
                 await asyncio.sleep(LATE)
-                await deliver(event)
-                return
             case "relisted":
-                self._relisted = watch.call.resource
+                self._relisted = resource
             case "missed":
                 await asyncio.sleep(LATE)
-                self._relisted = watch.call.resource
-        raise Cut
+                self._relisted = resource
 
     async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
         """Let no event through while the past is shown."""

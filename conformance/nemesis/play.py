@@ -183,6 +183,8 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
                 where = step.name
                 break
         left = delete_set(bed, history, scenario.set_name)
+        if isinstance(watching, Striking) and watching.busy:
+            watching.over.wait(LONGEST)  # the next plan needs the role
         if left and verdict in (Verdict.SAME, Verdict.NOT_STRUCK):
             verdict, where = Verdict.LEFT, "the deletion of the set"
             lines = [f"still there after {GONE:g} s: {each}" for each in left]
@@ -206,7 +208,8 @@ def _ends(
             calm_since = now
         calm = now - calm_since >= PATIENCE
         found = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
-        if found == rest.form and history.still >= step.rest and (not writing or rest.writing):
+        at_rest = history.still >= step.rest and (not writing or rest.writing) and not watching.busy
+        if found == rest.form and at_rest:
             return Verdict.SAME, []
         if calm:
             return Verdict.DIFFERENT, normal_form.difference(rest.form, found)

@@ -24,6 +24,11 @@ class Watching(Interference):
         self._counting = Counting(self.step, self.namespace)
         self._written: list[float] = []
 
+    @property
+    def busy(self) -> bool:
+        """Return whether a fault is just being injected: the role may be down."""
+        return False
+
     def writes_within(self, seconds: float) -> int:
         """Return how many writes there were in the last so many seconds."""
         since = time.monotonic() - seconds

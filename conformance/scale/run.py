@@ -6,6 +6,7 @@ import asyncio
 import os
 import statistics
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
+from conformance.implementation.values import ClusterFacts
 from conformance.scale import floor, identity, machine, results, write_floor
 from conformance.scale.environment import AGENT, Environment, RunFailed
 from conformance.scale.play import Play, times_floor
@@ -39,11 +41,15 @@ NODES_WITHIN = 300.0
 """Seconds in which all nodes, a thousand for example, have to become schedulable."""
 
 
+Front = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
+"""Yields the facts of a cluster whose operator talks to something else than the API server."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The settings of a run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the gang scheduler of the
-    implementation, or the supplied one); `kubernetes` and `features` are as
-    in ClusterSettings."""
+    implementation, or the supplied one); `kubernetes` and `features` are as in ClusterSettings; `front`, if any, is put
+    between the operator and the API server."""
 
     scenario: Scenario
     implementation: Descriptor
@@ -51,6 +57,7 @@ class Plan:
     scheduler: str
     kubernetes: str = ""
     features: Requested = NOTHING
+    front: Front | None = None
 
     @property
     def kube_scheduler(self) -> str:
@@ -73,6 +80,8 @@ Keep = Callable[[dict[str, Any]], None]
 """Takes the result document of a run, complete or not."""
 WARM = 2
 """The pods of the raw floor are this many times those with which the cluster is warmed up."""
+PROXIED = "proxied"
+"""The setting in a result that says that something was between the operator and the API server."""
 T = TypeVar("T")
 
 
@@ -119,8 +128,9 @@ def _on_a_cluster(
     )
     cluster = Cluster.up(f"scale-{os.getpid()}", settings=settings, owner=True, report=report)
     try:
-        facts = deployment.facts_of(cluster)
-        with Driver(plan.implementation, facts, plan.supplied) as driver:
+        with ExitStack() as stack:
+            facts = stack.enter_context(plan.front(cluster)) if plan.front else deployment.facts_of(cluster)
+            driver = stack.enter_context(Driver(plan.implementation, facts, plan.supplied))
             report("implementation", f"installing and starting {plan.implementation.name}")
             driver.install()
             cluster.learn_new_kinds()
@@ -188,7 +198,7 @@ async def _create_nodes(env: Environment, scenario: Scenario) -> None:
 
 def _document(env: Environment, plan: Plan, load: list[float], written: dict[str, Any] | None) -> dict[str, Any]:
     """Return the result of a run that has not begun."""
-    scenario, implementation = plan.scenario, plan.implementation
+    scenario = plan.scenario
     return {
         "apiVersion": results.API_VERSION,
         "kind": results.KIND,
@@ -204,7 +214,7 @@ def _document(env: Environment, plan: Plan, load: list[float], written: dict[str
             "upstreamNames": {phase.name: dict(phase.upstream_names) for phase in scenario.phases},
         },
         "binder": plan.binder,
-        "implementation": _implementation(implementation, env.driver),
+        "implementation": _implementation(plan, env.driver),
         "environment": {
             **machine.description(),
             "versions": env.cluster.versions,
@@ -217,8 +227,9 @@ def _document(env: Environment, plan: Plan, load: list[float], written: dict[str
     }
 
 
-def _implementation(descriptor: Descriptor, driver: Driver) -> dict[str, Any]:
-    programs = {}
+def _implementation(plan: Plan, driver: Driver) -> dict[str, Any]:
+    descriptor, programs = plan.implementation, {}
+    settings = {**descriptor.settings, **({PROXIED: "yes"} if plan.front else {})}
     for role in sorted(descriptor.roles):
         for name, pid in driver.pids(role).items():
             process = psutil.Process(pid)
@@ -227,9 +238,9 @@ def _implementation(descriptor: Descriptor, driver: Driver) -> dict[str, Any]:
         "name": descriptor.name,
         "version": descriptor.version,
         "descriptor": descriptor.digest,
-        "settings": identity.shown(descriptor.settings),
+        "settings": identity.shown(settings),
         "programs": programs,
-        "identity": identity.overall(programs, descriptor.settings),
+        "identity": identity.overall(programs, settings),
     }
 
 

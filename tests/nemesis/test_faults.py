@@ -108,6 +108,22 @@ def test_a_write_is_struck_once(fault: str, heard: str, log: list[str]) -> None:
     asyncio.run(play())
 
 
+def test_a_fault_is_over_when_the_role_has_been_started_again() -> None:
+    async def play() -> None:
+        stage = Stage("killed-after")
+        up = asyncio.Event()
+        stage.striking.role.start = up.wait  # type: ignore[method-assign,assignment]
+        assert not stage.striking.busy
+        writing = asyncio.create_task(stage.write())
+        while "killed" not in stage.log:
+            await asyncio.sleep(0)
+        assert stage.striking.busy, "a step must not end, and no plan begin, while the role is down"
+        up.set()
+        assert await writing == "nothing" and not stage.striking.busy
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("fault", ["swapped", "two-leaders"])
 def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:

@@ -57,16 +57,25 @@ def counts(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
     return {(row["program"], row["verb"], row["resource"]): row["count"] for row in phase["writes"]["rows"]}
 
 
-@pytest.fixture(scope="module", params=["kube", pytest.param("gang", marks=pytest.mark.thorough)])
+ARGUMENTS = {
+    "kube": ("--scheduler", "kube", "--write-floor"),  # the pods of the write floor are bound by kube-scheduler
+    "gang": ("--scheduler", "gang"),
+    "proxied": ("--scheduler", "kube", "--proxied"),
+}
+
+
+@pytest.fixture(
+    scope="module",
+    params=["kube", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("gang", "proxied"))],
+)
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """A scenario of several phases, with one of the two schedulers."""
+    """A scenario of several phases, with one of the two schedulers, and with a proxy before the operator."""
     folder_ = tmp_path_factory.mktemp("scale")
     scenario = folder_ / "phases.yaml"
     text = (folder("fixtures") / "scale" / "scale-20.yaml").read_text()
     scenario.write_text(text.replace("name: ScaleTest_20", "name: Phases") + PHASES)
     reports = folder_ / "reports"
-    floor = ["--write-floor"] if request.param == "kube" else []  # its pods are bound by kube-scheduler
-    done = scale(reports, "--scenario", str(scenario), "--scheduler", request.param, *floor)
+    done = scale(reports, "--scenario", str(scenario), *ARGUMENTS[request.param])
     assert done.returncode == 0, done.stderr
     [path] = reports.iterdir()
     assert path.name in done.stdout and "pods-ready" in done.stdout
