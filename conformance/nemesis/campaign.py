@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from conformance.implementation.descriptor import Descriptor
 from conformance.nemesis import choice
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.catalog import Fault
-from conformance.nemesis.play import BROKEN, Course, Outcome, learn, play
+from conformance.nemesis.play import BROKEN, Course, Outcome, learn, learn_more, play
 from conformance.nemesis.points import Plan
 from conformance.nemesis.rest import Abandoned, NotAtRest
 from conformance.nemesis.scenario import Scenario
@@ -60,6 +60,8 @@ class Played:
     refused: str = ""
     plans: int = 0
     tried: list[Tried] = field(default_factory=list)
+    confirmed: set[tuple[str, ...]] = field(default_factory=set)
+    """The ways of ending badly that were looked for without a fault."""
 
 
 def unmet(judged: Descriptor, scenario: Scenario) -> str:
@@ -131,15 +133,15 @@ class Campaign:
             plans = choice.plans(scenario.name, points, faults)
             played.plans = len(plans)
             share = (end - time.monotonic()) / (len(scenarios) - number)
-            self._play(played, played.course, plans, time.monotonic() + share)
+            self._play(played, plans, time.monotonic() + share)
             if self._over.is_set():
                 return
 
-    def _play(self, played: Played, course: Course, plans: Sequence[Plan], end: float) -> None:
+    def _play(self, played: Played, plans: Sequence[Plan], end: float) -> None:
         played.tried += [self._journal.known[plan] for plan in plans if plan in self._journal.known]
         left = iter([plan for plan in plans if plan not in self._journal.known])
         with ThreadPoolExecutor(len(self._beds), "bed") as pool:
-            lanes = [pool.submit(self._lane, bed, played, course, left, end) for bed in self._beds]
+            lanes = [pool.submit(self._lane, bed, played, left, end) for bed in self._beds]
             try:
                 for lane in lanes:
                     lane.result()
@@ -152,7 +154,7 @@ class Campaign:
         if not (self._first and any(tried.finding for tried in played.tried)):
             self._over.clear()
 
-    def _lane(self, bed: Bed, played: Played, course: Course, left: Iterator[Plan], end: float) -> None:
+    def _lane(self, bed: Bed, played: Played, left: Iterator[Plan], end: float) -> None:
         """Play one plan after the other on one bed."""
         while not self._over.is_set():
             with self._lock:
@@ -163,7 +165,7 @@ class Campaign:
                 count = f"{len(played.tried)} of {played.plans} plans, {bad} findings, {remaining / 60:.0f} min left"
                 self._report(played.scenario.name, f"{count}: {plan}")
             try:
-                tried = self._try(bed, played.scenario, course, plan)
+                tried = self._try(bed, played, plan)
             except Abandoned:
                 return
             with self._lock:
@@ -172,10 +174,10 @@ class Campaign:
             if self._first and tried.finding:
                 self._over.set()
 
-    def _try(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Tried:
+    def _try(self, bed: Bed, played: Played, plan: Plan) -> Tried:
         """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew."""
         begin = time.monotonic()
-        outcome = play(bed, scenario, course, plan)
+        outcome = self._once(bed, played, plan)
         if outcome.verdict not in BROKEN:
             return Tried(plan, outcome.verdict, outcome.seconds)
         with self._lock:
@@ -183,8 +185,34 @@ class Campaign:
         bad, count, last = 1, 1, outcome
         while count < REPLAYS and last.verdict in BROKEN:
             bed.restart()
-            last = play(bed, scenario, course, plan)
+            last = self._once(bed, played, plan)
             count += 1
             bad += last.verdict in BROKEN
         bed.restart()
-        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, outcome.lines, bad, count)
+        lines = outcome.lines
+        if bad == REPLAYS:
+            try:
+                if self._learned_more(bed, played, outcome):
+                    return self._try(bed, played, plan)
+            except NotAtRest as error:
+                count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
+        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count)
+
+    def _once(self, bed: Bed, played: Played, plan: Plan) -> Outcome:
+        assert played.course is not None, "no plan is played before its scenario is learned"
+        return play(bed, played.scenario, played.course, plan)
+
+    def _learned_more(self, bed: Bed, played: Played, outcome: Outcome) -> bool:
+        """Play the scenario as often without the fault, once for each way of ending badly. Return whether that has
+        shown anything new: what breaks now and then by itself is not the fault's. Raises NotAtRest."""
+        with self._lock:
+            if outcome.lines in played.confirmed:
+                return False
+            played.confirmed.add(outcome.lines)
+        assert played.course is not None
+        more = learn_more(bed, played.scenario, played.course, REPLAYS)
+        with self._lock:
+            more = replace(more, runs=[*played.course.runs, *more.runs[-REPLAYS:]])  # another lane may have learned
+            changed = not more.says_the_same(played.course)
+            played.course = more
+        return changed

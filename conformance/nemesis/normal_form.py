@@ -60,8 +60,7 @@ class _Cleaning:
                     if key not in CHANCE and not (isinstance(item, str) and _TIME.fullmatch(item))
                 }
             case list():
-                found = [self.of(item) for item in value]
-                return sorted(found, key=_text) if all(isinstance(item, dict | str) for item in found) else found
+                return _in_order([self.of(item) for item in value])
             case str():
                 return self._word(value)
             case _:
@@ -71,6 +70,11 @@ class _Cleaning:
         if text in self._known:
             return self._known[text]
         return names.without_namespace(names.without_times(text), self._namespace)
+
+
+def _in_order(items: list[Any]) -> list[Any]:
+    """Return objects or words in an order of their own, whatever order they were in."""
+    return sorted(items, key=_text) if all(isinstance(item, dict | str) for item in items) else items
 
 
 def _text(value: Any) -> bytes:
@@ -157,5 +161,5 @@ def _strip(value: Any, resource: str, path: str, masked: frozenset[str]) -> Any:
             if f"{resource}:{inner[key]}" not in masked
         }
     if isinstance(value, list):
-        return [_strip(item, resource, path, masked) for item in value]
+        return _in_order([_strip(item, resource, path, masked) for item in value])
     return value

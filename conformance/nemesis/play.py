@@ -7,7 +7,7 @@ import copy
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -64,12 +64,40 @@ class Rest:
 
 @dataclass(frozen=True)
 class Course:
-    """What a scenario comes to without a fault. Values that differ from one run to the other are masked."""
+    """What a scenario comes to without a fault, in each of several `runs` (step → how it ended). `rests` has what they
+    have in common: values that differ from one run to the other are `masked`."""
 
-    rests: Mapping[str, Rest]
+    runs: Sequence[Mapping[str, Rest]]
     points: Sequence[Point]
-    masked: frozenset[str]
     history: History
+    rests: Mapping[str, Rest] = field(init=False)
+    masked: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        steps = list(self.runs[-1])
+        masked = frozenset[str]().union(*(normal_form.varying(run[step].form for run in self.runs) for step in steps))
+        object.__setattr__(self, "masked", masked)
+        object.__setattr__(self, "rests", {step: _common([run[step] for run in self.runs], masked) for step in steps})
+
+    def says_the_same(self, other: Course) -> bool:
+        """Return whether both find the same ends different."""
+
+        def judged(rest: Rest) -> tuple[object, ...]:
+            return rest.form, rest.taken_down, rest.broken, rest.writing
+
+        return self.masked == other.masked and all(
+            judged(rest) == judged(other.rests[step]) for step, rest in self.rests.items()
+        )
+
+
+def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
+    return Rest(
+        normal_form.without(rests[-1].form, masked),
+        max(rest.seconds for rest in rests),
+        max(rest.taken_down for rest in rests),
+        frozenset().union(*(rest.broken for rest in rests)),
+        any(rest.writing for rest in rests),
+    )
 
 
 @dataclass(frozen=True)
@@ -90,21 +118,14 @@ _numbers = itertools.count(1)
 
 def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
     """Play a scenario several times without a fault. Raises NotAtRest."""
-    courses = [_faultless(bed, scenario) for _ in range(runs)]
-    masked = frozenset[str]().union(
-        *(normal_form.varying(rests[step.name].form for rests, *_ in courses) for step in scenario.steps)
-    )
-    rests = {
-        step.name: Rest(
-            normal_form.without(courses[-1][0][step.name].form, masked),
-            max(of_run[step.name].seconds for of_run, *_ in courses),
-            max(of_run[step.name].taken_down for of_run, *_ in courses),
-            frozenset().union(*(of_run[step.name].broken for of_run, *_ in courses)),
-            any(of_run[step.name].writing for of_run, *_ in courses),
-        )
-        for step in scenario.steps
-    }
-    return Course(rests, courses[-1][1], masked, courses[-1][2])
+    played = [_faultless(bed, scenario) for _ in range(runs)]
+    _, points, history = played[-1]
+    return Course([rests for rests, *_ in played], points, history)
+
+
+def learn_more(bed: Bed, scenario: Scenario, course: Course, runs: int) -> Course:
+    """Play a scenario several times more without a fault. Raises NotAtRest."""
+    return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
 
 
 def _done(scenario: Scenario, step: Step, view: View) -> bool | Unmet:

@@ -25,7 +25,7 @@ def tried(bad: int, played: int, verdict: str = "different") -> Tried:
 
 
 def played(*all_tried: Tried) -> Played:
-    course = Course({"create": Rest({}, 1.0, 0, frozenset())}, [POINT], frozenset(), History(Log(), "n"))
+    course = Course([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
     return Played(scenario.load("create"), course, plans=2, tried=list(all_tried))
 
 

@@ -111,12 +111,16 @@ def test_a_write_is_struck_once(fault: str, heard: str, log: list[str]) -> None:
 def test_a_fault_is_over_when_the_role_has_been_started_again() -> None:
     async def play() -> None:
         stage = Stage("killed-after")
-        up = asyncio.Event()
-        stage.striking.role.start = up.wait  # type: ignore[method-assign,assignment]
+        down, up = asyncio.Event(), asyncio.Event()
+
+        async def start() -> None:
+            down.set()
+            await up.wait()
+
+        stage.striking.role.start = start  # type: ignore[method-assign]
         busy = [stage.striking.busy]
         writing = asyncio.create_task(stage.write())
-        while "killed" not in stage.log:
-            await asyncio.sleep(0)
+        await down.wait()
         busy.append(stage.striking.busy)
         up.set()
         assert await writing == "nothing"

@@ -85,3 +85,12 @@ def test_names_keep_what_people_have_chosen() -> None:
     assert names.stable("s-0-frontend") == "s-0-frontend"
     assert names.stable("s-0-a-bcdfg") == names.stable("s-0-a-597bae26") == "s-0-a-*"
     assert names.stable("grove.io:pcs:kept") == "grove.io:pcs:kept"
+
+
+def test_what_is_masked_does_not_order_the_rest() -> None:
+    def form(first: int, second: int) -> normal_form.Form:
+        conditions = [{"observed": first, "type": "Ready"}, {"observed": second, "type": "Scheduled"}]
+        return normal_form.normal_form(view(pod("s-a-x1", "n", "0", status={"conditions": conditions})), "n")
+
+    masked = normal_form.varying([form(1, 2), form(2, 1)]) | {"pods:status.conditions.observed"}
+    assert normal_form.without(form(1, 2), masked) == normal_form.without(form(2, 1), masked)

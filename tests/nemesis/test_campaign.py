@@ -1,0 +1,87 @@
+"""What an implementation breaks now and then by itself is no finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from conformance.cluster.progress import silent
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.nemesis import campaign, catalog, scenario
+from conformance.nemesis.bed import Bed
+from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, Tried
+from conformance.nemesis.play import Course, Outcome, Rest, Verdict
+from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.rest import NotAtRest
+from conformance.nemesis.scenario import Scenario
+
+POINTS = [Point("create", "write", "create", "pods", "", name) for name in ("a", "b")]
+BY_ITSELF, BY_THE_FAULT = "INV-005 is broken", "INV-025 is broken"
+
+
+class Sometimes:
+    """An implementation that breaks one invariant by itself, as often as `now` says in the runs without a fault, and
+    always with one; another one by a fault at point b alone."""
+
+    def __init__(self, now: list[bool], *, rests: bool = True) -> None:
+        self.now: Iterator[bool] = iter(now)
+        self.rests = rests
+
+    def run(self) -> dict[str, Rest]:
+        if not self.rests:
+            raise NotAtRest("there are still changes")
+        return {"create": Rest({}, 1.0, 0, frozenset({BY_ITSELF} if next(self.now) else ()))}
+
+    def learn(self, bed: Bed, scenario: Scenario) -> Course:
+        return Course([{"create": Rest({}, 1.0, 0, frozenset())}], POINTS, History(Log(), "n"))
+
+    def learn_more(self, bed: Bed, scenario: Scenario, course: Course, runs: int) -> Course:
+        return replace(course, runs=[*course.runs, *(self.run() for _ in range(runs))])
+
+    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
+        found = {BY_ITSELF, *([BY_THE_FAULT] if plan.point.name == "b" else [])}
+        broken = sorted(found - course.rests["create"].broken)
+        return Outcome(plan, Verdict.DIFFERENT if broken else Verdict.SAME, 1.0, "create", tuple(broken))
+
+
+class Lane:
+    """A bed on which nothing is played."""
+
+    def restart(self) -> None:
+        """There are no processes."""
+
+
+def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes) -> dict[str, Tried]:
+    for name in ("learn", "learn_more", "play"):
+        monkeypatch.setattr(campaign, name, getattr(implementation, name))
+    monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
+    lane: Any = Lane()
+    lane.descriptor = None
+    found = Campaign([cast("Bed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
+    found.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
+    return {tried.plan.point.name: tried for tried in found.done[0].tried}
+
+
+def test_what_is_broken_without_the_fault_in_a_later_run_is_not_the_faults(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried = played(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
+    assert tried["a"].verdict == "same" and not tried["a"].finding
+    assert tried["b"].finding and tried["b"].lines == (BY_THE_FAULT,)
+
+
+def test_what_is_never_broken_without_the_fault_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried = played(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
+    assert tried["a"].finding and tried["b"].lines == (BY_ITSELF, BY_THE_FAULT)
+
+
+def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried = played(monkeypatch, tmp_path, Sometimes([], rests=False))
+    assert tried["a"].unstable and "may not come to rest" in tried["a"].lines[0]
