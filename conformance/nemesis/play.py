@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
 from conformance import invariants
 from conformance.grove import health, pods
 from conformance.grove.fields import name, number
@@ -23,6 +25,7 @@ from conformance.nemesis.points import Plan, Point
 from conformance.nemesis.rest import GONE, Abandoned, NotAtRest, changing, delete_set, started, waiting
 from conformance.nemesis.scenario import Scenario, Step
 from conformance.nemesis.watching import Watching
+from kube.errors import ApiError
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
 LIMIT = 60.0
@@ -34,6 +37,10 @@ LONGEST = 90.0
 LEARNT_REST = 8.0
 """Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
 Grove's operator looks again at what it has found unfinished."""
+
+
+ANSWERED = 30.0
+"""Seconds within which an operator that is ready must answer the webhooks."""
 
 
 class Verdict(StrEnum):
@@ -193,7 +200,11 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
                 watching = Striking(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
             since = history.mark()
-            _act(bed, scenario, step, history)
+            try:
+                _act(bed, scenario, step, history)
+            except NotAtRest as refused:
+                verdict, where, lines = Verdict.STUCK, step.name, [str(refused)]
+                break
             past = bed.revision()
             verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
             if verdict is Verdict.SAME:
@@ -254,6 +265,22 @@ def _broken(bed: Bed, history: History) -> frozenset[str]:
 
 
 def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
+    """Do what a step says, and again while a webhook does not answer, as users would: an operator may be ready a little
+    before it serves them. Raises NotAtRest."""
+    again = Retrying(
+        retry=retry_if_exception(_unanswered), wait=wait_fixed(0.2), stop=stop_after_delay(ANSWERED), reraise=True
+    )
+    try:
+        again(_do, bed, scenario, step, history)
+    except ApiError as error:
+        raise NotAtRest(f"{scenario.name}, step {step.name}: refused: {error}") from None
+
+
+def _unanswered(error: BaseException) -> bool:
+    return isinstance(error, ApiError) and "failed calling webhook" in error.message
+
+
+def _do(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
     namespace, arguments = history.namespace, step.arguments
     history.stir()
     match step.act:

@@ -46,13 +46,25 @@ def _conflicts_taken_for_done() -> None:
     _swallowed("_send_patch", _status(409))
 
 
-@fragile("throttled-patches-skipped", "operator", "skips a patch that is throttled", "create", "throttled")
+@fragile(
+    "throttled-patches-skipped",
+    "operator",
+    "skips a patch that is throttled",
+    "create",
+    "throttled",
+    at="patch podcliquesets",
+)
 def _throttled_patches_skipped() -> None:
     _swallowed("_send_patch", _status(429))
 
 
 @fragile(
-    "outages-taken-for-done", "operator", "takes a patch for done while the API server is away", "create", "unavailable"
+    "outages-taken-for-done",
+    "operator",
+    "takes a patch for done while the API server is away",
+    "create",
+    "unavailable",
+    at="patch podcliquesets",
 )
 def _outages_taken_for_done() -> None:
     _swallowed("_send_patch", _status(503))
