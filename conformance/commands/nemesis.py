@@ -199,8 +199,8 @@ class Kept:
         return {
             str(tried.plan): sides.side_by_side(sides.changes(each.course.history), self.changes[str(tried.plan)])
             for each in played
-            for tried in each.tried
-            if tried.finding and each.course is not None and str(tried.plan) in self.changes
+            for tried in each.findings()
+            if each.course is not None and str(tried.plan) in self.changes
         }
 
 
@@ -229,4 +229,4 @@ def _show(document: results.Report) -> None:
         typer.echo(f"✗ {finding['number']}. {finding['verdict']}: {finding['text']} ({finding['file']})")
         typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))
     if unstable := document["summary"]["unstable"]:
-        typer.echo(f"{unstable} plans ended differently, but not each time: they count for nothing")
+        typer.echo(f"{unstable} plans ended differently, but not each time or by chance: they count for nothing")

@@ -41,14 +41,9 @@ class Tried(msgspec.Struct, rename="camel", frozen=True):
     played: int = 1
 
     @property
-    def finding(self) -> bool:
-        """Return whether it counts: it ended badly each time."""
+    def always(self) -> bool:
+        """Return whether it ended badly each time, as often as a finding asks for."""
         return self.bad == self.played == REPLAYS
-
-    @property
-    def unstable(self) -> bool:
-        """Return whether it ended badly, but not each time."""
-        return 0 < self.bad < self.played
 
 
 @dataclass
@@ -62,6 +57,22 @@ class Played:
     tried: list[Tried] = field(default_factory=list)
     confirmed: set[tuple[str, ...]] = field(default_factory=set)
     """The ways of ending badly that were looked for without a fault."""
+
+    def finding(self, tried: Tried) -> bool:
+        """Return whether a plan counts: it ended badly each time, and not only by what comes and goes in another plan,
+        which may be chance here, too."""
+        return tried.always and not self._by_chance() >= set(tried.lines)
+
+    def unstable(self, tried: Tried) -> bool:
+        """Return whether a plan ended badly, and does not count."""
+        return tried.bad > 0 and not self.finding(tried)
+
+    def findings(self) -> list[Tried]:
+        """Return the plans that count."""
+        return [tried for tried in self.tried if self.finding(tried)]
+
+    def _by_chance(self) -> set[str]:
+        return {line for tried in self.tried if tried.bad and not tried.always for line in tried.lines}
 
 
 def unmet(judged: Descriptor, scenario: Scenario) -> str:
@@ -151,7 +162,7 @@ class Campaign:
                 raise
             finally:
                 self._over.set()
-        if not (self._first and any(tried.finding for tried in played.tried)):
+        if not (self._first and played.findings()):
             self._over.clear()
 
     def _lane(self, bed: Bed, played: Played, left: Iterator[Plan], end: float) -> None:
@@ -161,7 +172,7 @@ class Campaign:
                 remaining, plan = end - time.monotonic(), next(left, None)
                 if plan is None or remaining <= 0:
                     return
-                bad = sum(tried.finding for tried in played.tried)
+                bad = len(played.findings())
                 count = f"{len(played.tried)} of {played.plans} plans, {bad} findings, {remaining / 60:.0f} min left"
                 self._report(played.scenario.name, f"{count}: {plan}")
             try:
@@ -171,7 +182,7 @@ class Campaign:
             with self._lock:
                 self._journal.add(tried)
                 played.tried.append(tried)
-            if self._first and tried.finding:
+            if self._first and played.finding(tried):
                 self._over.set()
 
     def _try(self, bed: Bed, played: Played, plan: Plan) -> Tried:

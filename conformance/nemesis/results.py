@@ -55,7 +55,8 @@ def header(kind: str, about: About) -> Report:
 def report(about: About, played: Sequence[Played], complete: bool) -> Report:
     """Return the report of a campaign."""
     tried = [each for one in played for each in one.tried]
-    findings = [each for each in tried if each.finding]
+    findings = [each for one in played for each in one.findings()]
+    unstable = [each for one in played for each in one.tried if one.unstable(each)]
     return {
         **header(KIND, about),
         "role": about.role,
@@ -64,20 +65,20 @@ def report(about: About, played: Sequence[Played], complete: bool) -> Report:
             "plans": sum(one.plans for one in played),
             "tried": len(tried),
             "findings": len(findings),
-            "unstable": sum(each.unstable for each in tried),
+            "unstable": len(unstable),
             "notStruck": sum(each.verdict == "not struck" for each in tried),
             "medianSeconds": round(statistics.median(each.seconds for each in tried), 1) if tried else None,
         },
         "scenarios": [_scenario(one) for one in played],
         "findings": [_tried(number, each) for number, each in enumerate(findings, 1)],
-        "unstable": [_tried(0, each) for each in tried if each.unstable],
+        "unstable": [_tried(0, each) for each in unstable],
     }
 
 
 def _scenario(played: Played) -> dict[str, Any]:
     course = played.course
     faults = Counter(each.plan.fault for each in played.tried)
-    bad = Counter(each.plan.fault for each in played.tried if each.finding)
+    bad = Counter(each.plan.fault for each in played.findings())
     return {
         "name": played.scenario.name,
         "text": played.scenario.text,

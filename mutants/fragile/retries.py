@@ -70,9 +70,25 @@ def _outages_taken_for_done() -> None:
     _swallowed("_send_patch", _status(503))
 
 
-@fragile("refused-creations-skipped", "operator", "skips an object whose creation fails", "create", "broken")
-def _refused_creations_skipped() -> None:
-    _swallowed("create", _status(500))
+@fragile(
+    "failed-creations-given-up", "operator", "gives up an object whose creation has failed once", "create", "broken"
+)
+def _failed_creations_given_up() -> None:
+    right = Writer.create
+    given_up: set[tuple[str, str]] = set()
+
+    async def create(self: Writer, informer: Informer[Any], manifest: dict[str, Any]) -> None:
+        key = informer.resource.kind, str(manifest["metadata"].get("name"))
+        if key in given_up:
+            return
+        try:
+            await right(self, informer, manifest)
+        except ApiError as error:
+            if "name" in manifest["metadata"] and error.status == 500:
+                given_up.add(key)
+            raise
+
+    replace(Writer, "create", create)
 
 
 @fragile(

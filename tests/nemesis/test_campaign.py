@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from conformance.cluster.progress import silent
@@ -14,7 +15,7 @@ from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import campaign, catalog, scenario
 from conformance.nemesis.bed import Bed
-from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, Tried
+from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, Played, Tried
 from conformance.nemesis.play import Course, Outcome, Rest, Verdict
 from conformance.nemesis.points import Plan, Point
 from conformance.nemesis.rest import NotAtRest
@@ -56,7 +57,7 @@ class Lane:
         """There are no processes."""
 
 
-def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes) -> dict[str, Tried]:
+def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes) -> tuple[Played, dict[str, Tried]]:
     for name in ("learn", "learn_more", "play"):
         monkeypatch.setattr(campaign, name, getattr(implementation, name))
     monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
@@ -64,24 +65,34 @@ def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometime
     lane.descriptor = None
     found = Campaign([cast("Bed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
     found.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
-    return {tried.plan.point.name: tried for tried in found.done[0].tried}
+    [done] = found.done
+    return done, {tried.plan.point.name: tried for tried in done.tried}
 
 
 def test_what_is_broken_without_the_fault_in_a_later_run_is_not_the_faults(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tried = played(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
-    assert tried["a"].verdict == "same" and not tried["a"].finding
-    assert tried["b"].finding and tried["b"].lines == (BY_THE_FAULT,)
+    done, tried = played(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
+    assert tried["a"].verdict == "same" and done.findings() == [tried["b"]]
+    assert tried["b"].lines == (BY_THE_FAULT,)
 
 
 def test_what_is_never_broken_without_the_fault_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tried = played(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
-    assert tried["a"].finding and tried["b"].lines == (BY_ITSELF, BY_THE_FAULT)
+    done, tried = played(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
+    assert done.findings() == [tried["a"], tried["b"]] and tried["b"].lines == (BY_ITSELF, BY_THE_FAULT)
 
 
 def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tried = played(monkeypatch, tmp_path, Sometimes([], rests=False))
-    assert tried["a"].unstable and "may not come to rest" in tried["a"].lines[0]
+    done, tried = played(monkeypatch, tmp_path, Sometimes([], rests=False))
+    assert done.unstable(tried["a"]) and "may not come to rest" in tried["a"].lines[0]
+
+
+def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
+    plans = [Plan("create", "conflict", point) for point in POINTS]
+    shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2)
+    chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3)
+    more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
+    done = Played(scenario.load("create"), tried=[shaky, chance, more])
+    assert done.findings() == [more] and [done.unstable(each) for each in done.tried] == [True, True, False]

@@ -20,8 +20,8 @@ PLAN = Plan("create", "killed-after", POINT)
 ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
 
 
-def tried(bad: int, played: int, verdict: str = "different") -> Tried:
-    return Tried(PLAN, verdict, 4.0, "create", ("- phase: Running", "+ phase: <script>"), bad, played)
+def tried(bad: int, played: int, verdict: str = "different", line: str = "+ phase: <script>") -> Tried:
+    return Tried(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, played)
 
 
 def played(*all_tried: Tried) -> Played:
@@ -30,7 +30,9 @@ def played(*all_tried: Tried) -> Played:
 
 
 def test_only_what_ends_badly_each_time_is_a_finding() -> None:
-    document = results.report(ABOUT, [played(tried(3, 3), tried(1, 2), tried(0, 1, "same"))], complete=False)
+    document = results.report(
+        ABOUT, [played(tried(3, 3), tried(1, 2, line="+ phase: Failed"), tried(0, 1, "same"))], complete=False
+    )
     summary = document["summary"]
     assert (summary["findings"], summary["unstable"], summary["tried"], summary["plans"]) == (1, 1, 3, 2)
     assert document["scenarios"][0]["faults"] == {"killed-after": {"tried": 3, "findings": 1}}
