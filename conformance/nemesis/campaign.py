@@ -61,7 +61,7 @@ class Played:
     def finding(self, tried: Tried) -> bool:
         """Return whether a plan counts: it ended badly each time, and not only by what comes and goes in another plan,
         which may be chance here, too."""
-        return tried.always and not self._by_chance() >= set(tried.lines)
+        return tried.always and not self.by_chance() >= set(tried.lines)
 
     def unstable(self, tried: Tried) -> bool:
         """Return whether a plan ended badly, and does not count."""
@@ -71,7 +71,8 @@ class Played:
         """Return the plans that count."""
         return [tried for tried in self.tried if self.finding(tried)]
 
-    def _by_chance(self) -> set[str]:
+    def by_chance(self) -> set[str]:
+        """Return the lines of what comes and goes while the same plan is played."""
         return {line for tried in self.tried if tried.bad and not tried.always for line in tried.lines}
 
 
@@ -193,6 +194,8 @@ class Campaign:
             return Tried(plan, outcome.verdict, outcome.seconds)
         with self._lock:
             self._keep(outcome)
+            if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
+                return Tried(plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1)
         bad, count, last = 1, 1, outcome
         while count < REPLAYS and last.verdict in BROKEN:
             bed.restart()

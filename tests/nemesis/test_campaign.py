@@ -95,4 +95,5 @@ def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3)
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
     done = Played(scenario.load("create"), tried=[shaky, chance, more])
-    assert done.findings() == [more] and [done.unstable(each) for each in done.tried] == [True, True, False]
+    assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
+    assert [done.unstable(each) for each in done.tried] == [True, True, False]
