@@ -57,6 +57,8 @@ class Played:
     tried: list[Tried] = field(default_factory=list)
     confirmed: set[tuple[str, ...]] = field(default_factory=set)
     """The ways of ending badly that were looked for without a fault."""
+    unprovoked: set[str] = field(default_factory=set)
+    """What was different before a fault was injected."""
 
     def finding(self, tried: Tried) -> bool:
         """Return whether a plan counts: it ended badly each time, and not only by what comes and goes in another plan,
@@ -72,8 +74,9 @@ class Played:
         return [tried for tried in self.tried if self.finding(tried)]
 
     def by_chance(self) -> set[str]:
-        """Return the lines of what comes and goes while the same plan is played."""
-        return {line for tried in self.tried if tried.bad and not tried.always for line in tried.lines}
+        """Return the lines of what comes and goes while the same plan is played, or comes before its fault."""
+        shaky = (tried.lines for tried in self.tried if tried.bad and not tried.always)
+        return self.unprovoked.union(*shaky)
 
 
 def unmet(judged: Descriptor, scenario: Scenario) -> str:
@@ -187,7 +190,8 @@ class Campaign:
                 self._over.set()
 
     def _try(self, bed: Bed, played: Played, plan: Plan) -> Tried:
-        """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew."""
+        """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew. Its ends
+        have to have something in common."""
         begin = time.monotonic()
         outcome = self._once(bed, played, plan)
         if outcome.verdict not in BROKEN:
@@ -196,12 +200,14 @@ class Campaign:
             self._keep(outcome)
             if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
                 return Tried(plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1)
-        bad, count, last = 1, 1, outcome
-        while count < REPLAYS and last.verdict in BROKEN:
+        bad, count, is_bad, same = 1, 1, True, set(outcome.lines)
+        while count < REPLAYS and is_bad:
             bed.restart()
-            last = self._once(bed, played, plan)
+            again = self._once(bed, played, plan)
+            same &= set(again.lines)
+            is_bad = again.verdict in BROKEN and bool(same)
             count += 1
-            bad += last.verdict in BROKEN
+            bad += is_bad
         bed.restart()
         lines = outcome.lines
         if bad == REPLAYS:
@@ -214,7 +220,11 @@ class Campaign:
 
     def _once(self, bed: Bed, played: Played, plan: Plan) -> Outcome:
         assert played.course is not None, "no plan is played before its scenario is learned"
-        return play(bed, played.scenario, played.course, plan)
+        outcome = play(bed, played.scenario, played.course, plan)
+        if outcome.verdict not in BROKEN and outcome.lines:
+            with self._lock:
+                played.unprovoked.update(outcome.lines)
+        return outcome
 
     def _learned_more(self, bed: Bed, played: Played, outcome: Outcome) -> bool:
         """Play the scenario as often without the fault, once for each way of ending badly. Return whether that has

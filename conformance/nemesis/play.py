@@ -191,13 +191,13 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     """Play a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
+    striking: Striking | None = None
     with _stage(bed, scenario, namespace, plan) as history:
         past = bed.revision()
         for step in scenario.steps:
-            here = step.name == plan.point.step
-            watching: Watching = Watching(step.name, namespace)
-            if here:
-                watching = Striking(step.name, namespace, plan, bed, past)
+            watching = Watching(step.name, namespace)
+            if step.name == plan.point.step:
+                watching = striking = Striking(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
             since = history.mark()
             try:
@@ -209,17 +209,17 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
             verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
             if verdict is Verdict.SAME:
                 verdict, lines = _compared(bed, history, course.rests[step.name], since)
-            if isinstance(watching, Striking) and not watching.struck and verdict is Verdict.SAME:
-                verdict = Verdict.NOT_STRUCK
-            if verdict is not Verdict.SAME:
+            if verdict is not Verdict.SAME or (striking is not None and not striking.struck):
                 where = step.name
                 break
         left = delete_set(bed, history, scenario.set_name)
-        if isinstance(watching, Striking) and watching.busy:
-            watching.over.wait(LONGEST)  # the next plan needs the role
-        if left and verdict in (Verdict.SAME, Verdict.NOT_STRUCK):
+        if striking is not None and striking.busy:
+            striking.over.wait(LONGEST)  # the next plan needs the role
+        if left and verdict is Verdict.SAME:
             verdict, where = Verdict.LEFT, "the deletion of the set"
             lines = [f"still there after {GONE:g} s: {each}" for each in left]
+        if striking is None or not striking.struck:
+            verdict = Verdict.NOT_STRUCK  # whatever is different, the fault is not why
         kept = history.frozen() if verdict in BROKEN else None
     return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), kept)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +51,23 @@ class Sometimes:
         return Outcome(plan, Verdict.DIFFERENT if broken else Verdict.SAME, 1.0, "create", tuple(broken))
 
 
+class Capricious(Sometimes):
+    """Breaks something else each time."""
+
+    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
+        return Outcome(plan, Verdict.DIFFERENT, 1.0, "create", (f"INV-00{next(self.number)} is broken",))
+
+    number = itertools.count()
+
+
+class Early(Sometimes):
+    """Breaks something before the fault is injected."""
+
+    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
+        verdict = Verdict.NOT_STRUCK if plan.point.name == "a" else Verdict.DIFFERENT
+        return Outcome(plan, verdict, 1.0, "create", (BY_ITSELF,))
+
+
 class Lane:
     """A bed on which nothing is played."""
 
@@ -89,11 +107,22 @@ def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
     assert done.unstable(tried["a"]) and "may not come to rest" in tried["a"].lines[0]
 
 
+def test_what_ends_in_another_way_each_time_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, tried = played(monkeypatch, tmp_path, Capricious([]))
+    assert not done.findings() and all(done.unstable(each) for each in tried.values())
+
+
+def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, tried = played(monkeypatch, tmp_path, Early([]))
+    assert not done.findings() and tried["a"].bad == 0 and tried["b"].played == 1
+
+
 def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     plans = [Plan("create", "conflict", point) for point in POINTS]
     shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2)
     chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3)
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
     done = Played(scenario.load("create"), tried=[shaky, chance, more])
+    assert Played(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
     assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
     assert [done.unstable(each) for each in done.tried] == [True, True, False]
