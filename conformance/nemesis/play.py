@@ -9,36 +9,27 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from conformance import invariants
 from conformance.grove import health, pods
-from conformance.grove.fields import name, number
-from conformance.history.query import History, Unmet, WaitTimeout
-from conformance.history.view import View
+from conformance.grove.fields import name
+from conformance.history.query import History, WaitTimeout
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.faults import TWO_LEADERS, Striking
 from conformance.nemesis.points import Plan, Point
-from conformance.nemesis.rest import GONE, Abandoned, NotAtRest, changing, delete_set, started, waiting
+from conformance.nemesis.rest import GONE, LEARNT_REST, Abandoned, NotAtRest, changing, delete_set, learnt_rest, waiting
 from conformance.nemesis.scenario import Scenario, Step
 from conformance.nemesis.watching import Watching
 from kube.errors import ApiError
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
-LIMIT = 60.0
-"""Seconds within which a step without a fault must be at rest."""
 PATIENCE = 25.0
 """Seconds without a change after which a state that differs is the end: longer than the back-off after a few errors."""
 LONGEST = 90.0
 """Seconds after which a step with a fault that is never at rest is stuck."""
-LEARNT_REST = 8.0
-"""Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
-Grove's operator looks again at what it has found unfinished."""
-
-
 ANSWERED = 30.0
 """Seconds within which an operator that is ready must answer the webhooks."""
 
@@ -135,16 +126,6 @@ def learn_more(bed: Bed, scenario: Scenario, course: Course, runs: int) -> Cours
     return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
 
 
-def _done(scenario: Scenario, step: Step, view: View) -> bool | Unmet:
-    """Return whether a set is available, unless the step deletes it: an operator may pause for longer than a step rests
-    before it goes on."""
-    if step.act == "delete":
-        return True
-    found = view.get("podcliquesets", scenario.set_name)
-    wanted, there = number(found, "spec", "replicas"), number(found, "status", "availableReplicas")
-    return (wanted or 0) == (there or 0) or Unmet(f"{there or 0} of {wanted} replicas are available")
-
-
 @contextlib.contextmanager
 def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = None) -> Iterator[History]:
     """Have the operators that a scenario and a plan need, and a namespace."""
@@ -168,12 +149,7 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             _act(bed, scenario, step, history)
             rest = max(step.rest, LEARNT_REST)
             try:
-                history.quiet(rest, LIMIT, resources=changing(history))
-                done = partial(_done, scenario, step)
-                while not (started(history.view()) and done(history.view())):
-                    history.wait("every pod that has a node is Ready", started, LIMIT)
-                    history.wait("the set is available", done, LIMIT)
-                    history.quiet(rest, LIMIT, resources=changing(history))
+                learnt_rest(history, rest, "" if step.act == "delete" else scenario.set_name)
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
             seconds = time.monotonic() - begin - rest

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from conformance.grove import health, pods
-from conformance.grove.fields import finalizers, name, terminating
-from conformance.history.query import History, WaitTimeout
+from conformance.grove.fields import finalizers, name, number, terminating
+from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import Bed
 from conformance.nemesis.watching import Watching
 
+LEARNT_REST = 8.0
+"""Seconds without a change after which what happens without a fault has ended: longer than the five seconds after which
+Grove's operator looks again at what it has found unfinished."""
+LIMIT = 60.0
+"""Seconds within which something without a fault must be at rest."""
 GONE = 30.0
 """Seconds within which a deleted set and all that belongs to it must be gone."""
 
@@ -34,6 +39,23 @@ def started(view: View) -> bool:
         for pod in view.list("pods")
         if pod["spec"].get("nodeName")
     )
+
+
+def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
+    """Wait until what happens without a fault has ended: nothing changes for so many seconds, every pod that has a node
+    is Ready, and the set, if one is named, is available: an operator may pause for longer than that before it goes on.
+    Raises WaitTimeout."""
+
+    def available(view: View) -> bool | Unmet:
+        found = view.get("podcliquesets", set_name)
+        wanted, there = number(found, "spec", "replicas") or 0, number(found, "status", "availableReplicas") or 0
+        return not set_name or wanted == there or Unmet(f"{there} of {wanted} replicas are available")
+
+    history.quiet(seconds, LIMIT, resources=changing(history))
+    while not (started(history.view()) and available(history.view()) is True):
+        history.wait("every pod that has a node is Ready", started, LIMIT)
+        history.wait("the set is available", available, LIMIT)
+        history.quiet(seconds, LIMIT, resources=changing(history))
 
 
 def waiting(view: View) -> list[str]:

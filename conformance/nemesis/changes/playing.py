@@ -12,18 +12,14 @@ from conformance.nemesis.bed import Bed
 from conformance.nemesis.changes import wanted
 from conformance.nemesis.changes.seen import Seen, difference, seen
 from conformance.nemesis.changes.wanted import CLIQUE, GROUP, SET, Change, Wanted
-from conformance.nemesis.rest import NotAtRest, changing, delete_set, started
+from conformance.nemesis.rest import LEARNT_REST, LIMIT, NotAtRest, changing, delete_set, learnt_rest, started
 from conformance.testing.predicates import pods_of
 from kube.errors import ApiError
 
 REST = 1.5
 """Seconds without a change after which a change has had its effect."""
-STRAIGHT_REST = 4.0
-"""The same for the straight way, which everything else is compared with."""
 PATIENCE = 15.0
 """Seconds without a change after which a set that differs is not waited for any longer."""
-LIMIT = 60.0
-"""Seconds within which a change must have its effect."""
 _numbers = itertools.count(1)
 
 
@@ -60,10 +56,10 @@ class Player:
     def _straight(self, goal: Wanted) -> Seen:
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, goal)
-            _rest(history, STRAIGHT_REST)
+            _learnt(history)
             for change in wanted.straight(goal):
                 self._make(history, change, goal)
-                _rest(history, STRAIGHT_REST)
+                _learnt(history)
             found = seen(history.view(), history.namespace)
             self._delete(history)
             return found
@@ -133,6 +129,13 @@ def _rest(history: History, seconds: float) -> None:
         while not started(history.view()):
             history.wait("every pod that has a node is Ready", started, LIMIT)
             history.quiet(seconds, LIMIT, resources=changing(history))
+    except WaitTimeout as error:
+        raise NotAtRest(str(error)) from None
+
+
+def _learnt(history: History) -> None:
+    try:
+        learnt_rest(history, LEARNT_REST, SET)
     except WaitTimeout as error:
         raise NotAtRest(str(error)) from None
 
