@@ -24,7 +24,7 @@ from conformance.implementation.parameters import assignments
 from conformance.nemesis import campaign, catalog, results, scenario, sides
 from conformance.nemesis.bed import bed, beds
 from conformance.nemesis.duration import seconds
-from conformance.nemesis.play import BROKEN, Outcome, learn, play
+from conformance.nemesis.play import BROKEN, Outcome, Verdict, learn, play
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +34,8 @@ app = typer.Typer(
 
 LANE_MEMORY = 4 * 2**30
 """Bytes that a cluster with its implementation may need."""
+MOST_PLAYS = 3
+"""A replay plays a plan this many times as often as is asked for, if it does not come to its point each time."""
 app.command("change")(nemesis_changes.change)
 
 
@@ -149,7 +151,7 @@ def replay(
     plan: Annotated[
         Path, typer.Argument(help="A file from the folder plans/ of a campaign, or from changes/ of a search.")
     ],
-    times: Annotated[int, typer.Option(min=1, help="How often it is played.")] = 3,
+    times: Annotated[int, typer.Option(min=1, help="How often it is played to its point.")] = 3,
     implementation: Annotated[
         str, typer.Option(help="Another implementation than that of the plan (name or path of a descriptor).")
     ] = "",
@@ -167,19 +169,24 @@ def replay(
     of_plan = scenario.load(wanted.scenario)
     if missing := campaign.unmet(judged, of_plan):
         raise UsageError(missing, where=str(plan), hint=f"the scenario {of_plan.name} needs it")
-    bad = 0
+    bad = struck = 0
     with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
         report(of_plan.name, "playing it without a fault")
         course = learn(made, of_plan)
-        for number in range(1, times + 1):
-            report(of_plan.name, f"time {number} of {times}: {wanted}")
+        for number in range(1, MOST_PLAYS * times + 1):
+            report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {wanted}")
             outcome = play(made, of_plan, course, wanted)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
+            struck += outcome.verdict is not Verdict.NOT_STRUCK
             if outcome.verdict in BROKEN:
                 bad += 1
                 typer.echo("\n".join(f"  {line}" for line in outcome.lines))
+            if struck == times:
+                break
             made.restart()
-    typer.echo(f"{bad} of {times} times it ended differently")
+    typer.echo(f"{bad} of {struck} times that the fault was injected it ended differently")
+    if not struck:
+        return Exit.NOTHING_RAN
     return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
 
 

@@ -52,7 +52,7 @@ def _conflicts_taken_for_done() -> None:
     "skips a patch that is throttled",
     "create",
     "throttled",
-    at="patch podcliquesets",
+    at="patch pod",
 )
 def _throttled_patches_skipped() -> None:
     _swallowed("_send_patch", _status(429))
@@ -64,7 +64,7 @@ def _throttled_patches_skipped() -> None:
     "takes a patch for done while the API server is away",
     "create",
     "unavailable",
-    at="patch podcliquesets",
+    at="patch pod",
 )
 def _outages_taken_for_done() -> None:
     _swallowed("_send_patch", _status(503))
@@ -112,16 +112,28 @@ def _lost_creations_repeated() -> None:
 
 
 @fragile(
-    "impatient-deletions",
+    "failed-deletions-given-up",
     "operator",
-    "takes a deletion for done when it hears no answer",
+    "gives up a deletion that has failed once",
     "scale",
     "broken",
     "unavailable",
     at="delete",
 )
-def _impatient_deletions() -> None:
-    _swallowed("_delete", _status(500, 503))
+def _failed_deletions_given_up() -> None:
+    right = Writer._delete
+    given_up: set[str] = set()
+
+    async def delete(self: Writer, informer: Informer[Any], item: Any, *rest: Any) -> None:
+        if item.metadata.uid in given_up:
+            return
+        try:
+            await right(self, informer, item, *rest)
+        except ApiError:
+            given_up.add(item.metadata.uid)
+            raise
+
+    replace(Writer, "_delete", delete)
 
 
 @fragile(
