@@ -6,8 +6,10 @@ import re
 
 _EPOCH = re.compile(r"(?<![0-9])[0-9]{10,}(?![0-9])")
 """A time in a name or value, such as the epoch of a gang (GM-33)."""
-_SUFFIX = re.compile(r"-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{8,10})$")
-"""What generateName appends, and what operators append that make up names themselves."""
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=-|$)|-[0-9a-f]{8,10}$")
+"""What generateName appends, also where something else follows that was derived from such a name, and what operators
+append that make up names themselves."""
 
 
 def without_times(text: str) -> str:
@@ -22,5 +24,5 @@ def without_namespace(text: str, namespace: str) -> str:
 
 def stable(name: str, namespace: str = "") -> str:
     """Return a name with `*` for each part that another run would generate anew."""
-    name = _SUFFIX.sub("-*", without_times(name))
+    name = _SUFFIX.sub("-*", without_times(_UID.sub("*", name)))
     return without_namespace(name, namespace) if namespace else name

@@ -12,6 +12,7 @@ from kube.informer import Informer
 from kube.workqueue import WorkQueue
 from mutants.registry import fragile
 from mutants.replacement import replace
+from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer
 
 
@@ -148,6 +149,18 @@ def _own_writes_unseen() -> None:
     replace(Informer, "observe", lambda self, item: None)
 
 
-@fragile("own-deletions-unseen", "operator", "deletes again what the watch still shows", "scale", "late", at="pods")
-def _own_deletions_unseen() -> None:
-    replace(Informer, "observe_deletion", lambda self, item: None)
+@fragile(
+    "errors-never-withdrawn",
+    "operator",
+    "reports an error in lastErrors for ever",
+    "create",
+    "broken",
+    at="create pods",
+)
+def _errors_never_withdrawn() -> None:
+    right = LastErrors.tell
+
+    async def tell(self: LastErrors, key: Any, problem: Any) -> float | None:
+        return await right(self, key, problem) if problem is not None else None
+
+    replace(LastErrors, "tell", tell)

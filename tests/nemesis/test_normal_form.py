@@ -85,6 +85,8 @@ def test_names_keep_what_people_have_chosen() -> None:
     assert names.stable("s-0-frontend") == "s-0-frontend"
     assert names.stable("s-0-a-bcdfg") == names.stable("s-0-a-597bae26") == "s-0-a-*"
     assert names.stable("grove.io:pcs:kept") == "grove.io:pcs:kept"
+    assert names.stable("bind-s-0-a-bcdfg-request") == "bind-s-0-a-*-request"
+    assert names.stable("pg-s-0-e886089a-f420-471a-a28f-7017af65b6f9") == "pg-s-0-*"
 
 
 def test_what_is_masked_does_not_order_the_rest() -> None:
