@@ -30,7 +30,7 @@ REPLAYS = 3
 
 
 class Tried(msgspec.Struct, rename="camel", frozen=True):
-    """One plan that was played: how often it ended badly, of how many times."""
+    """One plan that was played: how often it ended badly, of how many times, and whether only on the way."""
 
     plan: Plan
     verdict: str
@@ -39,6 +39,7 @@ class Tried(msgspec.Struct, rename="camel", frozen=True):
     lines: tuple[str, ...] = ()
     bad: int = 0
     played: int = 1
+    way: bool = False
 
     @property
     def always(self) -> bool:
@@ -74,8 +75,9 @@ class Played:
         return [tried for tried in self.tried if self.finding(tried)]
 
     def by_chance(self) -> set[str]:
-        """Return the lines of what comes and goes while the same plan is played, or comes before its fault."""
-        shaky = (tried.lines for tried in self.tried if tried.bad and not tried.always)
+        """Return the lines of what comes before a fault, or comes and goes on the way while the same plan is played. An
+        end that comes and goes depends on what else happened when the fault was injected, and is still its work."""
+        shaky = (tried.lines for tried in self.tried if tried.way and tried.bad and not tried.always)
         return self.unprovoked.union(*shaky)
 
 
@@ -199,7 +201,7 @@ class Campaign:
         with self._lock:
             self._keep(outcome)
             if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
-                return Tried(plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1)
+                return Tried(plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1, outcome.way)
         bad, count, is_bad, same = 1, 1, True, set(outcome.lines)
         while count < REPLAYS and is_bad:
             bed.restart()
@@ -216,7 +218,7 @@ class Campaign:
                     return self._try(bed, played, plan)
             except NotAtRest as error:
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
-        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count)
+        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
 
     def _once(self, bed: Bed, played: Played, plan: Plan) -> Outcome:
         assert played.course is not None, "no plan is played before its scenario is learned"

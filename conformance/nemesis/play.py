@@ -100,13 +100,15 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a plan came to. `lines` say what is different, `where` in which step."""
+    """What a plan came to. `lines` say what is different, `where` in which step; `way`: the end is the same, and only
+    the way to it is different."""
 
     plan: Plan
     verdict: Verdict
     seconds: float
     where: str = ""
     lines: tuple[str, ...] = ()
+    way: bool = False
     history: History | None = None
     """What happened, of a plan that did not end the same."""
 
@@ -167,6 +169,7 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
     """Play a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, where, lines = Verdict.SAME, "", list[str]()
+    way = False
     striking: Striking | None = None
     with _stage(bed, scenario, namespace, plan) as history:
         past = bed.revision()
@@ -185,6 +188,7 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
             verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
             if verdict is Verdict.SAME:
                 verdict, lines = _compared(bed, history, course.rests[step.name], since)
+                way = verdict is not Verdict.SAME
             if verdict is not Verdict.SAME or (striking is not None and not striking.struck):
                 where = step.name
                 break
@@ -197,7 +201,7 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
         if striking is None or not striking.struck:
             verdict = Verdict.NOT_STRUCK  # whatever is different, the fault is not why
         kept = history.frozen() if verdict in BROKEN else None
-    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), kept)
+    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, kept)
 
 
 def _ends(

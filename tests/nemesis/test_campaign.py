@@ -119,10 +119,12 @@ def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.
 
 def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     plans = [Plan("create", "conflict", point) for point in POINTS]
-    shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2)
-    chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3)
+    shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
+    chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
     done = Played(scenario.load("create"), tried=[shaky, chance, more])
     assert Played(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
+    ends = [msgspec.structs.replace(each, way=False) for each in (shaky, chance)]
+    assert Played(scenario.load("create"), tried=ends).findings() == [ends[1]]
     assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
     assert [done.unstable(each) for each in done.tried] == [True, True, False]
