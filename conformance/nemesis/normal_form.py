@@ -23,6 +23,8 @@ CHANCE = frozenset(
     }
 )
 """Fields that say nothing about the state, or whose values nobody promises: a message is for people."""
+NOTHING: tuple[Any, ...] = (None, {}, [])
+"""Values that say the same as a field that is missing."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 Form = Mapping[str, tuple[str, ...]]
 """`resource/name` → each object of that stable name, as sorted JSON."""
@@ -54,11 +56,12 @@ class _Cleaning:
     def of(self, value: Any) -> Any:
         match value:
             case dict():
-                return {
+                found = {
                     self._word(key): self.of(item)
                     for key, item in value.items()
                     if key not in CHANCE and not (isinstance(item, str) and _TIME.fullmatch(item))
                 }
+                return {key: item for key, item in found.items() if item not in NOTHING}
             case list():
                 return _in_order([self.of(item) for item in value])
             case str():

@@ -96,3 +96,8 @@ def test_what_is_masked_does_not_order_the_rest() -> None:
 
     masked = normal_form.varying([form(1, 2), form(2, 1)]) | {"pods:status.conditions.observed"}
     assert normal_form.without(form(1, 2), masked) == normal_form.without(form(2, 1), masked)
+
+
+def test_an_empty_field_is_as_one_that_is_missing() -> None:
+    empty = view(pod("s-a-x1", "n", "0", extra={"annotations": {}, "items": []}))
+    assert normal_form.normal_form(empty, "n") == normal_form.normal_form(view(pod("s-a-x1", "n", "0", extra={})), "n")
