@@ -178,9 +178,8 @@ def replay(
             outcome = play(made, of_plan, course, wanted)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
             struck += outcome.verdict is not Verdict.NOT_STRUCK
-            if outcome.verdict in BROKEN:
-                bad += 1
-                typer.echo("\n".join(f"  {line}" for line in outcome.lines))
+            typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
+            bad += outcome.verdict in BROKEN
             if struck == times:
                 break
             made.restart()
