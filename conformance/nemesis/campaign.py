@@ -217,6 +217,7 @@ class Campaign:
                 if self._learned_more(bed, played, outcome):
                     return self._try(bed, played, plan)
             except NotAtRest as error:
+                played.confirmed.discard(outcome.lines)  # nothing was confirmed
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
         return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
 
