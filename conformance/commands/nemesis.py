@@ -122,7 +122,7 @@ def run(
             of_all.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
-    except Exception:
+    except Exception:  # whatever it is, it is raised again, and what was played is not lost
         _keep(folder, about, played, kept, whole=False)
         raise
     document = _keep(folder, about, played, kept, whole=not interrupted)

@@ -100,8 +100,8 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a plan came to. `lines` say what is different, `where` in which step; `way`: the end is the same, and only
-    the way to it is different."""
+    """What a plan came to. `lines` say what is different, `where` in which step; `way` is true if
+    the end is the same, and only what happened before it is different."""
 
     plan: Plan
     verdict: Verdict
@@ -216,7 +216,7 @@ def _ends(
         with contextlib.suppress(WaitTimeout):
             mark = history.quiet(step.rest, step.rest * 2, resources=changing(history))
         now, writing = time.monotonic(), watching.writes_within(step.rest) > 0
-        if history.mark() != mark or (writing and not rest.writing):
+        if history.mark() != mark or (writing and not rest.writing) or watching.busy:
             calm_since = now
         calm = now - calm_since >= PATIENCE
         found = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)

@@ -1,7 +1,7 @@
 """What a user sees of a set at rest, whatever way led there.
 
 Left out is what depends on the way by right: times, generations, epochs and names of gangs, the report of the last
-update, and which indices are left after a scale-in, of which no document says anything (SCALE-012).
+update, and the indices that pods have after a scale-in: no document says which ones stay (SCALE-012).
 """
 
 from __future__ import annotations
