@@ -58,7 +58,9 @@ def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
         return Word.NOT_JUDGED, ""
     outcomes = {id: outcome for id, outcome in upgrade.run.outcomes.items() if id.startswith(UPGRADES)}
     judged = {id: outcome for id, outcome in outcomes.items() if outcome not in (Outcome.NOT_RUN, Outcome.NOT_CLAIMED)}
-    said = ", ".join(f"{id} {outcome}" for id, outcome in sorted(judged.items()))
+    passed = sum(outcome is Outcome.PASSED for outcome in judged.values())
+    others = (f"{id} {outcome}" for id, outcome in sorted(judged.items()) if outcome is not Outcome.PASSED)
+    said = ", ".join((*([f"{passed} passed"] if passed else ()), *others))
     kept = judged.get(PODS_KEPT)
     if kept is Outcome.PASSED:
         return Word.CONFORMANT, said
