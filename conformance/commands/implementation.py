@@ -164,6 +164,8 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
     if judged.line:
         yield f"contract   line {judged.line}, release {judged.release}"
     yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
+    if judged.discovered:  # its CRDs may claim a feature that the descriptor does not name
+        yield f"discovered {'; '.join(f'{at}: {what}' for at, what in sorted(judged.discovered.items()))}"
     counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():

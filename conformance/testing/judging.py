@@ -144,7 +144,8 @@ class Scenarios(Scene):
 
     def breaches_of(self, played: PlayedScenario) -> list[Breach]:
         """Return the breaches of the rules that count for this scheduler."""
-        return breaches_of(played, at_once=self.at_once, ranked=self.ranked)
+        found = breaches_of(played, at_once=self.at_once, ranked=self.ranked)
+        return [proven(breach, played, self.played) for breach in found]
 
 
 def judge(run: Recorded[Scenarios], id: str) -> None:
@@ -206,6 +207,24 @@ def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = 
     found = history.judged(played.instance, steps, recreated=played.outcome.recreated)
     found += [*_nominated(played), *_unloved(played)]
     return counted(found, played.instance, at_once=at_once, ranked=ranked)
+
+
+def proven(breach: Breach, played: PlayedScenario, beside: Iterable[PlayedScenario]) -> Breach:
+    """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
+    one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
+    use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
+    gone = [move.at for move in played.moves if move.step == history.Gone(breach.victim)]
+    if breach.rule != "GS-30" or not gone:
+        return breach
+    priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
+    for other in beside:
+        gangs = {gang.name: gang.priority for gang in other.instance.gangs}
+        for move in other.moves if other.scenario.id != played.scenario.id else ():
+            step = move.step
+            if isinstance(step, history.Bound) and move.at > gone[0] and gangs.get(step.gang, priority) > priority:
+                whom = f"{step.gang} of {other.scenario.id}, which cannot use its node"
+                return Breach("GS-32", breach.gang, f"{breach.victim} was evicted, perhaps for {whom}", "SHOULD")
+    return breach
 
 
 def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:

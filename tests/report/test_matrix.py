@@ -87,7 +87,11 @@ def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, 
     [
         (None, Word.NOT_JUDGED, ""),
         ({"UPG-001": "passed", "UPG-002": "failed"}, Word.CONFORMANT, "1 passed, UPG-002 failed"),
-        ({"UPG-001": "passed", "UPG-002": "passed", "UPG-003": "blocked"}, Word.CONFORMANT, "2 passed, UPG-003 blocked"),
+        (
+            {"UPG-001": "passed", "UPG-002": "passed", "UPG-003": "blocked"},
+            Word.CONFORMANT,
+            "2 passed, UPG-003 blocked",
+        ),
         ({"UPG-001": "failed", "CORE-001": "passed"}, Word.NOT_CONFORMANT, "UPG-001 failed"),
         ({"UPG-001": "not-claimed", "UPG-002": "passed"}, Word.NOT_JUDGED, "1 passed"),
     ],

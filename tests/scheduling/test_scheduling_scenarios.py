@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.grove.scheduling import manifests, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
@@ -149,6 +151,38 @@ def test_a_pod_that_was_moved_is_not_evicted():
     moved = Outcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
     assert broken(scene("repair", gone, *placed, again, outcome=moved)) == set()
     assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
+
+
+def evicting(name, pod):
+    return scene(name, Gone(pod), outcome=Outcome({}, frozenset({pod})))
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "breaks"),
+    [
+        (
+            "GS-S33",
+            ("GS-S31", Bound("h", "H", "w", "n1")),
+            "SCHED-030",
+        ),  # not for a gang of lower priority than the pod
+        ("GS-S38", ("GS-S31", Gone("l1")), "SCHED-030"),  # nor for one that was not placed
+        ("GS-S38", ("GS-S31", Bound("h", "L", "w", "n1")), "SCHED-030"),  # nor for one of the same priority
+        ("GS-S38", ("GS-S38", Bound("h", "H", "w", "n1")), "SCHED-030"),  # nor for one that it was in the way of
+        ("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032"),
+    ],
+)
+def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside, breaks):
+    played, other = evicting(name, "p1"), scene(beside[0], Gone("l2"), beside[1])
+    seen = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
+    ids = judging.attributed(played, seen).keys() & {"SCHED-030", "SCHED-032"}
+    assert ids == {breaks}
+
+
+def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
+    played, other = evicting("GS-S38", "p1"), scene("GS-S31", Bound("h", "H", "w", "n1"))
+    assert "SCHED-030" in judging.attributed(
+        played, [judging.proven(breach, played, [other]) for breach in judging.breaches_of(played)]
+    )
 
 
 def test_recreated_pods_are_known_by_their_names():

@@ -39,6 +39,8 @@ class Breach:
     gang: str
     text: str
     level: Level = "MUST"
+    victim: str = ""
+    """The evicted pod that it is about, if it is about one."""
 
     def __str__(self) -> str:
         return f"{self.rule} {self.gang + ': ' if self.gang else ''}{self.text}"
@@ -154,7 +156,8 @@ def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     for pod in victims:
         if not any(gang.priority > instance.priority(pod) for gang in bound):
-            yield Breach("GS-30", pod.gang, f"{pod.name} was evicted, but no gang of higher priority was placed")
+            text = f"{pod.name} was evicted, but no gang of higher priority was placed"
+            yield Breach("GS-30", pod.gang, text, victim=pod.name)
     yield from _bereft(instance, victims)
     yield from _needless(instance, outcome, victims, bound)
 
