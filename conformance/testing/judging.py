@@ -181,6 +181,8 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
         return [home] if home else []
     if breach.rule == "GS-03":
         return [GATED]
+    if breach.rule == "GS-31" and home:  # what was placed before may have been right
+        return [home]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
         return [SEARCH, *(id for id in checks if id.startswith("TOPO"))]
     if breach.rule == "GS-26":

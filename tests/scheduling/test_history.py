@@ -23,6 +23,12 @@ def test_a_history_that_ends_half_way_is_a_torn_gang():
     assert rules("GS-S01", Bound("p", "A", "w", "n1")) == ["GS-20"]
 
 
+def test_a_gang_that_was_whole_is_evicted_in_part():
+    pods = [Bound(f"p{i}", "A", "w", node) for i, node in enumerate(("n1", "n1", "n2", "n2"))]
+    assert rules("GS-S01", *pods, Gone("p3")) == ["GS-31"]
+    assert rules("GS-S01", *pods, *(Gone(f"p{i}") for i in range(4))) == ["GS-26"]
+
+
 def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
     base = [Bound(f"p{i}", "base", "w", "n1") for i in range(3)]
     assert rules("GS-S22", Bound("s", "s2", "w", "n1"), *base) == ["GS-03"]

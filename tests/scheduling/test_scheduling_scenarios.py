@@ -178,6 +178,13 @@ def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside
     assert ids == {breaks}
 
 
+def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
+    first, second = bound("A", "w", "n1", "n2"), bound("B", "w", "n2", "n1")
+    end = Outcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
+    assert broken(scene("GS-S09", *first, Gone("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
+    assert broken(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
+
+
 def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
     played, other = evicting("GS-S38", "p1"), scene("GS-S31", Bound("h", "H", "w", "n1"))
     assert "SCHED-030" in judging.attributed(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from conformance.grove.scheduling.instance import Instance, Outcome
+from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach, safety, verdict
 
 
@@ -38,14 +38,25 @@ def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
     found: dict[Breach, None] = {}
+    whole: set[str] = set()
     for step in steps:
         if isinstance(step, Bound):
             alive[step.pod] = step
         elif alive.pop(step.pod, None) is None:
             evicted.add(step.pod)
-        found |= dict.fromkeys(safety(instance, outcome(alive.values(), evicted, recreated=recreated)))
-    found |= dict.fromkeys(verdict(instance, outcome(alive.values(), evicted, recreated=recreated)))
+        now = outcome(alive.values(), evicted, recreated=recreated)
+        whole |= {gang.name for gang in instance.gangs if admitted(instance, now, gang)}
+        found |= dict.fromkeys(safety(instance, now))
+    end = verdict(instance, outcome(alive.values(), evicted, recreated=recreated))
+    found |= dict.fromkeys(_lost(breach) if breach.gang in whole else breach for breach in end)
     return list(found)
+
+
+def _lost(breach: Breach) -> Breach:
+    """Return the breach of a gang that had its minimum before. It is not placed in part, it was evicted in part."""
+    if breach.rule not in ("GS-20", "GS-21"):
+        return breach
+    return replace(breach, rule="GS-31", text=f"was placed as a whole, and pods of it were evicted: {breach.text}")
 
 
 def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> Outcome:
