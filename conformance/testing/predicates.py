@@ -86,6 +86,20 @@ def none_bound(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     return not found or Unmet(f"bound: {', '.join(found)}")
 
 
+@predicate
+def placed(view: View, names: Iterable[str]) -> bool | Unmet:
+    """The pods of these names are bound: for pods that no clique owns."""
+    waiting = [name for name in names if not pods.bound(view.get("pods", name) or {})]
+    return not waiting or Unmet(f"{', '.join(waiting)} have no node")
+
+
+@predicate
+def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
+    """None of the pods of these names is bound."""
+    found = [name for name in names if pods.bound(view.get("pods", name) or {})]
+    return not found or Unmet(f"bound: {', '.join(found)}")
+
+
 def admitted(wanted: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = wanted.of_gang(gang.name)

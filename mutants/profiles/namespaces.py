@@ -106,6 +106,7 @@ def _namesake_deleted() -> None:
     "gang-scheduler",
     "counts the pods of PodGroups of the same name in another namespace",
     "SCHED-009",
+    "SCHED-078",
 )
 def _gangs_by_name_alone() -> None:
     right = snapshot.gang

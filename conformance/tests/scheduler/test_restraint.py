@@ -14,6 +14,7 @@ from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.scenes import writers
 from conformance.suite.scenes.api import Object
+from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 NOW = "2026-01-01T00:00:00Z"
@@ -53,7 +54,7 @@ class GangsByHand(Scene):
         env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in made])
         env.create_all(manifests.pods(GANGS, place))
         self.pods = [place.name("placed", "w", str(number)) for number in range(3)]
-        env.wait_for("gang placed", _bound(self.pods), real=True)
+        env.wait_for("gang placed", predicates.placed(self.pods), real=True)
         env.quiet(2, real=True)
 
         [gang] = [each for each in made if name(each) == place.name("placed")]
@@ -126,12 +127,6 @@ def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
     run.given("nothing moves")
     run.always("all pods of the gang stay", _stay(run.scene.pods), after="gang placed", until="minimum released")
     run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
-
-
-@predicate
-def _bound(view: View, pods: list[str]) -> bool | Unmet:
-    waiting = [pod for pod in pods if not text(view.get("pods", pod), "spec", "nodeName")]
-    return not waiting or Unmet(f"{', '.join(waiting)} have no node")
 
 
 @predicate

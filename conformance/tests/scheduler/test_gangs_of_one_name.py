@@ -1,0 +1,63 @@
+"""Gangs of one name in two namespaces: a scheduler knows a PodGang by its namespace and name, whoever has made it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.grove.scheduling import manifests
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node
+from conformance.grove.scheduling.manifests import Testbed
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+
+NOW = "2026-01-01T00:00:00Z"
+PRIORITY = 76
+"""Its class belongs to this scene alone."""
+TWIN = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
+WITNESS = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
+FIRST = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN,), name="twins")
+SECOND = Instance((Node("n2", {"gpus": 1}, {HOST: "n2"}),), (TWIN, WITNESS), name="twins")
+MORE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twins")
+
+
+class GangsOfOneName(Scene):
+    """Two namespaces, each with a gang of two pods, and the pods have the same names, too. The first gang fits. For the
+    second one there is room for one pod, until another node comes. Operators of the line `maps` give no two gangs one
+    name, so the suite makes these."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        place = env.testbed(FIRST.name)
+        [entry] = manifests.priority_classes(FIRST)
+        if env.dry_run.ask(env.dry_run.create(entry)).accepted:
+            env.create(entry)
+        self.pods = [place.name(TWIN.name, "w", str(number)) for number in range(2)]
+        env.fleet(manifests.nodes(FIRST, place))
+        _make(env, FIRST, place)
+        env.wait_for("first gang placed", predicates.placed(self.pods), real=True)
+
+        beside = env.second_namespace()
+        there = replace(beside.testbed("beside"), prefix=place.prefix)
+        env.fleet(manifests.nodes(SECOND, there))
+        _make(beside, SECOND, there)
+        beside.wait_for(
+            "another gang beside the second one placed", predicates.placed([there.name("witness", "w", "0")]), real=True
+        )
+        beside.quiet(2, real=True)
+        env.mark("second gang tried")
+
+        env.fleet(manifests.nodes(MORE, there))
+        beside.wait_for("second gang placed", predicates.placed(self.pods), real=True)
+
+
+@requirement("SCHED-078", reaches="second gang placed")
+def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> None:
+    """The pods of the first gang, which are bound, do not complete the second one."""
+    run.given("first gang placed", "another gang beside the second one placed")
+    alone = predicates.none_placed(run.scene.pods)
+    run.neighbor.always("no pod of the second gang is bound", alone, until="second gang tried")
+
+
+def _make(env: SceneEnvironment, instance: Instance, place: Testbed) -> None:
+    """Create gangs before their pods."""
+    env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, place)])
+    env.create_all(manifests.pods(instance, place))
