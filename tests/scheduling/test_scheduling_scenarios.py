@@ -160,15 +160,11 @@ def evicting(name, pod):
 @pytest.mark.parametrize(
     ("name", "beside", "breaks"),
     [
-        (
-            "GS-S33",
-            ("GS-S31", Bound("h", "H", "w", "n1")),
-            "SCHED-030",
-        ),  # not for a gang of lower priority than the pod
-        ("GS-S38", ("GS-S31", Gone("l1")), "SCHED-030"),  # nor for one that was not placed
-        ("GS-S38", ("GS-S31", Bound("h", "L", "w", "n1")), "SCHED-030"),  # nor for one of the same priority
-        ("GS-S38", ("GS-S38", Bound("h", "H", "w", "n1")), "SCHED-030"),  # nor for one that it was in the way of
-        ("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032"),
+        pytest.param("GS-S33", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-030", id="of lower priority"),
+        pytest.param("GS-S38", ("GS-S31", Bound("l", "L", "w", "n1")), "SCHED-030", id="of the same priority"),
+        pytest.param("GS-S38", ("GS-S31", Gone("l1")), "SCHED-030", id="not placed"),
+        pytest.param("GS-S38", ("GS-S38", Bound("h", "H", "w", "n1")), "SCHED-030", id="of the same scenario"),
+        pytest.param("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032", id="of higher priority"),
     ],
 )
 def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside, breaks):
