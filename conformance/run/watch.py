@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Collection, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -48,11 +49,13 @@ class Watch:
         """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
         return Distribution(config, log, self._groups, self._alone, FIRST if self._settings.shared else "")
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself.
 
         pytest-xdist ends a session in the same way when enough tests have failed; its workers have ended by then.
         """
+        show_lines_only(excinfo.tb)
         if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
             self.enough = True
             return
@@ -97,3 +100,12 @@ def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
     except Exception as error:
         what = f"clusters cannot be taken down: {error}"
         book.write(ledger.HarnessFault(worker="run", what=what, clearing=True))
+
+
+def show_lines_only(entry: TracebackType | None) -> None:
+    """Cut a traceback before its first frame without a line. A signal may come while Python runs code of its own, such
+    as the beginning of a `with`, and pytest then fails over the missing number instead of saying where it was."""
+    while entry is not None and entry.tb_next is not None:
+        if cast(int | None, entry.tb_next.tb_lineno) is None:
+            entry.tb_next = None
+        entry = entry.tb_next

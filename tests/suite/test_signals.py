@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from conformance.run import launch
+from conformance.run import launch, watch
 
 STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -46,3 +46,16 @@ def test_what_comes_after_the_last_test_stops_neither_clearing_up_nor_the_report
     with launch._undisturbed():
         send(number)
     assert signal.getsignal(number) is before
+
+
+def test_a_signal_between_lines_is_shown_like_another() -> None:
+    def between_lines() -> None:
+        raise KeyboardInterrupt
+
+    between_lines.__code__ = between_lines.__code__.replace(co_linetable=b"")  # as at the beginning of a `with`
+    with pytest.raises(KeyboardInterrupt) as caught:
+        between_lines()
+    with pytest.raises(TypeError):
+        pytest.ExceptionInfo.from_exception(caught.value).getrepr()
+    watch.show_lines_only(caught.tb)
+    assert "KeyboardInterrupt" in str(caught.getrepr())

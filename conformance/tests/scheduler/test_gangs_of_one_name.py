@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node
-from conformance.grove.scheduling.manifests import Testbed
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
@@ -57,7 +56,7 @@ def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> N
     run.neighbor.always("no pod of the second gang is bound", alone, until="second gang tried")
 
 
-def _make(env: SceneEnvironment, instance: Instance, place: Testbed) -> None:
+def _make(env: SceneEnvironment, instance: Instance, place: manifests.Testbed) -> None:
     """Create gangs before their pods."""
     env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, place)])
     env.create_all(manifests.pods(instance, place))
