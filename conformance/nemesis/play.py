@@ -100,8 +100,8 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a plan came to. `lines` say what is different, `where` in which step; `way` is true if
-    the end is the same, and only what happened before it is different."""
+    """How a plan ended. `lines` say what is different, and `where` in which step. `way` is true if the end is the same
+    and only what happened before it is different."""
 
     plan: Plan
     verdict: Verdict
