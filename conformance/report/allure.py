@@ -105,7 +105,8 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
     if case.result is not None:
         entry = case.result.requirement
         key = entry.id
-        result.description = clean(basis.in_short(entry.basis)) or None
+        said, other = basis.in_short(entry.basis), basis.otherwise(entry.basis)
+        result.description = clean(f"{said}\n\nSays otherwise: {other}" if other else said) or None
         result.labels += [
             Label(LabelType.STORY, clean(case.name)),
             Label(LabelType.SEVERITY, SEVERITY[entry.level]),
@@ -114,7 +115,7 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
         ]
         result.links = [
             Link(type=LinkType.LINK, url=known.link, name=clean(f"{known.title}, {quote.place}"))
-            for quote in entry.basis.quotations
+            for quote in (*entry.basis.quotations, *entry.basis.contradictions)
             if (known := basis.known().get(quote.document))
         ]
         result.parameters = [

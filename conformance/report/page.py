@@ -166,6 +166,7 @@ def _rows(
             "title": entry.violation if result.failures and entry.violation else entry.text,
             "seed": entry.seed,
             "says": basis.in_short(entry.basis),
+            "otherwise": basis.otherwise(entry.basis),
             "reason": result.reason,
             "causes": numbers.get(entry.id, []),
             "tests": result.tests[:MOST_TESTS],

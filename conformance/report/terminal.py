@@ -300,6 +300,8 @@ def _requirement(result: Result, console: Console) -> None:
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (said := basis.in_short(entry.basis)):
         _print(console, _block("says so", said))
+        if other := basis.otherwise(entry.basis):
+            _print(console, _block("but", f"another document says otherwise: {other}"))
 
 
 def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:

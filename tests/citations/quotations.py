@@ -38,7 +38,7 @@ def missing(clones: Path) -> tuple[list[str], int, int]:
     """Return the quotations that their documents do not have, how many were looked up, and how many were not."""
     wrong, seen, unseen = [], 0, 0
     for entry in requirement.load().requirements.values():
-        for quotation in entry.basis.quotations:
+        for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
             text = words(clones, basis.known()[quotation.document].link) if quotation.words else None
             if text is None:
                 unseen += 1

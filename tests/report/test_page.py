@@ -11,6 +11,7 @@ import pytest
 from conformance.report import model, page
 from conformance.report.model import Report
 from conformance.suite.outcomes import ledger
+from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry
 from tests.report.test_cases import INTERRUPTED, WAYS, judged, real
 from tests.report.test_model import DONE, TODAY, begin, ended, entry, started
@@ -92,6 +93,13 @@ def test_the_worst_is_first() -> None:
     shown = re.findall(r'<h3 class="([a-z-]+) ', text)
     assert shown == [str(outcome) for outcome in page.ORDER if str(outcome) in shown] and shown[0] == "failed"
     assert len(re.findall(r'<details class="row', text)) == len(WAYS)
+
+
+def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
+    said = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
+    assert (
+        "Says otherwise: Pull request 566: stable hashes, review comment on labels and annotations: “I am not" in said
+    )
 
 
 def test_every_outcome_has_its_place() -> None:

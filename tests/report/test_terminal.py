@@ -94,6 +94,14 @@ def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch
     assert "says so:    Types of PodGang, comments, PodGroup.PodReferences: “PodReferences is a list" in text.getvalue()
 
 
+def test_a_failure_quotes_the_document_that_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    contested = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("TMPL-016").basis)
+    monkeypatch.setitem(REGISTRY.requirements, "AA-002", contested)  # type: ignore[arg-type]
+    text = " ".join(shown(EVENTS).split())
+    assert "but: another document says otherwise: Pull request 566: stable hashes, review comment on" in text
+    assert "“I am not sure if updating the PodCliqueTemplateSpec labels" in text
+
+
 def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]

@@ -36,5 +36,7 @@ def test_what_no_document_says_has_a_reason() -> None:
 
 
 def test_each_document_is_quoted_and_each_quotation_names_one() -> None:
-    quoted = {each.document for entry in ENTRIES for each in entry.basis.quotations}
+    quoted = {
+        quotation.document for entry in ENTRIES for quotation in (*entry.basis.quotations, *entry.basis.contradictions)
+    }
     assert quoted == set(basis.known())

@@ -39,6 +39,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ("SCHED-020", ("scenarios of fixtures/scheduling: GS-S01",)),
         ("GANG-024", ("rule:    conformance/invariants/gang_before_pods.py, in every history",)),
         ("INV-011", ("rule:    conformance/invariants/coherent/availability.py, in every history",)),
+        ("TMPL-016", ("but:     public documents that say otherwise", "“I am not sure if updating the")),
         ("TMPL-001", ("seed:    pull request 566", "not upstream's contract")),
         ("CORE-001", ("by hand:", "kubectl get", "docs/spec/objects.md#obj-101")),
         ("OBJ-123", ("docs/spec/objects.md#obj-123", "judged by RES-051 (SHOULD", "docs/decisions/011-")),

@@ -127,6 +127,21 @@ def test_an_unknown_field_names_file_line_and_field(tmp_path: Path) -> None:
     assert broken(tmp_path, text).startswith("core.yaml:6: requirements[0]")
 
 
+@pytest.mark.parametrize("field", ["quotes", "contradicts"])
+def test_a_document_that_is_not_listed_names_file_line_and_field(tmp_path: Path, field: str) -> None:
+    text = HEAD + ENTRY.replace("basis: code", f"basis: code, {field}: [[pull-567, Title, Some words.]]")
+    said = broken(tmp_path, text)
+    assert said.startswith(f"core.yaml:6: requirements[0].{field}[0]: 'pull-567' is not a listed document")
+    assert 'did you mean "pull-566"?' in said
+
+
+def test_the_page_names_what_contradicts_a_requirement(tmp_path: Path) -> None:
+    (tmp_path / "core.yaml").write_text(
+        HEAD + ENTRY.replace("basis: code", "basis: code, contradicts: [[pull-566, Title, Some words.]]")
+    )
+    assert "| code; contradicted by [Pull request 566" in catalogue.markdown(requirement.load(tmp_path))
+
+
 def test_an_id_stands_only_once(tmp_path: Path) -> None:
     what = "core.yaml:7: requirements[1].id: AA-001 is already used in core.yaml:6: requirements[0].id"
     assert what in broken(tmp_path, HEAD + ENTRY + ENTRY)

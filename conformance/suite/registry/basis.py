@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from conformance import documents
+from conformance.documents import suggestion
+from conformance.errors import UsageError
 
 FILE = Path(__file__).parent / "documents.yaml"
 SCHEMA = Path(__file__).parent / "documents.schema.json"
@@ -57,11 +59,12 @@ class Quotation:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a requirement rests on. `unwritten` is what of its sentence no quotation carries, `reason` why it was
-    decided so."""
+    """What a requirement rests on. `contradictions` quote documents that say otherwise, `unwritten` is what of its
+    sentence no quotation carries, `reason` why it was decided so."""
 
     kind: Kind = Kind.DECISION
     quotations: tuple[Quotation, ...] = ()
+    contradictions: tuple[Quotation, ...] = ()
     unwritten: str = ""
     reason: str = ""
 
@@ -80,10 +83,25 @@ def read(entry: Mapping[str, Any]) -> Basis:
     """Return the basis of a requirement as its file has it."""
     return Basis(
         Kind(entry["basis"]),
-        tuple(Quotation(*map(_line, quote)) for quote in entry.get("quotes", ())),
+        _quotations(entry.get("quotes", ())),
+        _quotations(entry.get("contradicts", ())),
         _line(entry.get("unwritten", "")),
         _line(entry.get("reason", "")),
     )
+
+
+def _quotations(quotes: Iterable[Iterable[str]]) -> tuple[Quotation, ...]:
+    return tuple(Quotation(*map(_line, quote)) for quote in quotes)
+
+
+def check(document: documents.Document) -> None:
+    """Raise UsageError (file, line, field) if a file of requirements quotes a document that is not listed."""
+    for number, entry in enumerate(document.value["requirements"]):
+        for part in ("quotes", "contradicts"):
+            for place, (id, *_) in enumerate(entry.get(part, ())):
+                if id not in known():
+                    where = document.where("requirements", number, part, place)
+                    raise UsageError(f"{id!r} is not a listed document", where=where, hint=suggestion(id, known()))
 
 
 def _line(text: str) -> str:
@@ -94,6 +112,14 @@ def in_short(basis: Basis) -> str:
     """Return who says so, as one line: the first document with its words, or the kind of the basis."""
     if basis.kind not in BINDING or not basis.quotations:
         return f"no document ({basis.kind})"
-    first = basis.quotations[0]
-    document = known()[first.document]
-    return f"{document.title}, {first.place}: “{first.words}” {document.link}"
+    return _cited(basis.quotations[0])
+
+
+def otherwise(basis: Basis) -> str:
+    """Return the documents that contradict a requirement, each with its words; empty if there is none."""
+    return "; ".join(map(_cited, basis.contradictions))
+
+
+def _cited(quotation: Quotation) -> str:
+    document = known()[quotation.document]
+    return f"{document.title}, {quotation.place}: “{quotation.words}” {document.link}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
 from conformance import specification
-from conformance.suite.registry.basis import Kind, known
+from conformance.suite.registry.basis import Kind, Quotation, known
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 
@@ -27,7 +28,8 @@ def markdown(registry: Registry) -> str:
         "The basis says who says so. Only a public *document*, or a *convention* of Kubernetes, carries a MUST. Where",
         "documents are silent or contradict each other, a *decision* of this project is a SHOULD. What only upstream's",
         "*code* does is COMPAT: it decides nothing, and is counted as compatibility with upstream.",
-        "`grove-conformance explain ID` prints the quotations, and what a check demands beyond its sentence.",
+        "`grove-conformance explain ID` prints the quotations, those of documents that contradict a requirement, and",
+        "what a check demands beyond its sentence.",
         "",
         *_tally(registry),
     ]
@@ -66,9 +68,14 @@ def _row(entry: Requirement) -> str:
 
 
 def _basis(entry: Requirement) -> str:
-    found = dict.fromkeys(quotation.document for quotation in entry.basis.quotations)
-    documents = [f"[{known()[id].title}]({known()[id].link})" for id in found]
-    return ": ".join([str(entry.basis.kind), *([_cell(", ".join(documents))] if documents else [])])
+    quoted, contradicting = _documents(entry.basis.quotations), _documents(entry.basis.contradictions)
+    shown = ": ".join(filter(None, [str(entry.basis.kind), quoted]))
+    return f"{shown}; contradicted by {contradicting}" if contradicting else shown
+
+
+def _documents(quotations: Iterable[Quotation]) -> str:
+    ids = dict.fromkeys(quotation.document for quotation in quotations)
+    return _cell(", ".join(f"[{known()[id].title}]({known()[id].link})" for id in ids))
 
 
 def _tally(registry: Registry) -> list[str]:

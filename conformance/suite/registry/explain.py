@@ -14,7 +14,7 @@ from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
 from conformance.suite.registry import basis as bases
 from conformance.suite.registry import coverage, declarations, requirement
-from conformance.suite.registry.basis import Kind
+from conformance.suite.registry.basis import Kind, Quotation
 from conformance.suite.registry.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
@@ -91,19 +91,26 @@ def _requirement(entry: Requirement) -> Iterator[str]:
 def _basis(entry: Requirement) -> Iterator[str]:
     basis = entry.basis
     yield f"  basis:   {basis.kind} ({SAYS[basis.kind]})"
-    for quotation in basis.quotations:
-        document = bases.known()[quotation.document]
-        state = "" if document.state == "merged" else f", {document.state}"
-        yield from _wrapped(f"{document.title}{state}, read at {document.read}: {quotation.place}", "    ")
-        if quotation.words:
-            yield from _wrapped(f"“{quotation.words}”", "      ", "      ")
-        yield f"      {document.link}"
+    yield from _quotations(basis.quotations)
+    if basis.contradictions:
+        yield "  but:     public documents that say otherwise"
+        yield from _quotations(basis.contradictions)
     if basis.unwritten:
         yield from _wrapped(f"no document says: {basis.unwritten}", "    ")
     if basis.reason:
         yield from _wrapped(f"reason: {basis.reason}", "    ")
     if entry.demands:
         yield from _wrapped(f"beyond its sentence, the check demands: {entry.demands}")
+
+
+def _quotations(quotations: Iterable[Quotation]) -> Iterator[str]:
+    for quotation in quotations:
+        document = bases.known()[quotation.document]
+        state = "" if document.state == "merged" else f", {document.state}"
+        yield from _wrapped(f"{document.title}{state}, read at {document.read}: {quotation.place}", "    ")
+        if quotation.words:
+            yield from _wrapped(f"“{quotation.words}”", "      ", "      ")
+        yield f"      {document.link}"
 
 
 def _source(id: str) -> Iterator[str]:

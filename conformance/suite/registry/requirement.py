@@ -137,6 +137,7 @@ def _load(folder: Path) -> Registry:
     clusters: dict[str, ClusterNeeds] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = documents.read(path, SCHEMA)
+        bases.check(document)
         profile = document.value["profile"]
         if profile in profiles:
             hint = "put the entries into the other one"
