@@ -1,7 +1,7 @@
 """`make lint`: what the repository cites is in the repository.
 
 Checked are ids of the specification and of requirements, sections of our documents that are named by number or title,
-relative links with their anchors, and the sources of requirements.
+relative links with their anchors, the sources of requirements, and the states of public documents.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import difflib
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance import data, specification
-from conformance.suite.registry import requirement
+from conformance.suite.registry import basis, requirement
+from tests.citations import states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 NO_SOURCES = {"reports", "pins"}
@@ -24,6 +25,7 @@ NO_SOURCES = {"reports", "pins"}
 DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
 NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
+DOCUMENTS = "conformance/suite/registry/documents.yaml"
 PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
 """One of upstream's public documents, and no row of ours."""
 
@@ -45,6 +47,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
     found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
+    found += authority(requirement.load(), basis.known())
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
         found += unknown_ids(place, text, ids, known)
@@ -124,6 +127,15 @@ def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]
         for source in entry.source:
             if source not in rows and not PUBLIC.fullmatch(source):
                 yield Problem(at, f"unknown source {source}", _nearest(source, rows))
+
+
+def authority(registry: requirement.Registry, documents: Mapping[str, basis.PublicDocument]) -> Iterator[Problem]:
+    """Documents that claim what upstream's threads and commits do not confirm, and MUSTs that no document carries."""
+    for problem in states.documents(documents.values(), states.listed()):
+        yield Problem(DOCUMENTS, problem, "correct it, or tests/citations/states.yaml after a look at upstream")
+    for entry in states.unsupported(registry, documents):
+        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        yield Problem(at, "no accepted document carries this MUST", "quote one, or make it a SHOULD")
 
 
 @functools.cache

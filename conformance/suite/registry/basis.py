@@ -36,16 +36,49 @@ class Kind(StrEnum):
 BINDING = frozenset({Kind.DOCUMENT, Kind.CONVENTION})
 
 
+class State(StrEnum):
+    """The state of a document with its authors."""
+
+    MERGED = "merged"
+    PUBLISHED = "published"
+    """A page of a web site, which has its newest version only."""
+    OPEN = "open"
+    CLOSED = "closed"
+    """A proposal that was not accepted, or an issue that is done."""
+    REVERTED = "reverted"
+    """Merged, and taken back later."""
+    UNPUBLISHED = "unpublished"
+    """No public place has the text."""
+
+
+AUTHORITATIVE = frozenset({State.MERGED, State.PUBLISHED})
+"""States of documents that carry a MUST by themselves."""
+NO_AUTHORITY = frozenset({"code", "discussion"})
+"""Kinds of documents that bind no implementation."""
+
+
 @dataclass(frozen=True)
 class PublicDocument:
-    """A document that others can read. `read` says which version of it was."""
+    """A document that others can read. `commit` has its text (of a thread: its change), `date` is the day of the commit
+    or the month of reading; `thread` decides the state of a file that has no state of its own."""
 
     id: str
     title: str
     kind: str
-    state: str
+    state: State
     link: str
-    read: str
+    date: str
+    commit: str = ""
+    thread: str = ""
+    reverted_by: str = ""
+
+    @property
+    def version(self) -> str:
+        """Return which version of the document was read, for people."""
+        version = f"commit {self.commit} of {self.date}" if self.commit else f"read {self.date}"
+        state = "" if self.state in AUTHORITATIVE else f"{self.state}, "
+        reverted = f", reverted by {self.reverted_by}" if self.reverted_by else ""
+        return f"{state}{version}{reverted}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +109,7 @@ NONE = Basis()
 def known() -> Mapping[str, PublicDocument]:
     """Return all documents by id. Raises UsageError (file, line, field)."""
     listed = documents.read(FILE, SCHEMA).value["documents"]
-    return {entry["id"]: PublicDocument(**entry) for entry in listed}
+    return {entry["id"]: _document(entry) for entry in listed}
 
 
 def read(entry: Mapping[str, Any]) -> Basis:
@@ -102,6 +135,12 @@ def check(document: documents.Document) -> None:
                 if id not in known():
                     where = document.where("requirements", number, part, place)
                     raise UsageError(f"{id!r} is not a listed document", where=where, hint=suggestion(id, known()))
+
+
+def _document(entry: Mapping[str, Any]) -> PublicDocument:
+    fields = {**entry, "state": State(entry["state"]), "reverted_by": entry.get("revertedBy", "")}
+    fields.pop("revertedBy", None)
+    return PublicDocument(**fields)
 
 
 def _line(text: str) -> str:

@@ -106,8 +106,7 @@ def _basis(entry: Requirement) -> Iterator[str]:
 def _quotations(quotations: Iterable[Quotation]) -> Iterator[str]:
     for quotation in quotations:
         document = bases.known()[quotation.document]
-        state = "" if document.state == "merged" else f", {document.state}"
-        yield from _wrapped(f"{document.title}{state}, read at {document.read}: {quotation.place}", "    ")
+        yield from _wrapped(f"{document.title} ({document.version}): {quotation.place}", "    ")
         if quotation.words:
             yield from _wrapped(f"“{quotation.words}”", "      ", "      ")
         yield f"      {document.link}"

@@ -1,0 +1,97 @@
+"""`make lint`: the states and commits of public documents are those that their repositories have.
+
+`states.yaml` lists what `git log` and the threads say. A document that claims another state, another commit or none is
+a problem, and so is a MUST that rests on what upstream has closed, reverted or not published.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.suite.registry.basis import AUTHORITATIVE, NO_AUTHORITY, PublicDocument, State
+from conformance.suite.registry.requirement import Level, Registry, Requirement
+
+FILE = Path(__file__).with_name("states.yaml")
+UNKNOWN = "unknown"
+"""The commit of a merged thread that no clone at hand has."""
+DISPUTED = frozenset({"TMPL-005", "UPD-001", "UPD-018", "UPG-002"})
+"""MUSTs that rest on what upstream has taken back or not published, until they are corrected."""
+THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
+FILE_AT = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
+
+Listed = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+@functools.cache
+def listed() -> Listed:
+    """Return the known states of threads and days of commits."""
+    read: Any = yaml.safe_load(FILE.read_text("utf-8"))
+    return read  # type: ignore[no-any-return]
+
+
+def documents(entries: Iterable[PublicDocument], known_states: Listed) -> Iterator[str]:
+    """Yield what documents claim that the list does not confirm."""
+    for entry in entries:
+        for problem in _thread(entry, known_states["threads"]):
+            yield f"{entry.id}: {problem}"
+        for problem in _commit(entry, known_states["commits"]):
+            yield f"{entry.id}: {problem}"
+
+
+def unsupported(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
+    """Return the MUSTs that no document carries. What is still open carries them as a seed only."""
+    must = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
+    return [entry for entry in must if entry.id not in DISPUTED and not _carried(entry, by_id)]
+
+
+def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
+    quoted = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
+    binding = [document for document in quoted if document.kind not in NO_AUTHORITY]
+    states = {document.state for document in binding}
+    return bool(states & AUTHORITATIVE) or (bool(entry.seed) and State.OPEN in states)
+
+
+def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield what a document claims of the thread that decides its state."""
+    link = THREAD.match(entry.link)
+    name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
+    if not name:
+        if entry.state not in (State.MERGED, State.PUBLISHED, State.UNPUBLISHED):
+            yield f"is {entry.state}, and names no thread"
+        return
+    if name not in threads:
+        yield f"{name} is not listed"
+        return
+    thread = threads[name]
+    if entry.state != thread["state"]:
+        yield f"is {entry.state}, and {name} is {thread['state']}"
+    if entry.reverted_by != thread.get("revertedBy", ""):
+        yield f"is reverted by {entry.reverted_by or 'nothing'}, and {name} by {thread.get('revertedBy', 'nothing')}"
+    commit = thread.get("commit", "")
+    if link and entry.commit != (commit if commit != UNKNOWN else ""):
+        yield f"has commit {entry.commit or 'none'}, and {name} has {commit or 'none'}"
+
+
+def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield what a document claims of its commit."""
+    if (file := FILE_AT.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
+        yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
+    threaded = bool(entry.thread or THREAD.match(entry.link))
+    if not entry.commit:
+        if entry.state in (State.MERGED, State.REVERTED) and not threaded:
+            yield f"is {entry.state} without a commit"
+        return
+    if entry.commit not in commits:
+        yield f"commit {entry.commit} is not listed"
+        return
+    commit = commits[entry.commit]
+    if entry.date != commit.get("date", entry.date):
+        yield f"has the date {entry.date}, and commit {entry.commit} {commit['date']}"
+    if entry.state is State.MERGED and not threaded and "branch" not in commit:
+        yield f"is merged, and commit {entry.commit} is on no branch of upstream"
