@@ -170,8 +170,9 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
         # Any failure counts here, whatever requirement it is of; in whole profiles, so does what was not judged.
         bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
-    # A SHOULD decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
-    decides = any(entry["level"] == "MUST" for entry in requirements if entry["id"] in trial.ids)
+    # A SHOULD or a seed decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
+    own = [entry for entry in requirements if entry["id"] in trial.ids]
+    decides = any(entry["level"] == "MUST" and not entry.get("seed") for entry in own)
     codes = (1,) if decides else (1, 5, 6)
     if exitcode not in codes and not wrong:
         return {"exit code": f"{exitcode}, not {codes[-1]}"}

@@ -22,7 +22,6 @@ from conformance.report import causes, defects, facts, terminal
 from conformance.report.causes import Cause
 from conformance.report.model import UNTOLD, Outcome, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import TestFinished
-from conformance.suite.registry.requirement import Level
 
 GENERAL = "run"
 """The group of the cases that belong to no requirement."""
@@ -78,7 +77,7 @@ def state(result: Result, report: Report) -> State:
     match result.outcome:
         case Outcome.PASSED:
             return State.PASSED
-        case Outcome.FAILED if result.requirement.level is Level.MUST or report.verdict is RunVerdict.PARTIAL:
+        case Outcome.FAILED if result.requirement.decides or report.verdict is RunVerdict.PARTIAL:
             return State.FAILED
         case Outcome.STALE_EXPECTATION:
             return State.FAILED
@@ -124,7 +123,9 @@ def _message(result: Result, now: State) -> str:
         return ""
     wrong = facts.sentence(result.failures[0]) if result.failures else ""
     if result.outcome is Outcome.FAILED:
-        return wrong if now is State.FAILED else f"failed, but a {result.requirement.level} does not decide: {wrong}"
+        entry = result.requirement
+        level = f"{entry.level} of a seed document" if entry.seed else str(entry.level)
+        return wrong if now is State.FAILED else f"failed, but a {level} does not decide: {wrong}"
     reason = " ".join(result.reason.split())
     return ": ".join(part for part in (result.outcome.replace("-", " "), reason, wrong) if part)
 

@@ -21,7 +21,6 @@ import msgspec
 
 from conformance.implementation.output import TAIL
 from conformance.report.model import Failure, Outcome, Report, Result
-from conformance.suite.registry.requirement import Level
 from conformance.suite.registry.selection import INVARIANT
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
@@ -67,8 +66,8 @@ class Cause:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """Return the numbers of MUST requirements and of all requirements, for ranking."""
-        return sum(result.requirement.level is Level.MUST for result in self.results), len(self.results)
+        """Return the numbers of requirements that decide and of all requirements, for ranking."""
+        return sum(result.requirement.decides for result in self.results), len(self.results)
 
 
 def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
@@ -119,7 +118,7 @@ def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Caus
 def _leading(result: Result) -> tuple[bool, bool, str]:
     """Sort first what says most about a cause: a MUST, and one about a small case."""
     entry = result.requirement
-    return entry.level is not Level.MUST, entry.id.startswith(_GENERAL), entry.id
+    return not entry.decides, entry.id.startswith(_GENERAL), entry.id
 
 
 def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:

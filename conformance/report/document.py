@@ -108,6 +108,7 @@ def _verdict(report: Report) -> Document:
         "selection": _selection(report),
         "counts": _counts(report.counts),
         "compatibility": dict(zip(("passed", "judged"), report.compatibility, strict=True)),
+        "seeds": dict(zip(("passed", "judged"), report.seeds, strict=True)),
         "profiles": [
             {"name": p.name, "verdict": _profile_word(p), "counts": _counts(p.counts)} for p in report.profiles
         ],

@@ -14,7 +14,7 @@ from enum import Enum
 from conformance.report.model import Outcome, RunVerdict
 from conformance.report.published import Implementation, Upgrade, Version
 from conformance.report.recorded import FAILED, Run
-from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry.requirement import Registry, Requirement
 
 UNJUDGED = frozenset({Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED, Outcome.HARNESS_ERROR})
 HOLDS = frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION})
@@ -38,7 +38,7 @@ class Word(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """A profile of one version. `counts` has the outcomes that occur; `minor`: those that failed and are no MUST;
+    """A profile of one version. `counts` has the outcomes that occur; `minor`: those that failed and decide nothing;
     `unknown`: requirements without an outcome."""
 
     word: Word
@@ -48,11 +48,11 @@ class Cell:
 
     @property
     def details(self) -> list[str]:
-        """Return what is counted: `1 failed`, `2 failed (no MUST)`, `30 passed`, `5 not in its runs`."""
+        """Return what is counted: `1 failed`, `2 failed (does not decide)`, `30 passed`, `5 not in its runs`."""
         major = {Outcome.FAILED: 0, **self.counts}
         major[Outcome.FAILED] -= self.minor
         found = [f"{number} {outcome}" for outcome, number in major.items() if number]
-        found[bool(major[Outcome.FAILED]) : 0] = [f"{self.minor} failed (no MUST)"] if self.minor else []
+        found[bool(major[Outcome.FAILED]) : 0] = [f"{self.minor} failed (does not decide)"] if self.minor else []
         return [*found, *([f"{self.unknown} not in its runs"] if self.unknown else [])]
 
 
@@ -116,14 +116,14 @@ def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], told:
     """`told`: a report says that the profile is not conformant, which something blocked may decide."""
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)
     counts = {outcome: tally[outcome] for outcome in Outcome if tally[outcome]}
-    must = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.level is Level.MUST}
-    minor = sum(e.level is not Level.MUST and outcomes.get(e.id) is Outcome.FAILED for e in entries)
+    must = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}
+    minor = sum(not e.decides and outcomes.get(e.id) is Outcome.FAILED for e in entries)
     unknown = len(entries) - sum(counts.values())
     return Cell(_word(set(counts), must - {Outcome.NOT_CLAIMED}, told), counts, minor, unknown)
 
 
 def _word(outcomes: set[Outcome], must: set[Outcome], told: bool) -> Word:
-    if told or Outcome.FAILED in must:
+    if Outcome.FAILED in must or (told and Outcome.BLOCKED in must):
         return Word.NOT_CONFORMANT
     if not outcomes - UNJUDGED:
         return Word.NOT_CLAIMED if outcomes == {Outcome.NOT_CLAIMED} else Word.NOT_JUDGED

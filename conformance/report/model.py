@@ -7,7 +7,7 @@ its end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -191,9 +191,13 @@ class Report:
     def compatibility(self) -> tuple[int, int]:
         """Return how many of the judged COMPAT requirements passed, and how many were judged. What the implementation
         keeps from being judged counts as well."""
-        found = [r for r in self.results if r.requirement.level is Level.COMPAT]
-        judged = [r for r in found if r.outcome in EXECUTED or _at_fault(r)]
-        return sum(r.outcome is Outcome.PASSED for r in judged), len(judged)
+        return _passed(r for r in self.results if r.requirement.level is Level.COMPAT)
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Return how many of the judged MUSTs of seed documents passed, and how many were judged. They decide
+        nothing: upstream's contract does not contain them."""
+        return _passed(r for r in self.results if r.requirement.level is Level.MUST and r.requirement.seed)
 
     @property
     def complete(self) -> bool:
@@ -372,17 +376,19 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
 
 
 def _verdict(results: Iterable[Result]) -> RunVerdict:
-    """Return the verdict on a profile from the MUST requirements that the implementation claims. If none was run, that
-    is no success."""
+    """Return the verdict on a profile from the MUST requirements of upstream's contract that the implementation claims.
+    If none was run, that is no success. Where only seeds ask for anything, they were judged, and decide nothing."""
     listed = list(results)
-    must = [r for r in listed if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
+    claimed = [r for r in listed if r.outcome is not Outcome.NOT_CLAIMED]
+    must = [r for r in claimed if r.requirement.decides]
     outcomes = {r.outcome for r in must}
     if any(map(_at_fault, must)):
         return RunVerdict.NOT_CONFORMANT
     if Outcome.HARNESS_ERROR in outcomes:
         return RunVerdict.HARNESS_ERROR
     if outcomes.isdisjoint(EXECUTED):
-        return RunVerdict.PARTIAL if _all_selected_judged(listed) else RunVerdict.UNKNOWN
+        judged = _all_selected_judged(listed) or (not must and any(map(_seed_judged, claimed)))
+        return RunVerdict.PARTIAL if judged else RunVerdict.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
         return RunVerdict.STALE
     if outcomes & {Outcome.NOT_RUN, Outcome.BLOCKED}:
@@ -397,9 +403,11 @@ def _all_selected_judged(results: list[Result]) -> bool:
     return bool(left_out) and bool(asked) and all(r.outcome in EXECUTED for r in asked)
 
 
-def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
+def _overall(profiles: Sequence[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
     # A profile without claimed requirements, or with all of them in other shards, does not count, unless all are so.
-    words = [p.verdict for p in profiles if not all(map(_elsewhere, p.results))]
+    # Nor does one for which only seed documents ask, beside others.
+    counted = [p for p in profiles if not all(map(_elsewhere, p.results))]
+    words = [p.verdict for p in counted if not _seeds_alone(p)] or [p.verdict for p in counted]
     if interrupted:
         words.append(RunVerdict.INTERRUPTED)
     if harness_errors:
@@ -407,6 +415,27 @@ def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], inter
     if any(p.counts[Outcome.STALE_EXPECTATION] for p in profiles):
         words.append(RunVerdict.STALE)
     return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)
+
+
+def _seeds_alone(profile: Profile) -> bool:
+    """Return whether nothing that decides is claimed of a profile, and seeds were judged."""
+    claimed = [r for r in profile.results if r.outcome is not Outcome.NOT_CLAIMED]
+    return not any(r.requirement.decides for r in claimed) and any(map(_seed_judged, claimed))
+
+
+def _seed_judged(result: Result) -> bool:
+    entry = result.requirement
+    return entry.level is Level.MUST and bool(entry.seed) and _judged(result)
+
+
+def _judged(result: Result) -> bool:
+    """Return whether a requirement was judged, or is kept from it by the implementation."""
+    return result.outcome in EXECUTED or _at_fault(result)
+
+
+def _passed(results: Iterable[Result]) -> tuple[int, int]:
+    judged = [result for result in results if _judged(result)]
+    return sum(result.outcome is Outcome.PASSED for result in judged), len(judged)
 
 
 def _elsewhere(result: Result) -> bool:

@@ -20,7 +20,6 @@ from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Report, Result, RunVerdict
 from conformance.suite.registry import basis
-from conformance.suite.registry.requirement import Level
 
 Values = dict[str, Any]
 
@@ -81,7 +80,7 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
     successful = report.verdict is RunVerdict.PARTIAL and report.as_selected
     return {
         "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
-        "headline": terminal.sentence(report),
+        "headline": terminal.sentence(report) + terminal.seeds(report),
         "counts": _counts(shown),
         "marks": {str(outcome): mark for outcome, mark in MARKS.items()},
         "about": {label: text for label, text in known.items() if label in FIRST},
@@ -95,7 +94,7 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
                 "text": p.text,
                 "verdict": str(p.verdict),
                 "counts": _counts(own),
-                "undecided": sum(r.outcome is Outcome.FAILED and r.requirement.level is not Level.MUST for r in own),
+                "undecided": sum(r.outcome is Outcome.FAILED and not r.requirement.decides for r in own),
             }
             for p in report.profiles
             if (own := [r for r in p.results if r.reason not in UNTOLD])
@@ -138,7 +137,7 @@ def _cause(number: int, cause: Cause, report: Report) -> Values:
         "title": brief(cause.title),
         "failed": [result.requirement.id for result in cause.failed],
         "held_up": [result.requirement.id for result in cause.held_up],
-        "decides": any(result.requirement.level is Level.MUST for result in cause.failed),
+        "decides": any(result.requirement.decides for result in cause.failed),
         "sentence": facts.sentence(first),
         "like": f"{row.id}: {brief(defects.fact(row), 160)}" if row else "",
         "command": terminal.reproduction(report, first.test),
@@ -161,6 +160,7 @@ def _rows(
         yield {
             "id": entry.id,
             "level": str(entry.level),
+            "decides": entry.decides,
             "profile": entry.profile,
             "text": entry.text,
             "title": entry.violation if result.failures and entry.violation else entry.text,

@@ -114,7 +114,13 @@ def verdict_line(report: Report) -> str:
     passed, of = report.compatibility
     release = f" {who.release}" if who.release else ""
     compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
-    return f"{sentence(report)}{compatible} ({names or 'no profile'}: {counts or 'nothing'})"
+    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'})"
+
+
+def seeds(report: Report) -> str:
+    """Return how much holds of what seed documents ask for, as the end of a sentence; empty if nothing was judged."""
+    passed, of = report.seeds
+    return f"; and {passed} of {of} that the seed documents ask for" if of else ""
 
 
 def reproduction(report: Report, test: str) -> str:
@@ -295,7 +301,8 @@ def _requirement(result: Result, console: Console) -> None:
     entry = result.requirement
     mark = MARKS[result.outcome]
     level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
-    seed = f" (rests on {entry.seed}, and not on upstream's contract)" if entry.seed else ""
+    decides = "" if entry.level is not Level.MUST else ": does not decide the verdict"
+    seed = f" (rests on {entry.seed}, and not on upstream's contract{decides})" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
     if result.outcome is Outcome.FAILED and (said := basis.in_short(entry.basis)):

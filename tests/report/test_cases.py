@@ -77,12 +77,16 @@ WAYS: dict[str, Callable[[str, str], list[ledger.AnyEvent]]] = {
 LEVELS = (Level.MUST, Level.SHOULD)
 
 
-def judged(*ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = ()) -> Report:
-    """A run with a requirement for each way, each with a test of its own. `ids` are selected."""
+def judged(
+    *ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = (), seed: str = ""
+) -> Report:
+    """A run with a requirement for each way, each with a test of its own. `ids` are selected; the first requirement
+    rests on `seed`."""
     entries, events, expected, plan = [], [], [], {}
     for number, (way, level) in enumerate(ways, 1):
         id, test = ID.format(number), f"t.py::test_{number}"
         made = entry(id, level=level, role="gang-scheduler" if way == "unclaimed" else "operator")
+        made = replace(made, seed=seed if number == 1 else "")
         entries.append(replace(made, limit=Limit("X-1", "accepted") if way == "limit" else None))
         events += WAYS[way](test, id)
         plan[test] = (id,)
@@ -104,6 +108,7 @@ RUNS = [
 def reports() -> list[Report]:
     found = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
     found += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
+    found += [judged(*ways, seed="GREP-1") for ways in RUNS]
     clearing = ledger.HarnessFault(wall=8.0, worker="gw0", what="process 7 does not end", clearing=True)
     return found + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
 
@@ -127,7 +132,7 @@ def test_junit_counts_what_the_verdict_counts() -> None:
         root = ET.fromstring(junit.render(report))
         for profile in report.profiles:
             shown = [result for result in profile.results if result.reason != model.NOT_SELECTED]
-            deciding = [r for r in shown if r.requirement.level is Level.MUST or report.verdict == "partial"]
+            deciding = [r for r in shown if r.requirement.decides or report.verdict == "partial"]
             suite = root.find(f"testsuite[@name='{profile.name}']")
             if suite is None:
                 assert not shown
@@ -174,6 +179,12 @@ def only(report: Report) -> cases.Case:
 def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: State, message: str) -> None:
     case = only(judged((way, level), ("passed", Level.MUST)))
     assert (case.state, case.message) == (state, message)
+
+
+def test_a_must_of_a_seed_document_that_fails_is_skipped() -> None:
+    case = only(judged(("failed", Level.MUST), ("passed", Level.MUST), seed="GREP-1"))
+    said = "failed, but a MUST of a seed document does not decide: w: expected 1, seen 2"
+    assert (case.state, case.message) == (State.SKIPPED, said)
 
 
 def test_a_run_in_which_everything_is_blocked_is_red_by_its_verdict() -> None:

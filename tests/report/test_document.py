@@ -84,6 +84,7 @@ def test_a_report_says_which_requirements_rest_on_a_seed() -> None:
     content = document.document(model.judge(registry, EVENTS, date(2026, 11, 21)))
     document.validate(content)
     assert [entry.get("seed") for entry in content["verdict"]["requirements"]] == [None, seeded.seed]
+    assert content["verdict"]["seeds"] == {"passed": 0, "judged": 1}
 
 
 def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:

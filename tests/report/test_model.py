@@ -18,8 +18,10 @@ from conformance.suite.registry.requirement import Level, Limit, Registry, Requi
 TODAY = date(2026, 11, 21)
 
 
-def entry(id: str, *, level: Level = Level.MUST, profile: str = "core", role: str = "operator") -> Requirement:
-    return Requirement(id, profile, level, f"Text of {id}.", ("X-1",), "v0", (role,))
+def entry(
+    id: str, *, level: Level = Level.MUST, profile: str = "core", role: str = "operator", seed: str = ""
+) -> Requirement:
+    return Requirement(id, profile, level, f"Text of {id}.", ("X-1",), "v0", (role,), seed=seed)
 
 
 def registry(*entries: Requirement) -> Registry:
@@ -166,6 +168,48 @@ def test_compatibility_is_counted_and_does_not_decide(outcome: str, compatible: 
     events += [check("t", "AA-002", outcome), ended("t", outcome), DONE]  # type: ignore[list-item]
     report = model.judge(entries, events, TODAY)
     assert (report.verdict, report.compatibility) == (RunVerdict.CONFORMANT, compatible)
+
+
+@pytest.mark.parametrize(("outcome", "seeds"), [("passed", (1, 1)), ("failed", (0, 1))])
+def test_what_seed_documents_ask_for_is_counted_apart_and_does_not_decide(outcome: str, seeds: tuple[int, int]) -> None:
+    entries = registry(entry("AA-001"), entry("AA-002", seed="GREP-1"), entry("AA-003", seed="GREP-1"))
+    events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001"), check("t", "AA-001")]
+    events += [check("t", "AA-002", outcome), ended("t", outcome), DONE]  # type: ignore[list-item]
+    report = model.judge(entries, events, TODAY)
+    assert (report.verdict, report.exit, report.seeds) == (RunVerdict.CONFORMANT, Exit.CONFORMANT, seeds)
+
+
+def test_a_must_of_the_contract_decides_beside_seeds_that_hold() -> None:
+    entries = registry(entry("AA-001"), entry("AA-002", seed="GREP-1"))
+    events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001"), check("t", "AA-001", "failed")]
+    report = model.judge(entries, [*events, check("t", "AA-002"), ended("t", "failed"), DONE], TODAY)
+    assert (report.verdict, report.seeds) == (RunVerdict.NOT_CONFORMANT, (1, 1))
+
+
+def test_a_seed_that_the_implementation_blocks_is_counted_and_does_not_decide() -> None:
+    entries = registry(entry("AA-001"), entry("AA-002", seed="GREP-1"))
+    events = [begin({"t": ("AA-001",), "u": ("AA-002",)}), started("t", "AA-001"), check("t", "AA-001"), ended("t")]
+    events += [started("u", "AA-002"), ended("u", "blocked", "why", "implementation"), DONE]
+    report = model.judge(entries, events, TODAY)
+    assert (report.verdict, report.seeds) == (RunVerdict.CONFORMANT, (0, 1))
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("passed", Exit.CONFORMANT), ("failed", Exit.PARTIAL)])
+def test_where_only_seeds_ask_for_anything_there_is_no_verdict_on_the_contract(outcome: str, code: Exit) -> None:
+    entries = registry(entry("AA-001", seed="GREP-1"))
+    events = [begin({"t": ("AA-001",)}), started("t", "AA-001"), check("t", "AA-001", outcome)]
+    report = model.judge(entries, [*events, ended("t", outcome), DONE], TODAY)  # type: ignore[list-item]
+    assert (report.verdict, report.exit) == (RunVerdict.PARTIAL, code)
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_profile_of_seeds_alone_leaves_the_verdict_on_the_others(outcome: str) -> None:
+    entries = registry(entry("AA-001"), entry("BB-001", seed="GREP-1", profile="gang"))
+    head = msgspec.structs.replace(begin({"t": ("AA-001", "BB-001")}), profiles=("core", "gang"))
+    events = [head, started("t", "AA-001", "BB-001"), check("t", "AA-001"), check("t", "BB-001", outcome)]
+    report = model.judge(entries, [*events, ended("t", outcome), DONE], TODAY)  # type: ignore[list-item]
+    assert report.verdict is RunVerdict.CONFORMANT
+    assert [profile.verdict for profile in report.profiles] == [RunVerdict.CONFORMANT, RunVerdict.PARTIAL]
 
 
 def test_no_vacuous_success() -> None:

@@ -102,6 +102,15 @@ def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
     )
 
 
+def test_what_seed_documents_ask_for_is_counted_beside_the_verdict() -> None:
+    ways = [("passed", Level.MUST), ("failed", Level.MUST)]
+    said = words(page.render(judged(*ways, seed="GREP-1"), Path("none")))
+    assert "mine 1 is NOT conformant; and 1 of 1 that the seed documents ask for" in said
+    said = words(page.render(judged(*reversed(ways), seed="GREP-1"), Path("none")))
+    assert "mine 1 is conformant; and 0 of 1 that the seed documents ask for" in said
+    assert "MUST of a seed document: does not decide the verdict." in said
+
+
 def test_every_outcome_has_its_place() -> None:
     assert set(page.ORDER) == set(model.Outcome)
 

@@ -106,7 +106,15 @@ def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest
     seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
     text = " ".join(shown(EVENTS).split())
-    assert "Text of AA-002. (rests on pull request 1, reverted by 2, and not on upstream's contract)" in text
+    said = "(rests on pull request 1, reverted by 2, and not on upstream's contract: does not decide the verdict)"
+    assert f"Text of AA-002. {said}" in text
+
+
+def test_what_seed_documents_ask_for_is_counted_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "seed documents" not in terminal.verdict_line(made())
+    for id in ("AA-001", "AA-002"):
+        monkeypatch.setitem(REGISTRY.requirements, id, replace(REGISTRY.requirements[id], seed="GREP-1"))  # type: ignore[arg-type]
+    assert "; and 1 of 2 that the seed documents ask for (core" in terminal.verdict_line(made())
 
 
 def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None:

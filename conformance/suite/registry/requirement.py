@@ -31,7 +31,7 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 class Level(StrEnum):
     """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported. What only upstream's code
-    does is COMPAT: it is counted apart, as compatibility with upstream."""
+    does is COMPAT: it is counted apart, as compatibility with upstream. So is a MUST of a seed."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -79,6 +79,11 @@ class Requirement:
     basis: Basis = bases.NONE
     demands: str = ""
     """What its check demands beyond the sentence."""
+
+    @property
+    def decides(self) -> bool:
+        """Return whether its failure decides the verdict: a MUST of upstream's contract, and not of a seed."""
+        return self.level is Level.MUST and not self.seed
 
 
 @dataclass(frozen=True)
