@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from conformance.errors import UsageError
+from conformance.suggestions import unreadable
 
 LENGTH = 1 << 20
 """Bytes of a file for the suite: descriptors, node profiles, workloads."""
@@ -33,7 +34,8 @@ def text(path: Path, most: int, where: str) -> str:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=where, hint="give a readable file") from error
+        what, near = unreadable(path, error)
+        raise UsageError(what, where=where, hint=near or "give a readable file") from error
     if len(content) > most:
         raise UsageError(f"is longer than {most >> 20} MiB", where=where, hint="give a shorter file")
     try:

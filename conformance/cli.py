@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from conformance import credentials
+from conformance import credentials, disk
 from conformance.errors import Exit, HarnessError, UsageError
 
 COMMANDS = {
@@ -171,6 +171,8 @@ def run(command: Callable[[], object]) -> int:
             raise KeyboardInterrupt
         return result if isinstance(result, int) else Exit.CONFORMANT
     except (UsageError, HarnessError) as error:
+        if isinstance(error, UsageError):
+            disk.remove_empty()
         print(f"grove-conformance: {credentials.text(str(error))}", file=sys.stderr)
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for them

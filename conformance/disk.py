@@ -21,10 +21,24 @@ USERS = frozenset(
 """Errors that the user of a disk can fix. All other errors of the operating system are bugs of the suite."""
 
 
+_MADE: list[Path] = []
+"""The folders that this process has made, each before the one that contains it."""
+
+
+def remove_empty() -> None:
+    """Remove the folders that this process has made, if they are empty: a command that a mistake has ended leaves no
+    trace."""
+    for folder in _MADE:
+        with suppress(OSError):
+            folder.rmdir()
+
+
 def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
     """Create `folder` if it does not exist. Raises UsageError."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        _MADE.extend(missing)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=where, hint=hint) from error
 

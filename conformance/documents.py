@@ -7,7 +7,6 @@ cannot express, report errors as precisely.
 from __future__ import annotations
 
 import datetime
-import difflib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ import yaml
 
 from conformance import bounded
 from conformance.errors import UsageError
+from conformance.suggestions import suggestion as suggestion
 
 Field = tuple[str | int, ...]
 """The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
@@ -111,21 +111,6 @@ def spelled(field: Iterable[str | int]) -> str:
     for step in field:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
-
-
-LISTED, SOME = 40, 5
-"""Of more than so many known names, only some are listed in a hint."""
-
-
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones; of many, some."""
-    names = sorted(known)
-    if near := difflib.get_close_matches(wrong, names, n=1, cutoff=0.6):
-        return f'did you mean "{near[0]}"?'
-    if len(names) <= LISTED:
-        return f"known: {', '.join(names)}" if names else "none is allowed here"
-    some = names[:: len(names) // SOME][:SOME]
-    return f"known are {len(names)}, among them {', '.join(some)}"
 
 
 def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:

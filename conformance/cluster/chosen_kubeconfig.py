@@ -21,6 +21,7 @@ from conformance import disk, documents
 from conformance.cluster.state import Owner, State
 from conformance.documents import shown, suggestion
 from conformance.errors import UsageError
+from conformance.suggestions import absent
 
 Object = Mapping[str, Any]
 
@@ -79,7 +80,8 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
     """Return the files, and what named them."""
     if given is not None:
         if not given.is_file():
-            raise UsageError("no such file", where=f"--kubeconfig {given}", hint="give the path of a kubeconfig")
+            what, near = ("is a folder", "") if given.is_dir() else absent(given)
+            raise UsageError(what, where=f"--kubeconfig {given}", hint=near or "give the path of a kubeconfig")
         return [given.absolute()], f"--kubeconfig {given}"
     named = os.environ.get("KUBECONFIG", "")
     paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]

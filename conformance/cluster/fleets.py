@@ -21,6 +21,7 @@ from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
 from conformance.cluster.state import NAME
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.suggestions import absent
 
 _WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
@@ -125,8 +126,9 @@ def _shipped(name: str, where: str) -> NodeProfile:
 
 def _own(path: Path, where: str) -> NodeProfile:
     if not path.is_file():
-        hint = "give the path of a node profile (docs/fake-cluster.md)"
-        raise UsageError(f"no such file: {path}", where=where, hint=hint)
+        what, near = ("is a folder", "") if path.is_dir() else absent(path)
+        hint = near or "give the path of a node profile (docs/fake-cluster.md)"
+        raise UsageError(what, where=f"{where} {path}", hint=hint)
     if not NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
         raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{where} {path}", hint=hint)

@@ -18,7 +18,7 @@ from conformance.suite.registry.selection import scope
 
 def list_requirements(
     profile: Annotated[list[str] | None, typer.Option(help="List only this profile (repeatable).")] = None,
-    level: Annotated[str, typer.Option(help="List only requirements of this level: MUST, SHOULD or MAY.")] = "",
+    level: Annotated[str, typer.Option(help="List only requirements of this level: MUST, SHOULD, MAY or COMPAT.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """List the requirements."""

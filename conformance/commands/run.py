@@ -260,13 +260,14 @@ def run(
     occupation = _occupy(ctx, settings, judged, supplied, keep_stages) if where else None
     if occupation is not None:
         settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
-    plan = launch.collect(settings)
-    settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
-    if part is not None:
-        plan = plan.part(shards.part(plan.groups, part, settings.repeat))
-        settings = changed(settings, part=tuple(sorted(plan.selected)))
-    if plan.selected and not where:
-        preparation.get_programs(settings)
+    with launch.without_trace(settings):
+        plan = launch.collect(settings)
+        settings = changed(settings, ids=_of_tests(settings, plan, prepared.chosen))
+        if part is not None:
+            plan = plan.part(shards.part(plan.groups, part, settings.repeat))
+            settings = changed(settings, part=tuple(sorted(plan.selected)))
+        if plan.selected and not where:
+            preparation.get_programs(settings)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     many = 1 if where and count is None else _how_many(count, len(set(plan.groups.values())))

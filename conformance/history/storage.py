@@ -21,6 +21,7 @@ from conformance import credentials, regular
 from conformance.errors import UsageError
 from conformance.history.origins import Origins
 from conformance.history.record import Record
+from conformance.suggestions import unreadable
 
 FORMAT = 1
 _GZIP = b"\x1f\x8b"
@@ -166,4 +167,5 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"no saved history: {error}", where=str(path), hint="was the file cut?") from error
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        what, near = unreadable(path, error)
+        raise UsageError(what, where=str(path), hint=near) from error

@@ -15,7 +15,7 @@ import msgspec
 import regex
 
 from conformance import data, documents
-from conformance.documents import Document, Field, suggestion
+from conformance.documents import Document, Field
 from conformance.errors import UsageError
 from conformance.grove.kinds import RECORDED_KINDS
 from conformance.implementation import placeholders
@@ -37,6 +37,7 @@ from conformance.implementation.descriptor import (
 )
 from conformance.implementation.parameters import Parameter, resolved
 from conformance.implementation.program import find_program, located
+from conformance.suggestions import absent, nearest, suggestion
 
 OPTIONS = ("--implementation", "--set")
 REFERENCE = "reference"
@@ -172,17 +173,16 @@ def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
-            raise UsageError(
-                "no such file" if not path.is_dir() else "is a folder",
-                where=f"{option} {name_or_path}",
-                hint="give the path of a descriptor; `implementation new` writes one",
-            )
+            what, near = ("is a folder", "") if path.is_dir() else absent(path)
+            hint = near or "give the path of a descriptor; `implementation new` writes one"
+            raise UsageError(what, where=f"{option} {name_or_path}", hint=hint)
         return path
     if name_or_path not in names():
+        files = [path.name for path in Path().glob("*") if path.suffix in SUFFIXES]
+        near = nearest(name_or_path, names()) or nearest(name_or_path, files)
+        hint = f'did you mean "{near}"?' if near else suggestion(name_or_path, names())
         raise UsageError(
-            f'unknown implementation "{name_or_path}"',
-            where=option,
-            hint=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
+            f'unknown implementation "{name_or_path}"', where=option, hint=f"{hint} or give the path of a descriptor"
         )
     return folder() / f"{name_or_path}.yaml"
 

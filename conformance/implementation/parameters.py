@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.documents import Document, shown, suggestion
 from conformance.errors import UsageError
+from conformance.suggestions import absent
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,9 +72,9 @@ def resolved(
 
 def _existing(path: Path, where: str) -> Path:
     if not path.exists():
-        raise UsageError(
-            f"{shown(path)} does not exist", where=where, hint="give the path of an existing file or folder"
-        )
+        what, near = absent(path)
+        what = f"{shown(path)} does not exist" if what == "no such file" else what
+        raise UsageError(what, where=where, hint=near or "give the path of an existing file or folder")
     if not os.access(path, os.R_OK) and path.is_dir():
         raise UsageError(f"{shown(path)} cannot be read", where=where, hint="fix its permissions")
     return Path(os.path.normpath(path))

@@ -17,6 +17,7 @@ from rich.table import Table
 from conformance.errors import UsageError
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, Workload
 from conformance.lab.playing import Outcome
+from conformance.suggestions import unreadable
 
 Document = dict[str, Any]
 Trials = Sequence[Mapping[str, Any]]
@@ -55,7 +56,10 @@ def load(path: Path) -> Document:
     """Return a stored document. Raises UsageError."""
     try:
         found = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
+    except OSError as error:
+        what, near = unreadable(path, error)
+        raise UsageError(what, where=str(path), hint=near) from None
+    except orjson.JSONDecodeError as error:
         raise UsageError(f"cannot be read: {error}", where=str(path)) from None
     if not isinstance(found, dict) or (found.get("kind"), found.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))

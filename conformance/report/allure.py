@@ -85,10 +85,12 @@ def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> I
 
 
 def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResult:
-    who, key = report.started.implementation.name, case.name
+    who, key, title = report.started.implementation.name, case.name, case.name
+    if case.result is not None:
+        title = f"{key} {case.result.requirement.text}"
     result = TestResult(
         uuid=str(uuid4()),
-        name=clean(case.name),
+        name=clean(title),
         status=STATUS[case.state],
         stage="finished",
         labels=[
@@ -104,11 +106,10 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
         result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
     if case.result is not None:
         entry = case.result.requirement
-        key = entry.id
         said, other = basis.in_short(entry.basis), basis.otherwise(entry.basis)
         result.description = clean(f"{said}\n\nSays otherwise: {other}" if other else said) or None
         result.labels += [
-            Label(LabelType.STORY, clean(case.name)),
+            Label(LabelType.STORY, clean(title)),
             Label(LabelType.SEVERITY, SEVERITY[entry.level]),
             Label(LabelType.TAG, entry.level),
             Label(LabelType.TAG, case.result.outcome),

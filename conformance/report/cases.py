@@ -20,7 +20,7 @@ from enum import StrEnum
 from conformance.errors import Exit
 from conformance.report import causes, defects, facts, terminal
 from conformance.report.causes import Cause
-from conformance.report.model import UNTOLD, Outcome, Report, Result, RunVerdict
+from conformance.report.model import UNTOLD, Outcome, Report, Result
 from conformance.suite.outcomes.ledger import TestFinished
 
 GENERAL = "run"
@@ -48,6 +48,7 @@ class Case:
 
     group: str
     name: str
+    """The id of its requirement, or what else it is about."""
     state: State
     message: str = ""
     details: str = ""
@@ -57,6 +58,8 @@ class Case:
     result: Result | None = None
     cause: int = 0
     """The number of its cause in the list of causes, from 1; 0 without one."""
+    scene: str = ""
+    """The scene that it is judged in; of several, the first by name, so that a case is the same one in every run."""
     markers: Mapping[str, float] = field(default_factory=dict)
     """Timing markers of its scenes, as `deploy/pods-ready`, in seconds."""
 
@@ -77,7 +80,7 @@ def state(result: Result, report: Report) -> State:
     match result.outcome:
         case Outcome.PASSED:
             return State.PASSED
-        case Outcome.FAILED if result.requirement.decides or report.verdict is RunVerdict.PARTIAL:
+        case Outcome.FAILED if report.counts_against(result):
             return State.FAILED
         case Outcome.STALE_EXPECTATION:
             return State.FAILED
@@ -99,7 +102,7 @@ def _case(
     ran = [tests[name] for name in result.tests if name in tests]
     return Case(
         group=entry.profile,
-        name=f"{entry.id} {entry.text}",
+        name=entry.id,
         state=now,
         message=_message(result, now),
         details="\n".join(_details(result, report, found[number - 1].title if number else "")),
@@ -108,8 +111,14 @@ def _case(
         end=max((test.wall for test in ran), default=None),
         result=result,
         cause=number,
+        scene=min(map(_scene, ran), default=""),
         markers=_markers(report, {test.scene for test in ran}),
     )
+
+
+def _scene(test: TestFinished) -> str:
+    """Return the name of the scene that a test judges, or of the test if it has an environment of its own."""
+    return (test.scene or test.test).rpartition("::")[2].partition("[")[0]
 
 
 def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from conformance import bounded, documents
 from conformance.errors import UsageError
 from conformance.report.model import Outcome
 from conformance.report.recorded import FAILED, Run
+from conformance.suggestions import absent
 from conformance.suite.registry.requirement import Registry
 
 HEADING = re.compile(r"(#{2,4}) (.*)")
@@ -74,7 +75,8 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     found: list[Finding] = []
     for place in pages:
         if not place.exists():
-            raise UsageError("does not exist", where=documents.shown(place), hint="give a page or a folder of pages")
+            what, near = absent(place)
+            raise UsageError(what, where=documents.shown(place), hint=near or "give a page or a folder of pages")
         for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
             found += sections(page, bounded.text(page, bounded.LENGTH, documents.shown(page)))
     return found

@@ -42,7 +42,8 @@ def _totals(listed: list[Case]) -> Counts:
 
 
 def _case(suite: ET.Element, case: Case) -> None:
-    made = ET.SubElement(suite, "testcase", classname=case.group, name=clean(case.name), time=f"{case.seconds:.3f}")
+    where = ".".join(filter(None, (case.group, case.scene)))
+    made = ET.SubElement(suite, "testcase", classname=where, name=clean(case.name), time=f"{case.seconds:.3f}")
     if case.result is not None:
         _properties(made, _of_requirement(case))
     if case.state is not State.PASSED:
@@ -54,7 +55,8 @@ def _case(suite: ET.Element, case: Case) -> None:
 def _of_requirement(case: Case) -> Iterator[tuple[str, str]]:
     assert case.result is not None
     entry = case.result.requirement
-    yield from (("id", entry.id), ("level", entry.level), ("profile", entry.profile), ("basis", entry.basis.kind))
+    yield "requirement", entry.text
+    yield from (("level", entry.level), ("profile", entry.profile), ("basis", entry.basis.kind))
     yield "outcome", case.result.outcome
     yield from ((name, f"{seconds:.3f} s") for name, seconds in case.markers.items())
     tests = case.result.tests

@@ -176,6 +176,11 @@ class Report:
         wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
         return all(r.reason in LEFT_OUT for r in self.results if r.outcome in wrong)
 
+    def counts_against(self, result: Result) -> bool:
+        """Return whether a requirement that failed makes the run fail. On a level that does not decide, it does so only
+        where it was selected and nothing else is wrong."""
+        return result.requirement.decides or self.verdict is RunVerdict.PARTIAL
+
     @property
     def results(self) -> list[Result]:
         """Return the results of all profiles."""

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from conformance.evidence.bundle import PICTURE
 from conformance.evidence.values import brief
 from conformance.pages.render import render as rendered
-from conformance.report import about, causes, defects, diff, document, facts, repetitions, terminal
+from conformance.report import about, causes, defects, diff, document, facts, repetitions, tally, terminal
 from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Report, Result, RunVerdict
@@ -30,17 +30,6 @@ SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
 MOST_TESTS = 8
 IN_FULL = 3
 """How many causes are shown with what was seen and how to run it again."""
-ORDER = (
-    Outcome.FAILED,
-    Outcome.STALE_EXPECTATION,
-    Outcome.HARNESS_ERROR,
-    Outcome.BLOCKED,
-    Outcome.EXPECTED_FAILURE,
-    Outcome.KNOWN_LIMIT,
-    Outcome.NOT_RUN,
-    Outcome.PASSED,
-    Outcome.NOT_CLAIMED,
-)
 FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
 """What of a run is shown at once."""
 BASES = {
@@ -81,8 +70,8 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
     return {
         "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
         "headline": terminal.sentence(report) + terminal.seeds(report),
-        "counts": _counts(shown),
-        "marks": {str(outcome): mark for outcome, mark in MARKS.items()},
+        "counts": tally.of(shown, report),
+        "marks": {str(outcome): mark for outcome, mark in MARKS.items()} | {tally.UNDECIDED: MARKS[Outcome.FAILED]},
         "about": {label: text for label, text in known.items() if label in FIRST},
         "more": {label: text for label, text in known.items() if label not in FIRST},
         "faults": [fault for fault in report.faults if fault not in told],
@@ -93,16 +82,15 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
                 "name": p.name,
                 "text": p.text,
                 "verdict": str(p.verdict),
-                "counts": _counts(own),
-                "undecided": sum(r.outcome is Outcome.FAILED and not r.requirement.decides for r in own),
+                "counts": tally.of(own, report),
             }
             for p in report.profiles
             if (own := [r for r in p.results if r.reason not in UNTOLD])
         ],
         "groups": [
-            {"outcome": str(outcome), "rows": rows}
-            for outcome in ORDER
-            if (rows := list(_rows(outcome, shown, report, numbers, folder, lines, failures)))
+            {"outcome": word, "rows": rows}
+            for word in tally.ORDER
+            if (rows := list(_rows(word, shown, report, numbers, folder, lines, failures)))
         ],
         "left_out": len(report.results) - len(shown),
         "timed": [
@@ -124,11 +112,6 @@ def _about(report: Report, shown: Collection[Result]) -> dict[str, str]:
     return {label: text for label, text in known.items() if label not in ("verdict", "profiles")}
 
 
-def _counts(results: Collection[Result]) -> dict[str, int]:
-    tally = Counter(result.outcome for result in results)
-    return {str(outcome): tally[outcome] for outcome in ORDER if tally[outcome]}
-
-
 def _cause(number: int, cause: Cause, report: Report) -> Values:
     first = cause.failures[0]
     row = defects.known()[cause.defects[0]] if cause.defects else None
@@ -145,7 +128,7 @@ def _cause(number: int, cause: Cause, report: Report) -> Values:
 
 
 def _rows(
-    outcome: Outcome,
+    word: str,
     shown: Collection[Result],
     report: Report,
     numbers: Mapping[str, list[int]],
@@ -153,8 +136,8 @@ def _rows(
     lines: int,
     failures: int,
 ) -> Iterator[Values]:
-    """Yield the requirements with an outcome: those of the first cause first, then by id."""
-    own = [result for result in shown if result.outcome is outcome]
+    """Yield the requirements with an outcome, by its word: those of the first cause first, then by id."""
+    own = [result for result in shown if tally.word(result, report) == word]
     for result in sorted(own, key=lambda r: (numbers.get(r.requirement.id, [len(shown)])[0], r.requirement.id)):
         entry = result.requirement
         yield {

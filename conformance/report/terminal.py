@@ -6,7 +6,6 @@ Values from an implementation are shown as text: no markup, no control character
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -18,7 +17,7 @@ from rich.text import Text
 from conformance.evidence.bundle import PICTURE
 from conformance.evidence.values import brief
 from conformance.grove import lines as contract
-from conformance.report import causes, defects, facts, repetitions
+from conformance.report import causes, defects, facts, repetitions, tally
 from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Profile, Report, Result, RunVerdict
@@ -109,7 +108,7 @@ def sentence(report: Report) -> str:
 def verdict_line(report: Report) -> str:
     """Return the verdict as one line, with the number of requirements by outcome."""
     who = report.started.implementation
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in report.counts.items() if n)
+    counts = ", ".join(f"{n} {word}" for word, n in tally.of(report.results, report).items())
     names = ", ".join(p.name for p in report.profiles)
     passed, of = report.compatibility
     release = f" {who.release}" if who.release else ""
@@ -186,15 +185,11 @@ def _overview(report: Report, console: Console) -> None:
     good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
         if profile not in good:
-            counts = ", ".join(f"{n} {outcome}" for outcome, n in _selected(profile).items())
+            counts = ", ".join(f"{n} {word}" for word, n in tally.of(_shown(profile), report).items())
             _print(console, _line(f"{profile.name}: {profile.verdict} ({counts or 'nothing selected'})"))
     if good:
-        names = ", ".join(f"{profile.name} {_selected(profile)[Outcome.PASSED]}" for profile in good)
+        names = ", ".join(f"{profile.name} {profile.counts[Outcome.PASSED]}" for profile in good)
         _print(console, _line(f"conformant, with the number of requirements that passed: {names}", "green"))
-
-
-def _selected(profile: Profile) -> Counter[Outcome]:
-    return Counter(result.outcome for result in sorted(_shown(profile), key=lambda r: list(Outcome).index(r.outcome)))
 
 
 def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:

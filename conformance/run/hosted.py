@@ -20,7 +20,7 @@ from conformance.errors import HarnessError, UsageError
 from conformance.implementation import parameters
 from conformance.report import model, terminal
 from conformance.run import preparation
-from conformance.run.launch import write
+from conformance.run.launch import without_trace, write
 from conformance.run.preparation import Prepared
 from conformance.run.watch import Watch, sweep
 from conformance.suite import plugin
@@ -56,9 +56,10 @@ def begin(config: pytest.Config) -> None:
             config.add_cleanup(scratch.cleanup)
             folder = Path(scratch.name)
         prepared = preparation.prepare(settings, folder, usual_cluster=True)
-        config.option.conformance_run = str(prepared.settings.save())
-        if not option("collectonly"):
-            preparation.get_programs(prepared.settings)
+        with without_trace(prepared.settings):
+            config.option.conformance_run = str(prepared.settings.save())
+            if not option("collectonly"):
+                preparation.get_programs(prepared.settings)
     except (UsageError, HarnessError) as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(plugin)

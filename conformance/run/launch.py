@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import threading
 import time
@@ -22,7 +23,7 @@ from types import FrameType
 import pytest
 from rich.console import Console
 
-from conformance.errors import Exit, HarnessError
+from conformance.errors import Exit, HarnessError, UsageError
 from conformance.report import allure, document, evidence, junit, model, page, terminal
 from conformance.report.progress import Progress
 from conformance.report.time_left import TimeLeft
@@ -78,6 +79,16 @@ def collect(settings: RunSettings) -> Plan:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
     return Plan(found.collected, found.selected, found.groups, found.alone, found.elsewhere)
+
+
+@contextlib.contextmanager
+def without_trace(settings: RunSettings) -> Iterator[None]:
+    """Remove the folder of a run that a mistake of the user ends before it begins."""
+    try:
+        yield
+    except UsageError:
+        shutil.rmtree(settings.folder, ignore_errors=True)
+        raise
 
 
 def _limited(settings: RunSettings) -> frozenset[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.errors import UsageError
+from conformance.suggestions import nearest
 from conformance.suite.outcomes import book, ledger
 from conformance.suite.settings import RunSettings, decoded
 
@@ -19,7 +20,8 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
     to run. Raises UsageError."""
     folder = next((each for each in (Path(run), report_dir / run) if (each / "run.json").is_file()), None)
     if folder is None:
-        hint = f"give the folder of a run, or the id of one in {report_dir}"
+        near = nearest(run, [each.parent.name for each in report_dir.glob("*/run.json")])
+        hint = f'did you mean "{near}"?' if near else f"give the folder of a run, or the id of one in {report_dir}"
         raise UsageError(f"{run}: no such run", where=WHERE, hint=hint)
     try:
         found = decoded((folder / "run.json").read_bytes())

@@ -12,6 +12,7 @@ import orjson
 
 from conformance import disk, documents
 from conformance.errors import UsageError
+from conformance.suggestions import unreadable
 
 API_VERSION, KIND = "conformance.grove.io/v1alpha2", "ScaleResult"
 SCHEMA = Path(__file__).parent / "result.schema.json"
@@ -40,7 +41,8 @@ def read(path: Path) -> Result:
     try:
         value = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=place, hint="give the result of a run") from error
+        what, near = unreadable(path, error)
+        raise UsageError(what, where=place, hint=near or "give the result of a run") from error
     except orjson.JSONDecodeError as error:
         raise UsageError(f"is not JSON: {error}", where=place, hint="give the result of a run") from error
     if not isinstance(value, dict) or value.get("kind") != KIND:

@@ -14,6 +14,7 @@ from conformance import documents
 from conformance.errors import UsageError
 from conformance.scale.markers import MARKERS
 from conformance.scale.results import Result
+from conformance.suggestions import unreadable
 
 
 def result_file(result: Result, namespace: str) -> dict[str, Any]:
@@ -89,9 +90,8 @@ def history(path: Path) -> Iterator[PublishedRun]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}", where=documents.shown(path), hint="give index/runs.ndjson"
-        ) from error
+        what, near = unreadable(path, error)
+        raise UsageError(what, where=documents.shown(path), hint=near or "give index/runs.ndjson") from error
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from conformance.errors import Exit, HarnessError
-from conformance.report import allure, cases, junit, model
+from conformance.report import allure, cases, junit, model, page, terminal
 from conformance.report.cases import State
 from conformance.report.model import Outcome, Report
 from conformance.suite.outcomes import ledger
@@ -195,6 +195,9 @@ def test_a_run_in_which_everything_is_blocked_is_red_by_its_verdict() -> None:
     assert case is not None and "mine 1 is NOT conformant" in case.get("message", "")
 
 
+SCENE = "core/test_deletion.py::Deleted[2 of 3]"
+
+
 def real(**changes: object) -> Report:
     """A run with one failure that has everything that a failure can have."""
     at = ledger.Deviation("pods/a-0", 12)
@@ -210,10 +213,10 @@ def real(**changes: object) -> Report:
         deviation=at,
     )
     end = msgspec.structs.replace(
-        ended("t", "failed"), bundle="bundles/t", seconds={"setup": 1.0, "call": 2.0}, scene="s"
+        ended("t", "failed"), bundle="bundles/t", seconds={"setup": 1.0, "call": 2.0}, scene=SCENE
     )
     played = ledger.ScenePlayed(
-        wall=3.5, scene="s", worker="gw0", seconds=1, steps={}, markers={"deploy": {"ready": 2.5}}
+        wall=3.5, scene=SCENE, worker="gw0", seconds=1, steps={}, markers={"deploy": {"ready": 2.5}}
     )
     run = msgspec.structs.replace(
         begin({"t": ("AA-001",)}), reproduce="grove-conformance run --seed 1", environment={"kubernetes": "1.36.3"}
@@ -270,7 +273,7 @@ def test_junit_names_who_was_judged_by_what() -> None:
     )
     case = properties(root.find("testsuite/testcase"))
     assert case == {
-        "id": "AA-001",
+        "requirement": "It does the right thing.",
         "level": "MUST",
         "profile": "core",
         "basis": "decision",
@@ -278,7 +281,20 @@ def test_junit_names_who_was_judged_by_what() -> None:
         "deploy/ready": "2.500 s",
         "test": "t",
     }
-    assert root.find("testsuite/testcase[@time='3.000']") is not None
+    assert root.find("testsuite/testcase[@name='AA-001'][@classname='core.Deleted'][@time='3.000']") is not None
+
+
+def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
+    for report in REPORTS[: 2 * len(EACH)] + REPORTS[-1:]:
+        suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL]
+        shown = Counter[str]()
+        top = page.render(report, tmp_path).partition('id="profiles"')[0]
+        for count, outcome in re.findall(r"</span> (\d+) ([a-z-]+)</a>", top):
+            shown[outcome] += int(count)
+        failures = sum(int(suite.get("failures", "")) for suite in suites)
+        assert shown["failed"] + shown["stale-expectation"] == failures
+        told = terminal.verdict_line(report).rpartition(": ")[2].rstrip(")").split(", ")
+        assert [f"{count} {outcome}" for outcome, count in shown.items()] == told
 
 
 def written(folder: Path, report: Report) -> list[dict[str, object]]:

@@ -66,7 +66,7 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--base", "none.json", "--head", "none.json"], "none.json: cannot be read"),
+        (["--base", "none.json", "--head", "none.json"], "none.json: no such file"),
         (["--base", "reference", "--head", "none.json"], "the base is measured"),
         (["--base", "reference", "--base", "none.json", "--head", "none.json"], "results and something else"),
         (["--base", "refrence", "--head", "reference"], 'unknown implementation "refrence"'),

@@ -38,7 +38,10 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         ),
         (("--id", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
         (("--profile", "gang", "--id", "CORE-001"), ("CORE-001 is of profile core", "--profile core")),
-        (("--test", "core/test_x.py::test_y"), ("--test: unknown test 'core/test_x.py::test_y'", "known")),
+        (
+            ("--test", "core/test_x.py::test_y"),
+            ("unknown test 'core/test_x.py::test_y'", "explain ID has the tests"),
+        ),
         (("--test", "nope.py"), ("--test: unknown test 'nope.py'", "grove-conformance explain ID has the tests")),
         (("--workers", "many"), ("--workers: 'many' is not a valid number of workers", "auto")),
         (("--workers", "-1"), ("--workers", "0 to 64")),
@@ -49,7 +52,12 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--set", "mutant"), ("--set: 'mutant' is not NAME=VALUE",)),
         (("--set", "mutan=x"), ('unknown parameter "mutan"', 'did you mean "mutant"?')),
         (("--implementation", "refrence"), ('unknown implementation "refrence"', 'did you mean "reference"?')),
-        (("--implementation", "no/such.yaml"), ("no/such.yaml", "no such file")),
+        (("--implementation", "no/such.yaml"), ("--implementation no/such.yaml: no such folder: no",)),
+        (("--implementation", "./min.yaml"), ("no such file", 'did you mean "mine.yml"?')),
+        (("--implementation", "mine.yaml"), ("mine.yaml: no such file", 'did you mean "mine.yml"?')),
+        (("--implementation", "mine"), ('unknown implementation "mine"', 'did you mean "mine.yml"?')),
+        (("--id", "CORE-01"), ("unknown requirement 'CORE-01'", 'did you mean "CORE-001"?')),
+        (("--test", "gang/test_base_gang.py"), ('did you mean "gang/test_base_gang_first.py"?',)),
         (("--cluster", "exsting"), ("unknown kind of cluster", 'did you mean "existing"?')),
         (("--cluster", "existing"), ("none: no such file", "give --kubeconfig FILE, or set KUBECONFIG")),
         (("--context", "x"), ("--context: needs --cluster existing",)),
@@ -86,12 +94,14 @@ def test_a_wrong_argument_gets_one_line(
     arguments: tuple[str, ...],
     words: tuple[str, ...],
 ) -> None:
+    (tmp_path / "mine.yml").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", "none")
     message = refused(monkeypatch, capsys, "run", *arguments)
     assert len(message) < 800
     for word in words:
         assert word in message
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yml"]  # no folder of a run, nor of runs
 
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"

@@ -1,0 +1,35 @@
+"""How many requirements have each outcome, for people: `failed` is what counts against the run, as in JUnit. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from conformance.report.model import Outcome, Report, Result
+
+UNDECIDED = "failed-undecided"
+"""The word for what failed on a level that does not decide the verdict."""
+ORDER = (
+    Outcome.FAILED,
+    Outcome.STALE_EXPECTATION,
+    Outcome.HARNESS_ERROR,
+    Outcome.BLOCKED,
+    UNDECIDED,
+    Outcome.EXPECTED_FAILURE,
+    Outcome.KNOWN_LIMIT,
+    Outcome.NOT_RUN,
+    Outcome.PASSED,
+    Outcome.NOT_CLAIMED,
+)
+
+
+def word(result: Result, report: Report) -> str:
+    """Return the outcome of a requirement, or that it failed and does not decide."""
+    failed = result.outcome is Outcome.FAILED
+    return UNDECIDED if failed and not report.counts_against(result) else str(result.outcome)
+
+
+def of(results: Iterable[Result], report: Report) -> dict[str, int]:
+    """Return word → number of requirements, in the order in which they are shown."""
+    numbers = Counter(word(result, report) for result in results)
+    return {str(each): numbers[each] for each in ORDER if numbers[each]}

@@ -1,0 +1,68 @@
+"""Hints for names and files that do not exist: the one that was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+LISTED, SOME = 40, 5
+"""Of more than so many known names, only some are listed in a hint."""
+SHORTEST = 3
+"""Characters of a beginning that is taken for a name."""
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones; of many, some."""
+    names = sorted(known)
+    if near := nearest(wrong, names):
+        return f'did you mean "{near}"?'
+    if len(names) <= LISTED:
+        return f"known: {', '.join(names)}" if names else "none is allowed here"
+    some = names[:: len(names) // SOME][:SOME]
+    return f"known are {len(names)}, among them {', '.join(some)}"
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str:
+    """Return the name that is meant, empty if none is like it: one that differs in the case or in leading zeros only;
+    the shortest that begins so; the most similar one, in the same folder if names are paths."""
+    names = sorted(known)
+    if same := [name for name in names if _plain(name) == _plain(wrong)]:
+        return same[0]
+    begun = [name for name in names if name.casefold().startswith(wrong.casefold())]
+    if begun and len(wrong) >= SHORTEST:
+        return min(begun, key=len)
+    folder = wrong[: wrong.rfind("/") + 1]
+    for among in ([name for name in names if name.startswith(folder)], names):
+        if near := difflib.get_close_matches(wrong, among, n=1, cutoff=0.6):
+            return near[0]
+    return ""
+
+
+def absent(path: Path) -> tuple[str, str]:
+    """Return what is wrong with the path of a file that does not exist, and a hint: the folder that is missing, or the
+    file beside it that is probably meant. The hint is empty if nothing is like it."""
+    missing = path
+    while not missing.parent.exists():
+        missing = missing.parent
+    what = "no such file" if missing == path else f"no such folder: {missing}"
+    if not missing.parent.is_dir():
+        return f"{missing.parent} is no folder", ""
+    try:
+        present = [each.name for each in missing.parent.iterdir() if missing == path or each.is_dir()]
+    except OSError:
+        return what, ""
+    near = nearest(missing.name, present)
+    return what, f'did you mean "{missing.with_name(near)}"?' if near else ""
+
+
+def unreadable(path: Path, error: OSError) -> tuple[str, str]:
+    """Return why a file cannot be read, and a hint, which may be empty."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return absent(path)
+    return f"cannot be read: {error.strerror}", ""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"0*(\d+)", r"\1", name.casefold())

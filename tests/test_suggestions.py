@@ -1,0 +1,45 @@
+"""Hints for names and files that do not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.suggestions import absent, nearest, suggestion
+
+IDS = ["CORE-001", "CORE-010", "CORE-031", "GANG-001"]
+FILES = ["gang/test_orders.py", "gang_maps/test_order.py", "gang_maps/test_x.py"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known", "near"),
+    [
+        ("CORE-01", IDS, "CORE-001"),
+        ("CORE-1", IDS, "CORE-001"),
+        ("core-10", IDS, "CORE-010"),
+        ("CORE-03", IDS, "CORE-031"),
+        ("GAN-001", IDS, "GANG-001"),
+        ("must", ["COMPAT", "MUST"], "MUST"),
+        ("coh", ["core", "coherent"], "coherent"),
+        ("gang/test_order.py", FILES, "gang/test_orders.py"),
+        ("zz", IDS, ""),
+        ("", IDS, ""),
+    ],
+)
+def test_a_beginning_comes_before_distance(wrong: str, known: list[str], near: str) -> None:
+    assert nearest(wrong, known) == near
+    assert suggestion(wrong, known) == (f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}")
+
+
+def test_a_missing_folder_is_named_and_a_file_beside_is_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "ci" / "mine.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert absent(Path("ci/mine.yml")) == ("no such file", 'did you mean "ci/mine.yaml"?')
+    assert absent(Path("ci/other.json")) == ("no such file", "")
+    assert absent(Path("c/mine.yaml")) == ("no such folder: c", 'did you mean "ci"?')
+    assert absent(tmp_path / "no" / "such" / "mine.yaml") == (f"no such folder: {tmp_path / 'no'}", "")
+    assert absent(Path("ci/mine.yaml/x")) == ("ci/mine.yaml is no folder", "")
