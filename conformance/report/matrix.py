@@ -1,7 +1,8 @@
 """The matrix: what the implementations fulfil of each profile, and of each requirement. Pure.
 
 Several runs of one version count together: a requirement failed if it failed in any of them, and has the outcome of the
-first that judged it otherwise.
+first that judged it otherwise. A version has the roles that its runs did not have to supply: operators and gang
+schedulers are judged by different requirements, and have a table each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from conformance.implementation.descriptor import Role
 from conformance.report.model import Outcome, RunVerdict
 from conformance.report.published import Implementation, Upgrade, Version
 from conformance.report.recorded import FAILED, Run
@@ -18,6 +20,7 @@ from conformance.suite.registry.requirement import Registry, Requirement
 
 UNJUDGED = frozenset({Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED, Outcome.HARNESS_ERROR})
 HOLDS = frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION})
+TITLES = {Role.OPERATOR: "Operators", Role.GANG_SCHEDULER: "Gang schedulers"}
 PODS_KEPT = "UPG-001"
 """The requirement that an upgrade restarts no pods."""
 
@@ -31,6 +34,7 @@ class Word(Enum):
     PARTIAL = ("judged in part", "◐", "unsure")
     NOT_CLAIMED = ("not claimed", "–", "none")
     NOT_JUDGED = ("not judged yet", "·", "none")
+    OTHER_ROLE = ("binds another role", "", "none")
 
     def __init__(self, words: str, mark: str, kind: str) -> None:
         self.words, self.mark, self.kind = words, mark, kind
@@ -58,21 +62,44 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One version of an implementation."""
+    """One version of an implementation, judged by what binds its `roles`."""
 
     implementation: Implementation
     version: Version
+    roles: frozenset[str]
     outcomes: Mapping[str, Outcome]
     cells: Mapping[str, Cell]
 
 
 @dataclass(frozen=True)
+class Table:
+    """The versions with one role, and the profiles that bind it. `newest` has one column for each implementation,
+    `others` its further versions."""
+
+    title: str
+    profiles: tuple[str, ...]
+    newest: tuple[Column, ...]
+    others: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
 class Matrix:
-    """`profiles` have their requirements, in order of ids; `upgrades` the implementation that took over."""
+    """`profiles` have their requirements, in order of ids. `columns` are the versions by all of their roles,
+    `tables` by one role each. `upgrades` have the implementation that took over."""
 
     profiles: Mapping[str, tuple[Requirement, ...]]
     columns: tuple[Column, ...]
+    tables: tuple[Table, ...]
     upgrades: tuple[tuple[Implementation, Upgrade], ...]
+
+    @property
+    def newest(self) -> tuple[Column, ...]:
+        """Return one column for each implementation."""
+        return _newest(self.columns)
+
+    def bound(self, profile: str) -> list[Column]:
+        """Return the columns that a profile binds."""
+        return [column for column in self.columns if column.cells[profile].word is not Word.OTHER_ROLE]
 
 
 def matrix(implementations: Sequence[Implementation], registry: Registry) -> Matrix:
@@ -82,9 +109,13 @@ def matrix(implementations: Sequence[Implementation], registry: Registry) -> Mat
         for profile in registry.profiles
     }
     profiles = {profile: entries for profile, entries in profiles.items() if entries}
-    columns = [_column(each, version, profiles) for each in implementations for version in each.versions]
+    versions = [(implementation, version) for implementation in implementations for version in implementation.versions]
+    tables = (_table(role, title, versions, profiles) for role, title in TITLES.items())
     return Matrix(
-        profiles, tuple(columns), tuple((each, upgrade) for each in implementations for upgrade in each.upgrades)
+        profiles,
+        tuple(_column(*pair, _roles(pair[1]), profiles) for pair in versions),
+        tuple(table for table in tables if table.newest),
+        tuple((each, upgrade) for each in implementations for upgrade in each.upgrades),
     )
 
 
@@ -98,8 +129,35 @@ def merged(runs: Iterable[Run]) -> dict[str, Outcome]:
     return found
 
 
+def _table(
+    role: Role,
+    title: str,
+    versions: Iterable[tuple[Implementation, Version]],
+    profiles: Mapping[str, tuple[Requirement, ...]],
+) -> Table:
+    columns = [_column(*pair, frozenset({role}), profiles) for pair in versions if role in _roles(pair[1])]
+    newest = _newest(columns)
+    bound = tuple(name for name, entries in profiles.items() if any(role in entry.roles for entry in entries))
+    return Table(title, bound, newest, tuple(column for column in columns if column not in newest))
+
+
+def _newest(columns: Iterable[Column]) -> tuple[Column, ...]:
+    first: dict[str, Column] = {}
+    for column in columns:
+        first.setdefault(column.implementation.name, column)
+    return tuple(first.values())
+
+
+def _roles(version: Version) -> frozenset[str]:
+    """Return the roles of a version: those that none of its runs had to supply."""
+    return frozenset(map(str, Role)) - {role for run in version.runs for role in run.supplied}
+
+
 def _column(
-    implementation: Implementation, version: Version, profiles: Mapping[str, tuple[Requirement, ...]]
+    implementation: Implementation,
+    version: Version,
+    roles: frozenset[str],
+    profiles: Mapping[str, tuple[Requirement, ...]],
 ) -> Column:
     outcomes = merged(version.runs)
     told = {
@@ -108,12 +166,18 @@ def _column(
         for profile, verdict in run.profiles.items()
         if verdict == RunVerdict.NOT_CONFORMANT
     }
-    cells = {profile: _cell(entries, outcomes, profile in told) for profile, entries in profiles.items()}
-    return Column(implementation, version, outcomes, cells)
+    cells = {
+        profile: _cell([entry for entry in entries if roles.intersection(entry.roles)], outcomes, profile in told)
+        for profile, entries in profiles.items()
+    }
+    return Column(implementation, version, roles, outcomes, cells)
 
 
 def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], told: bool) -> Cell:
-    """`told`: a report says that the profile is not conformant, which something blocked may decide."""
+    """Return the cell of the requirements of a profile that bind a version. `told`: a report says that the profile is
+    not conformant, which something blocked may decide."""
+    if not entries:
+        return Cell(Word.OTHER_ROLE, {}, 0, 0)
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)
     counts = {outcome: tally[outcome] for outcome in Outcome if tally[outcome]}
     must = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from conformance.pages import render
 from conformance.report.markdown import cell, code
 from conformance.report.marks import MARKS
-from conformance.report.matrix import PODS_KEPT, Column, Matrix, Word
+from conformance.report.matrix import PODS_KEPT, Column, Matrix, Table, Word
 from conformance.report.model import Outcome
 from conformance.report.published import Upgrade
 
@@ -34,10 +34,10 @@ def markdown(matrix: Matrix) -> str:
 
 
 def summary(matrix: Matrix) -> str:
-    """Return a table with one line for each version: the profiles that it fulfils, those that it does not, and how many
-    were not judged."""
+    """Return a table with one line for the newest version of each implementation: the profiles that it fulfils, those
+    that it does not, and how many were not judged. Profiles that bind another role are left out."""
     lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
-    for column in matrix.columns:
+    for column in matrix.newest:
         of: dict[Word, list[str]] = {word: [] for word in Word}
         for profile, found in column.cells.items():
             of[found.word].append(profile)
@@ -87,18 +87,12 @@ def _runs(column: Column) -> Iterator[str]:
 
 
 def _lines(matrix: Matrix) -> Iterator[str]:
-    yield (
-        "| profile | "
-        + " | ".join(f"{cell(c.implementation.title)}<br>{cell(c.version.title)}" for c in matrix.columns)
-        + " |"
-    )
-    yield "|---|" + "---|" * len(matrix.columns)
-    contracts = (code(column.version.contract) or "–" for column in matrix.columns)
-    yield f"| contract | {' | '.join(contracts)} |"
-    for profile in matrix.profiles:
-        yield f"| {profile} | " + " | ".join(_cell(column, profile) for column in matrix.columns) + " |"
-    yield ""
-    yield "; ".join(f"{word.mark} {word.words}" for word in Word) + "."
+    for table in matrix.tables:
+        yield from (f"**{table.title}**", "", *_table(table, table.newest), "")
+        if table.others:
+            yield from ("<details><summary>Other versions</summary>", "", *_table(table, table.others), "")
+            yield from ("</details>", "")
+    yield "; ".join(f"{word.mark} {word.words}" for word in Word if word.mark) + "."
     yield ""
     for column in matrix.columns:
         yield f"- **{cell(column.implementation.title)}, {cell(column.version.title)}**: " + "; ".join(_about(column))
@@ -111,9 +105,18 @@ def _lines(matrix: Matrix) -> Iterator[str]:
         yield f"| {cell(upgrade.source)} | {cell(implementation.title)} {cell(upgrade.target)} | {kept} | {more} |"
 
 
+def _table(table: Table, columns: Sequence[Column]) -> Iterator[str]:
+    titles = (f"{cell(c.implementation.title)}<br>{cell(c.version.title)}" for c in columns)
+    yield f"| profile | {' | '.join(titles)} |"
+    yield "|---|" + "---|" * len(columns)
+    yield f"| contract | {' | '.join(code(column.version.contract) or '–' for column in columns)} |"
+    for profile in table.profiles:
+        yield f"| {profile} | " + " | ".join(_cell(column, profile) for column in columns) + " |"
+
+
 def _cell(column: Column, profile: str) -> str:
     found = column.cells[profile]
-    if found.word in (Word.NOT_CLAIMED, Word.NOT_JUDGED):
+    if found.word in (Word.NOT_CLAIMED, Word.NOT_JUDGED, Word.OTHER_ROLE):
         return found.word.mark
     return f"{found.word.mark} {', '.join(found.details)}"
 

@@ -136,18 +136,74 @@ def test_findings_are_links_where_the_page_is_told_their_address() -> None:
     assert '<a href="here/found.html">findings</a>' in matrix_page.part(found, {"../found.md": "here/found.html"}.get)
 
 
-def test_the_summary_has_one_line_for_each_version() -> None:
+def test_the_summary_has_one_line_for_the_newest_version() -> None:
     two = {"gang": "Gangs."} | dict(REGISTRY.profiles)
     gang = replace(entry("BB-001"), profile="gang")
     registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
     judged = replace(run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED})
-    found = matrix.matrix([of(judged), of(run("passed", "blocked")), of()], registry)
-    lines = matrix_page.summary(found).splitlines()
+    named = {"a": of(judged), "b": of(run("passed", "blocked")), "c": of()}
+    earlier = Version("0", "0", "", (judged,))
+    implementations = [replace(each, name=name, versions=(*each.versions, earlier)) for name, each in named.items()]
+    lines = matrix_page.summary(matrix.matrix(implementations, registry)).splitlines()
     assert lines[2:] == [
         "| **Mine** 1 | gang | core | – |",
         "| **Mine** 1 | – | – | judged in part: core; 1 not judged yet |",
         "| **Mine** 1 | – | – | 2 not judged yet |",
     ]
+
+
+def scheduling() -> matrix.Matrix:
+    """Return the matrix of an implementation of both roles, an operator, and a gang scheduler with two versions."""
+    binding = {"AA-001": ("operator",), "BB-001": ("gang-scheduler",), "CC-001": ("operator", "gang-scheduler")}
+    profile = {"AA-001": "core", "BB-001": "scheduler", "CC-001": "gang"}
+    entries = {id: replace(entry(id), profile=profile[id], roles=roles) for id, roles in binding.items()}
+    outcomes = {"AA-001": Outcome.PASSED, "BB-001": Outcome.FAILED, "CC-001": Outcome.PASSED}
+
+    def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> Implementation:
+        judged = replace(RUN, outcomes=outcomes, supplied=supplied)
+        return Implementation(name, name, "", "", 1, tuple(Version(v, v, "", (judged,)) for v in versions))
+
+    return matrix.matrix(
+        [
+            implementation("whole", ("1",)),
+            implementation("operator", ("1",), **{"gang-scheduler": "whole 1"}),
+            implementation("scheduler", ("2", "1"), operator="whole 1"),
+        ],
+        replace(REGISTRY, profiles=dict.fromkeys(profile.values(), "Text."), requirements=entries),
+    )
+
+
+def test_operators_and_gang_schedulers_have_a_table_each() -> None:
+    operators, schedulers = scheduling().tables
+    assert (operators.title, operators.profiles) == ("Operators", ("core", "gang"))
+    assert (schedulers.title, schedulers.profiles) == ("Gang schedulers", ("scheduler", "gang"))
+    assert [column.implementation.name for column in operators.newest] == ["whole", "operator"]
+    assert [column.implementation.name for column in schedulers.newest] == ["whole", "scheduler"]
+    assert not operators.others
+    assert [column.version.version for column in schedulers.others] == ["1"]
+
+
+def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
+    found = scheduling()
+    *_, scheduler, _ = found.columns
+    assert {name: cell.word for name, cell in scheduler.cells.items()} == {
+        "core": Word.OTHER_ROLE,
+        "scheduler": Word.NOT_CONFORMANT,
+        "gang": Word.CONFORMANT,
+    }
+    assert matrix_page.summary(found).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
+    assert [column.implementation.name for column in found.bound("core")] == ["whole", "operator"]
+
+
+def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> None:
+    judged = run("passed", "passed", "passed", profiles={"core": "not-conformant"})
+    assert cell(judged).word is Word.CONFORMANT
+
+
+def test_other_versions_are_closed_at_first() -> None:
+    text = matrix_page.markdown(scheduling())
+    first, _, others = text.partition("<details><summary>Other versions</summary>")
+    assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in others
 
 
 def test_each_outcome_has_a_symbol_of_its_own() -> None:
@@ -261,11 +317,11 @@ def test_a_folder_without_implementations_is_refused(tmp_path: Path, capsys: pyt
 def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = folder / "README.md"
     assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
-    assert page.read_text().startswith("<!-- matrix -->\n\n| profile | Mine<br>1 | Mine<br>0 |\n")
+    assert page.read_text().startswith("<!-- matrix -->\n\n**Operators**\n\n| profile | Mine<br>1 |\n")
     page.write_text("# Words\n\n<!-- matrix -->\nold\n<!-- end -->\n\nMore.\n")
     assert call("matrix", folder, "--to", page) == Exit.CONFORMANT
     text = page.read_text()
-    assert text.startswith("# Words\n\n<!-- matrix -->\n\n| profile ") and text.endswith("<!-- end -->\n\nMore.\n")
+    assert text.startswith("# Words\n\n<!-- matrix -->\n\n**Operators**\n") and text.endswith("<!-- end -->\n\nMore.\n")
     assert "old" not in text
 
     page.write_text("# Words\n\n<!-- matrix summary -->\nold\n<!-- end -->\n")
