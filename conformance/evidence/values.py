@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, is_dataclass
@@ -34,12 +35,50 @@ def plain(value: object) -> object:
 
 
 def brief(value: object, limit: int = 300) -> str:
-    """Return a value as one line of at most `limit` characters. Of a log that is quoted, the end is kept, because the
-    reason for a failure is there."""
-    text = value if isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
-    line = " ".join(text.split())
+    """Return a value as one line of at most `limit` characters. Of mappings and lists, parts are left out, so that what
+    stays can be read. Of a log that is quoted, the end is kept, because the reason for a failure is there."""
+    if not isinstance(value, str):
+        return _abridged(plain(value), limit)
+    line = " ".join(value.split())
     if len(line) <= limit:
         return line
     head, mark, said = line.partition(TAIL)
     room = limit - len(head) - len(mark) - 1
     return f"{head}{mark}…{said[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"
+
+
+def _abridged(value: object, limit: int) -> str:
+    """Return a JSON value in at most `limit` characters: whole, or the longest of what fits."""
+    whole = msgspec.json.encode(value).decode()
+    if len(whole) <= limit:
+        return whole
+    parts = (
+        _part(value, depth, most, width)
+        for depth in range(6)
+        for most in (1, 2, 4, 8, 16)
+        for width in (20, 60, limit - 20)
+    )
+    return max((part for part in parts if len(part) <= limit), key=len, default=whole[: limit - 1] + "…")
+
+
+def _part(value: object, depth: int, most: int, width: int) -> str:
+    """Return a JSON value with `depth` levels, `most` entries of each, and strings of `width` characters."""
+    if isinstance(value, dict):
+        entries = [
+            f"{_part(key, depth, most, width)}:{_part(value[key], depth - 1, most, width)}"
+            for key in itertools.islice(value, most)
+            if depth > 0
+        ]
+        return _enclosed("{}", entries, len(value))
+    if isinstance(value, list):
+        entries = [_part(element, depth - 1, most, width) for element in value[:most] if depth > 0]
+        return _enclosed("[]", entries, len(value))
+    if isinstance(value, str) and len(value) > width:
+        value = value[: width - 1] + "…"
+    return msgspec.json.encode(value).decode()
+
+
+def _enclosed(brackets: str, entries: list[str], count: int) -> str:
+    missing = count - len(entries)
+    entries = [*entries, f"… {missing} more" if entries else "…"] if missing else entries
+    return f"{brackets[0]}{','.join(entries)}{brackets[1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 
 from conformance import specification
@@ -11,6 +12,10 @@ from conformance.suite.registry import coverage
 
 _FACTS = ("what upstream does", "fact", "what", "rule", "formula", "what was seen")
 """Headings of the columns that say what is wrong."""
+_SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)\.\s+(?=[^a-z])")
+"""Where a sentence ends."""
+_PLAIN = re.compile(r"[a-z]+(?=[\s,])")
+"""A word that is no name of a field."""
 
 
 @functools.cache
@@ -21,6 +26,8 @@ def known() -> Mapping[str, Row]:
 
 
 def fact(row: Row) -> str:
-    """Return what a row says, without its marks and sources."""
-    told = [value for heading, value in row.cells if heading.lower() in _FACTS] or [value for _, value in row.cells]
-    return max(told, key=len).replace("*", "").replace("`", "")
+    """Return the first sentence of a row, without marks and sources: it says what is wrong without the others."""
+    cells = [value for heading, value in row.cells if heading.lower() in _FACTS] or [value for _, value in row.cells]
+    text = max(cells, key=len).replace("*", "").replace("`", "")
+    first = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")
+    return first[:1].upper() + first[1:] if _PLAIN.match(first) else first

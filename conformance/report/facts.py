@@ -48,6 +48,14 @@ def sentence(failure: Failure) -> str:
     return f"{failure.what}: expected {brief(expected, 120)}, seen {saw}"
 
 
+def duration(seconds: float) -> str:
+    """Return a time span for people: `45 s`, `17 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def value(found: object, most: int) -> str:
     """Return a value in at most `most` lines."""
     if most == IN_SHORT and not isinstance(found, str):

@@ -6,6 +6,7 @@ requirement, the worst first.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -38,6 +39,8 @@ BASES = {
     basis.Kind.DECISION: "by decision",
     basis.Kind.CODE: "by upstream's code",
 }
+_FOLDER = re.compile(r"^(?:'[^']*/|\S*/)(?=grove-conformance\b)|(?<=grove-conformance)'(?= )")
+"""The folder of the program on the machine of the run, which readers of a page do not have, and its quotes."""
 KINDS = {
     RunVerdict.CONFORMANT: "good",
     RunVerdict.EXCEPT_EXPECTED: "good",
@@ -75,7 +78,7 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
         "about": {label: text for label, text in known.items() if label in FIRST},
         "more": {label: text for label, text in known.items() if label not in FIRST},
         "faults": [fault for fault in report.faults if fault not in told],
-        "causes": [_cause(number, cause, report) for number, cause in enumerate(found, 1)],
+        "causes": [_cause(number, cause, report, folder) for number, cause in enumerate(found, 1)],
         "in_full": IN_FULL,
         "profiles": [
             {
@@ -105,15 +108,15 @@ def _about(report: Report, shown: Collection[Result]) -> dict[str, str]:
     rests = Counter(result.requirement.basis.kind for result in shown)
     known = about.of(report) | {
         "basis": ", ".join(f"{rests[kind]} {BASES[kind]}" for kind in BASES if rests[kind]),
-        "started": f"{document.instant(report.started.wall)}, took {report.seconds:.0f} s",
+        "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
         "workers": str(report.started.workers),
         **dict(sorted(report.started.environment.items())),
     }
     return {label: text for label, text in known.items() if label not in ("verdict", "profiles")}
 
 
-def _cause(number: int, cause: Cause, report: Report) -> Values:
-    first = cause.failures[0]
+def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
+    first = next((failure for failure in cause.failures if failure.bundle), cause.failures[0])
     row = defects.known()[cause.defects[0]] if cause.defects else None
     return {
         "number": number,
@@ -122,8 +125,8 @@ def _cause(number: int, cause: Cause, report: Report) -> Values:
         "held_up": [result.requirement.id for result in cause.held_up],
         "decides": any(result.requirement.decides for result in cause.failed),
         "sentence": facts.sentence(first),
-        "like": f"{row.id}: {brief(defects.fact(row), 160)}" if row else "",
-        "command": terminal.reproduction(report, first.test),
+        "like": f"{row.id}: {defects.fact(row)}" if row else "",
+        **_evidence(first, report, folder),
     }
 
 
@@ -162,16 +165,23 @@ def _rows(
 
 def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Values:
     compared = failure.expected not in (None, failure.what)
-    there = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
     return {
         "test": failure.test,
         "what": failure.what,
         "compared": compared,
         "lines": diff.of(failure.expected, failure.seen, lines) if compared else diff.plain(failure.seen, lines),
         "since": facts.since(failure),
+        **_evidence(failure, report, folder),
+    }
+
+
+def _evidence(failure: Failure, report: Report, folder: Path) -> Values:
+    """Return where the evidence of a failure is, and the command that plays its test again."""
+    there = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
+    return {
         "bundle": _link(failure.bundle),
         "picture": _link(failure.bundle, PICTURE) if there else "",
-        "command": terminal.reproduction(report, failure.test),
+        "command": _FOLDER.sub("", terminal.reproduction(report, failure.test)),
     }
 
 

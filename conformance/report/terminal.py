@@ -289,7 +289,7 @@ def _alike(ids: Sequence[str]) -> str:
     """Return the defect of the specification that is the likeliest, and the ids of the others."""
     row = defects.known()[ids[0]]
     others = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
-    return f"upstream's defect {row.id}: {brief(defects.fact(row), 160)}{others}"
+    return f"upstream's defect {row.id}: {defects.fact(row)}{others}"
 
 
 def _requirement(result: Result, console: Console) -> None:

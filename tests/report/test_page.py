@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from conformance.report import model, page, tally
+from conformance.evidence.bundle import PICTURE
+from conformance.report import facts, model, page, tally
 from conformance.report.model import Report
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry import requirement
@@ -146,3 +148,25 @@ def test_a_run_in_which_everything_failed_with_huge_values_fits(tmp_path: Path) 
     text = page.render(report, tmp_path)
     assert len(text.encode()) <= page.MOST_BYTES
     assert text.count('<details class="row') == len(ids) and "more lines in report.yaml" in text
+
+
+@pytest.mark.parametrize("folder", ["", "/home/me/.venv/bin/", "'/home/my project/.venv/bin/"])
+def test_a_command_names_no_folder_of_the_machine(folder: str, tmp_path: Path) -> None:
+    program = f"{folder}grove-conformance{folder[:1].strip('/')}"
+    report = real()
+    begun = msgspec.structs.replace(report.started, reproduce=f"{program} run --implementation ./bin/grove-conformance")
+    text = page.render(replace(report, started=begun), tmp_path)
+    commands = set(re.findall(r"<code>([^<]* run [^<]*)</code>", text))
+    assert commands == {"grove-conformance run --implementation ./bin/grove-conformance --test t"}
+
+
+def test_a_cause_links_the_evidence_of_its_failure(tmp_path: Path) -> None:
+    folder = tmp_path / "bundles" / "t"
+    folder.mkdir(parents=True)
+    (folder / PICTURE).write_text("<svg/>")
+    (cause,) = re.findall(r'<li value="1".*?</li>', page.render(real(), tmp_path), re.S)
+    assert f'href="bundles/t/{PICTURE}"' in cause and 'href="bundles/t/README.md"' in cause
+
+
+def test_a_long_run_took_minutes(tmp_path: Path) -> None:
+    assert [facts.duration(seconds) for seconds in (8.4, 1010, 7500)] == ["8 s", "17 min", "2 h 5 min"]

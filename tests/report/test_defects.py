@@ -1,0 +1,33 @@
+"""Defects of upstream are quoted by one sentence, which says what is wrong without the sentences around it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conformance.report import defects
+from conformance.suite.registry import requirement
+
+LEANING = re.compile(r"(It|Its|Both|This|These|That|They|Their|Such|Consequences?|(For|In|With) (this|the same))\b")
+"""Beginnings of sentences that refer to an earlier one."""
+
+
+def quoted() -> list[str]:
+    """Return the ids of the defects that a requirement cites, so that a failure may look like them."""
+    cited = {row for entry in requirement.load().requirements.values() for row in entry.source}
+    return sorted(cited & set(defects.known()))
+
+
+@pytest.mark.parametrize("id", quoted())
+def test_the_sentence_stands_alone(id: str) -> None:
+    sentence = defects.fact(defects.known()[id])
+    assert len(sentence) <= 320
+    assert not LEANING.match(sentence)
+    assert sentence[-1] not in ":;,…"
+    assert not re.match(r"[a-z]+\s", sentence)
+
+
+def test_a_sentence_ends_where_the_next_one_begins() -> None:
+    assert defects.fact(defects.known()["CHG-DF20"]).endswith('gets the template "worker" if that is listed first')
+    assert "e.g. a.b" in defects.fact(defects.known()["DFT-14"])

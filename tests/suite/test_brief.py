@@ -1,0 +1,61 @@
+"""Values of checks in one line: parts are left out as a whole, so that what stays can be read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.evidence.values import brief
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=12), inner, max_size=6),
+    max_leaves=40,
+)
+POD = {"name": "a-0", "spec": {"containers": [{"name": f"c{n}", "image": "registry.example/a:1"} for n in range(9)]}}
+
+
+def test_a_short_value_is_whole() -> None:
+    assert json.loads(brief(POD, 1000)) == POD
+
+
+def test_the_deepest_parts_are_left_out_first() -> None:
+    assert brief(POD, 80) == '{"name":"a-0","spec":{"containers":[{…},{…},{…},{…},{…},{…},{…},{…},… 1 more]}}'
+    assert brief(POD, 40) == '{"name":"a-0","spec":{"containers":[…]}}'
+    assert brief(POD, 10) == "{…}"
+    assert brief({}, 10) == "{}"
+
+
+def test_a_long_string_in_a_value_is_cut() -> None:
+    assert brief({"message": "x" * 500}, 60) == '{"message":"' + "x" * 39 + '…"}'
+
+
+@given(JSON.filter(lambda value: not isinstance(value, str)), st.integers(20, 300))
+def test_what_stays_is_balanced(value: object, limit: int) -> None:
+    text = brief(value, limit)
+    assert len(text) <= limit
+    bare = "".join(character for character in _without_strings(text) if character in "[]{}")
+    while bare != (shorter := bare.replace("[]", "").replace("{}", "")):
+        bare = shorter
+    assert bare == ""
+
+
+def _without_strings(text: str) -> str:
+    kept, quoted, escaped = [], False, False
+    for character in text:
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = not escaped and character == "\\"
+        elif character == '"':
+            quoted = True
+        else:
+            kept.append(character)
+    return "".join(kept)
+
+
+@pytest.mark.parametrize("text", ["word " * 100])
+def test_text_is_cut_at_its_end(text: str) -> None:
+    assert brief(text, 20) == "word word word word…"
