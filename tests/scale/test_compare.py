@@ -405,8 +405,11 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
     document = orjson.loads(orjson.dumps(compared(played(6, 1.25), threshold=0.1)))
     text = tables.markdown(document, "grove-conformance scale compare --base a --head b")
     lines = text.splitlines()
-    assert lines[0] == "### Made: main (base) and branch (head), 6 rounds"
-    answer = "slower: head / base is 1.25 for deploy/pods-ready (95 % interval 1.22 to 1.28)"
+    assert lines[0] == "### Made: main (base) and branch (head), 6 rounds, 2026-01-02"
+    answer = (
+        "branch is slower than main: deploy/pods-ready 25.30 s instead of 20.25 s, 1.25 times as long "
+        "(95 % interval 1.22 to 1.28)"
+    )
     assert (lines[2], lines[4]) == (f"**{answer}**", "p = 0.031 in 6 rounds")
     assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes per pod |" in text
     assert lines[-1] == "    grove-conformance scale compare --base a --head b"
@@ -420,7 +423,7 @@ def test_the_page_needs_no_network_and_escapes_names() -> None:
     document["head"]["name"] = "<script>alert(1)</script> & $x^2$"
     text = page.page(document, "scale compare --head '<b>'")
     assert "<script>alert" not in text and "<b>" not in text and "&lt;script&gt;alert" in text
-    assert f"{document['verdict']}: head / base is {document['primary']['estimate']['ratio']:.2f} for deploy" in text
+    assert " is slower than main: deploy/pods-ready " in text
     assert text.count("<svg") == 2 and "prefers-color-scheme: dark" in text
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert links and all(link.startswith("#") for link in links)
@@ -436,6 +439,35 @@ def test_a_comparison_without_usable_rounds_has_a_page() -> None:
     text = page.page(document, "x")
     assert "invalid: no usable time of deploy/pods-ready" in text and "no round is valid" in text
     assert "<svg" not in text and "Ratios of the rounds" not in text
+    assert "<td>-</td>" not in text and "deploy/pods-ready</td>" not in text
+
+
+def test_a_comparison_of_which_nothing_was_measured_has_no_table() -> None:
+    base = result()
+    base["complete"], base["reason"] = False, "1 pod is missing"
+    document = compared([rounds.judged(1, base, result(), LIMITS)])
+    assert list(tables.rows(document)) == []
+    text = page.page(document, "x")
+    assert "<table" not in text and "1 pod is missing" in text
+    assert "|---|" not in tables.markdown(document, "x")
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "told"),
+    [
+        (("op", "1"), ("other", "1"), ("op", "other")),
+        (("op", "1"), ("op", "2"), ("op 1", "op 2")),
+        (("op", "1"), ("op", "1"), ("main", "branch")),
+    ],
+)
+def test_sides_have_the_names_of_their_descriptors(
+    base: tuple[str, str], head: tuple[str, str], told: tuple[str, str]
+) -> None:
+    document = compared(played(6, 1.25))
+    for side, (name, version) in (("base", base), ("head", head)):
+        implementation = {**document[side]["implementation"], "name": name, "version": version}
+        document[side] = {**document[side], "implementation": implementation}
+    assert tables.names(document) == told
 
 
 @pytest.mark.parametrize("count", [1, 3, 6])

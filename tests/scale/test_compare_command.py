@@ -33,8 +33,9 @@ def test_results_are_compared_and_written(tmp_path: Path, capsys: pytest.Capture
     assert compare(tmp_path, "--base", base, "--head", head, "--threshold", "10") == 1
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert document["verdict"] == "slower" and document["warnings"] == []
-    assert "**slower: head" in (tmp_path / "out" / "comparison.md").read_text()
-    assert "slower: head / base is 1.30 for deploy/pods-ready" in capsys.readouterr().out
+    answer = f"{tmp_path / 'b'} is slower than {tmp_path / 'a'}: deploy/pods-ready 26.25 s instead of 20.25 s"
+    assert answer in (tmp_path / "out" / "comparison.md").read_text()
+    assert answer in capsys.readouterr().out
 
 
 def test_runs_one_after_the_other_are_compared_with_a_warning(tmp_path: Path) -> None:

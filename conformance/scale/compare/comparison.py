@@ -59,6 +59,7 @@ def compare(
         "scenario": rounds[0].base["scenario"],
         "binder": rounds[0].base["binder"],
         "environment": rounds[0].base["environment"],
+        "measured": {"from": min(_days(results)), "to": max(_days(results))},
         "base": {"name": names[0], "implementation": rounds[0].base["implementation"]},
         "head": {"name": names[1], "implementation": rounds[0].head["implementation"]},
         "question": asdict(question) | {"metric": metric},
@@ -101,6 +102,10 @@ def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Qu
     if failed := [str(each.number) for each in rounds if each.failed]:
         reasons.append(f"the head did not do its work in round {', '.join(failed)}")
     return reasons
+
+
+def _days(results: Sequence[Result]) -> list[str]:
+    return [result["startedAt"].partition("T")[0] for result in results]
 
 
 def _most_complete(results: Sequence[Result]) -> Result:

@@ -7,6 +7,7 @@ import statistics
 from typing import Any
 
 from conformance.drawing import BLUE, FAINT, GROUND, INK, ORANGE, element, figure
+from conformance.scale.compare import tables
 
 Document = dict[str, Any]
 
@@ -53,7 +54,7 @@ def timeline(document: Document) -> str:
     if not rows:
         return ""
     drawn, axes = figure(1.0 + ROW * len(rows))
-    names = (document["base"]["name"], document["head"]["name"])
+    names = tables.names(document)
     for row, (_, (_, *values)) in enumerate(rows):
         axes.plot(values, [row, row], color=FAINT, linewidth=2)
         for value, name, color, shape in zip(values, names, (BLUE, ORANGE), "oD", strict=True):

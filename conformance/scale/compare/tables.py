@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.scale.compare.validity import summary
+from conformance.scale.compare.verdicts import Verdict
 
 Document = dict[str, Any]
 Row = tuple[str, str, str, str, str]
@@ -26,12 +27,13 @@ MOST_WRITES = 8
 def show(document: Document, console: Console) -> None:
     """Print a comparison."""
     console.print(title(document), markup=False, highlight=False, soft_wrap=True, style="italic")
-    table = Table()
-    for number, name in enumerate(HEADER):
-        table.add_column(name, no_wrap=number == 0)
-    for row in rows(document):
-        table.add_row(*row)
-    console.print(table)
+    if listed := list(rows(document)):
+        table = Table()
+        for number, name in enumerate(HEADER):
+            table.add_column(name, no_wrap=number == 0)
+        for row in listed:
+            table.add_row(*row)
+        console.print(table)
     for line in notes(document):
         console.print(line, markup=False, highlight=False)
     console.print(headline(document), markup=False, style="bold")
@@ -50,10 +52,7 @@ def markdown(document: Document, command: str) -> str:
         document["why"],
         *(f"\n**fails**: {reason}" for reason in document["gate"]),
         "",
-        "| " + " | ".join(HEADER) + " |",
-        "|" + "---|" * len(HEADER),
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows(document)),
-        "",
+        *_markdown(list(rows(document))),
         *(f"- {line}" for line in notes(document)),
         "",
         "Medians of the rounds; intervals of 95 % by bootstrap. Only the first row is tested. Repeat it with:",
@@ -64,19 +63,41 @@ def markdown(document: Document, command: str) -> str:
     return "\n".join(lines)
 
 
+def _markdown(listed: list[Row]) -> Iterator[str]:
+    if listed:
+        for row in (HEADER, ("---",) * len(HEADER), *listed):
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        yield ""
+
+
+def names(document: Document) -> tuple[str, str]:
+    """Return base and head by the names of their descriptors; by name and version, or as they were given, where that
+    does not tell them apart."""
+    sides = document["base"], document["head"]
+    made = [side["implementation"] for side in sides]
+    ways = (
+        [each["name"] for each in made],
+        [f"{each['name']} {each['version']}" for each in made],
+        [side["name"] for side in sides],
+    )
+    base, head = next((way for way in ways if way[0] != way[1]), ways[-1])
+    return base, head
+
+
 def title(document: Document) -> str:
     """Return what is compared, in one line."""
     scenario, played = document["scenario"], document["rounds"]
+    base, head = names(document)
     rounds = str(played["used"])
     if played["unused"]:
         rounds = f"times of {rounds} of {played['played']}"
-    return (
-        f"{scenario['name']}: {document['base']['name']} (base) and {document['head']['name']} (head), {rounds} rounds"
-    )
+    first, last = document["measured"]["from"], document["measured"]["to"]
+    when = first if first == last else f"{first} to {last}"
+    return f"{scenario['name']}: {base} (base) and {head} (head), {rounds} rounds, {when}"
 
 
 def headline(document: Document) -> str:
-    """Return the answer in one line: the ratio of the tested metric, or, without usable times, those of the counts."""
+    """Return the answer in one line: who is faster and by how much; without usable times, the ratios of the counts."""
     found, metric = document["primary"]["estimate"], document["question"]["metric"]
     if found is None:
         usable = "one usable time" if document["rounds"]["used"] else "no usable time"
@@ -86,14 +107,26 @@ def headline(document: Document) -> str:
             if name in ANSWERS and each["ratio"] is not None
         ]
         return f"{document['verdict']}: {usable} of {metric}" + (f"; counts: {', '.join(counted)}" if counted else "")
+    base, head = names(document)
+    said = {
+        Verdict.FASTER: f"{head} is faster than {base}",
+        Verdict.SLOWER: f"{head} is slower than {base}",
+        Verdict.NO_DIFFERENCE: f"no difference seen between {head} and {base}",
+    }.get(Verdict(document["verdict"]), f"inconclusive whether {head} is faster than {base}")
+    before, after = (_value(metric, document["primary"][side]) for side in ("base", "head"))
     interval = f"95 % interval {found['low']:.2f} to {found['high']:.2f}"
-    return f"{document['verdict']}: head / base is {found['ratio']:.2f} for {metric} ({interval})"
+    return f"{said}: {metric} {after} instead of {before}, {found['ratio']:.2f} times as long ({interval})"
 
 
 def rows(document: Document) -> Iterator[Row]:
-    """Yield the rows of the table: the tested metric, the counts, the most telling other times."""
-    yield _time(document["question"]["metric"], document["primary"], document["verdict"])
+    """Yield the rows of the table: the tested metric, the counts, the most telling other times. A figure that no round
+    has is left out."""
+    metric = document["question"]["metric"]
+    if any(document["primary"][side] for side in ("base", "head")):
+        yield _time(metric, document["primary"], document["verdict"])
     for name, each in document["counts"].items():
+        if not each["base"] and not each["head"]:
+            continue
         yield (
             f"{name} per pod",
             _median(each["base"], 3),
@@ -109,9 +142,12 @@ def rows(document: Document) -> Iterator[Row]:
 def _time(name: str, each: Document, verdict: str) -> Row:
     found = each["estimate"]
     ratio = "-" if found is None else f"{found['ratio']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
-    unit = "" if name.endswith("×floor") else " s"
-    base, head = (_median(each[side], 2) + unit if each[side] else "-" for side in ("base", "head"))
+    base, head = (_value(name, each[side]) if each[side] else "-" for side in ("base", "head"))
     return name, base, head, ratio, verdict
+
+
+def _value(name: str, values: list[float]) -> str:
+    return _median(values, 2) + ("" if name.endswith("×floor") else " s")
 
 
 def _median(values: list[float], digits: int) -> str:
@@ -129,11 +165,11 @@ def notes(document: Document) -> Iterator[str]:
     for each in document["rounds"]["unused"]:
         yield f"the times of round {each['round']} were not used: {summary(each['reasons'])}"
     machine = document["environment"]
-    for side in ("base", "head"):
+    for side, name in zip(("base", "head"), names(document), strict=True):
         programs = document[side]["implementation"]["programs"].values()
         of = "; ".join(
             f"{each['program']} {(each['commit'] or each['digest'] or '?').removeprefix('sha256:')[:12]}"
             for each in programs
         )
-        yield f"{side}: {document[side]['name']}" + (f" ({of})" if of else "")
+        yield f"{side}: {name}" + (f" ({of})" if of else "")
     yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] / 1024:.0f} GiB"
