@@ -407,7 +407,7 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
     lines = text.splitlines()
     assert lines[0] == "### Made: main (base) and branch (head), 6 rounds, 2026-01-02"
     answer = (
-        "branch is slower than main: deploy/pods-ready 25.30 s instead of 20.25 s, 1.25 times as long "
+        "branch is slower than main: deploy/pods-ready 25.55 s instead of 20.57 s, 1.25 times as long "
         "(95 % interval 1.22 to 1.28)"
     )
     assert (lines[2], lines[4]) == (f"**{answer}**", "p = 0.031 in 6 rounds")

@@ -57,11 +57,10 @@ def compare(
         "apiVersion": API_VERSION,
         "kind": KIND,
         "scenario": rounds[0].base["scenario"],
-        "binder": rounds[0].base["binder"],
         "environment": rounds[0].base["environment"],
         "measured": {"from": min(_days(results)), "to": max(_days(results))},
-        "base": {"name": names[0], "implementation": rounds[0].base["implementation"]},
-        "head": {"name": names[1], "implementation": rounds[0].head["implementation"]},
+        "base": _side(names[0], rounds[0].base),
+        "head": _side(names[1], rounds[0].head),
         "question": asdict(question) | {"metric": metric},
         "rounds": {
             "played": len(rounds),
@@ -102,6 +101,10 @@ def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Qu
     if failed := [str(each.number) for each in rounds if each.failed]:
         reasons.append(f"the head did not do its work in round {', '.join(failed)}")
     return reasons
+
+
+def _side(name: str, result: Result) -> dict[str, Any]:
+    return {"name": name, "implementation": result["implementation"], "binder": result["binder"]}
 
 
 def _days(results: Sequence[Result]) -> list[str]:

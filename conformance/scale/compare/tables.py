@@ -71,13 +71,14 @@ def _markdown(listed: list[Row]) -> Iterator[str]:
 
 
 def names(document: Document) -> tuple[str, str]:
-    """Return base and head by the names of their descriptors; by name and version, or as they were given, where that
-    does not tell them apart."""
+    """Return base and head by the names of their descriptors; by name and version, name and binder, or as they
+    were given, where that does not tell them apart."""
     sides = document["base"], document["head"]
     made = [side["implementation"] for side in sides]
     ways = (
         [each["name"] for each in made],
         [f"{each['name']} {each['version']}" for each in made],
+        [f"{side['implementation']['name']} with {side['binder']}" for side in sides],
         [side["name"] for side in sides],
     )
     base, head = next((way for way in ways if way[0] != way[1]), ways[-1])
