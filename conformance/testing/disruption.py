@@ -18,6 +18,8 @@ from conformance.testing import incarnations, predicates
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
 BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"
 CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
+STALLED: Mapping[str, Any] = {"containers": {"started": True}}
+"""A pod whose containers have started and that is not Ready: by no document is it ready or starting."""
 STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}

@@ -37,7 +37,9 @@ def _crash_ignored() -> None:
     replace(termination, "_failing", lambda pod: False)
 
 
-@mutant("crash-never-forgiven", "operator", "treats a pod that has crashed once as failing for ever", "CORE-017")
+@mutant(
+    "crash-never-forgiven", "operator", "treats a pod that has crashed once as failing for ever", "CORE-017", "TERM-015"
+)
 def _crash_never_forgiven() -> None:
     def failing(pod: Pod) -> bool:
         found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
@@ -62,13 +64,14 @@ def _any_end_is_a_crash() -> None:
     replace(ContainerStatus, "failed", property(failed))
 
 
-@mutant("start-is-enough", "operator", "treats a started container as ready", "CORE-017")
+@mutant("start-is-enough", "operator", "treats a started container as ready", "CORE-017", "TERM-026")
 def _start_is_enough() -> None:
     replace(termination, "_stalled", lambda pod: False)
 
 
-@mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-017")
-def _only_ready_counts() -> None:
+@mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-041")
+def count_ready_pods_only() -> None:
+    """Count no pod that has not started yet."""
     replace(termination, "_stalled", lambda pod: not pod.ready)
 
 

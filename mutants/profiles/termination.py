@@ -17,7 +17,17 @@ from reference_impl.plan import children, conditions, labels, statuses, terminat
 from reference_impl.plan.children import CliqueOf
 
 
-@mutant("never-terminated", "operator", "never terminates a gang", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
+@mutant(
+    "never-terminated",
+    "operator",
+    "never terminates a gang",
+    "TERM-001",
+    "TERM-008",
+    "TERM-011",
+    "TERM-013",
+    "TERM-025",
+    "TERM-026",
+)
 def _never_terminated() -> None:
     replace(termination, "due_in_set", lambda *_: termination.Due())
     replace(termination, "due_in_group", lambda *_: termination.Due())
@@ -173,7 +183,7 @@ def _silent_nodes_trusted() -> None:
     replace(termination, "_lost", lambda pod: False)
 
 
-@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-015", "TERM-024")
+@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-024")
 def _starting_pods_lost() -> None:
     replace(termination, "_lost", lambda pod: not pod.ready)
 

@@ -1,7 +1,8 @@
 """`make lint`: what the repository cites is in the repository.
 
 Checked are ids of the specification and of requirements, sections of our documents that are named by number or title,
-relative links with their anchors, the sources of requirements, and the states of public documents.
+relative links with their anchors, the sources of requirements, the states of public documents, and MUSTs that
+rest on what contradicts another requirement.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from conformance import data, specification
 from conformance.suite.registry import basis, requirement
-from tests.citations import states
+from tests.citations import conflicts, states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 NO_SOURCES = {"reports", "pins"}
@@ -47,7 +48,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
     found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
-    found += authority(requirement.load(), basis.known())
+    found += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
         found += unknown_ids(place, text, ids, known)
@@ -136,6 +137,13 @@ def authority(registry: requirement.Registry, documents: Mapping[str, basis.Publ
     for entry in states.unsupported(registry, documents):
         at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         yield Problem(at, "no accepted document carries this MUST", "quote one, or make it a SHOULD")
+
+
+def disagreements(registry: requirement.Registry) -> Iterator[Problem]:
+    """MUSTs about which documents disagree."""
+    for entry, problem in conflicts.contested(registry.requirements.values()):
+        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        yield Problem(at, problem, "make what documents disagree on a SHOULD, or quote what carries the MUST alone")
 
 
 @functools.cache

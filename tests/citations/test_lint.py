@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import specification
+from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 from tests.citations import lint
 
@@ -122,6 +123,42 @@ def test_a_requirement_rests_on_a_row() -> None:
         " (hint: cite a row of docs/spec/)",
         'conformance/suite/registry/requirements/core.yaml: AA-003: unknown source XY-03 (hint: did you mean "XY-01"?)',
     ]
+
+
+QUOTED = basis.Quotation("operator-readme", "Termination", "It is triggered for the replica.")
+
+
+@pytest.mark.parametrize(
+    ("contradiction", "problems"),
+    [
+        (basis.Quotation("operator-readme", "Termination", "Workloads fail fast."), 1),
+        (basis.Quotation("operator-readme", "Termination, extent", "triggered for the replica"), 1),
+        (basis.Quotation("operator-readme", "Termination, extent", "It is not."), 0),
+        (basis.Quotation("grove-readme", "Termination", "It is triggered for the replica."), 0),
+    ],
+)
+def test_a_must_rests_on_no_place_that_contradicts_another_requirement(
+    contradiction: basis.Quotation, problems: int
+) -> None:
+    def entry(id: str, level: Level, **rests: tuple[basis.Quotation, ...]) -> Requirement:
+        return Requirement(id, "core", level, "It.", ("XY-01",), "v0", ("operator",), basis=basis.Basis(**rests))
+
+    entries = [
+        entry("AA-001", Level.MUST, quotations=(QUOTED,)),
+        entry("AA-002", Level.SHOULD, quotations=(QUOTED,), contradictions=(contradiction,)),
+    ]
+    registry = Registry({"core": "The core."}, {each.id: each for each in entries}, {})
+    assert [str(problem) for problem in lint.disagreements(registry)] == problems * [
+        "conformance/suite/registry/requirements/core.yaml: AA-001: quotes operator-readme, Termination, which"
+        " contradicts AA-002 (hint: make what documents disagree on a SHOULD, or quote what carries the MUST alone)"
+    ]
+
+
+def test_a_must_that_a_document_contradicts_is_found() -> None:
+    rests = basis.Basis(basis.Kind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),))
+    entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=rests)
+    (problem,) = lint.disagreements(Registry({"core": "The core."}, {"AA-001": entry}, {}))
+    assert problem.what == "a MUST that a document contradicts"
 
 
 def test_an_id_has_one_row(tmp_path: Path) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from conformance.grove.fields import condition_is, number
 from conformance.testing import disruption
-from conformance.testing.disruption import BREACHED, GROUPS, SERVING, SETS
+from conformance.testing.disruption import BREACHED, GROUPS, SERVING, SETS, STALLED, STARTING
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-STARTED: Mapping[str, Any] = {"containers": {"started": True}}
 GROUP, ROUTER = "s-0-workers", "s-0-router"
 DECODES = [f"{GROUP}-{replica}-decode" for replica in range(3)]
 
 
 class PodsLosingReadiness(Scene):
     """A set with a router clique of two pods and a scaling group of three replicas, one of which is enough; all pods
-    fit. One decode pod becomes unready, then all do and recover, then the routers become unready. In the end all decode
-    pods are deleted, and no node takes new ones."""
+    fit. One decode pod becomes unready, then all of them start again, become unready and recover, then the routers
+    become unready. In the end all decode pods are deleted, and no node takes new ones."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("dgx-h100", 2)
@@ -30,13 +26,18 @@ class PodsLosingReadiness(Scene):
         all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
         env.wait_for("all available", all_available)
 
-        disruption.become(env, DECODES[1], STARTED, 1)
+        disruption.become(env, DECODES[1], STALLED, 1)
         env.wait_for("replica with an unready pod unavailable", reports.available(GROUPS, GROUP, 2))
         env.quiet(1)
         env.mark("one replica unavailable")
 
         for decode in DECODES:
-            disruption.become(env, decode, STARTED, 1)
+            disruption.become(env, decode, STARTING, 1)
+        env.wait_for("replicas with starting pods unavailable", reports.available(GROUPS, GROUP, 0))
+        env.quiet(1)
+        env.mark("all replicas starting")
+        for decode in DECODES:
+            disruption.become(env, decode, STALLED, 1)
         env.wait_for("group breached", reports.group_breached(GROUP, "True"))
         env.wait_for("set without its group unavailable", reports.available(SETS, "s", 0))
 
@@ -44,7 +45,7 @@ class PodsLosingReadiness(Scene):
             disruption.become(env, decode, SERVING, 1)
         env.wait_for("group no longer breached", reports.group_breached(GROUP, "False"))
         env.wait_for("all available again", all_available)
-        disruption.become(env, ROUTER, STARTED, 2)
+        disruption.become(env, ROUTER, STALLED, 2)
         env.wait_for("set without its router unavailable", reports.available(SETS, "s", 0))
         env.quiet(1)
         env.mark("router unready")
@@ -78,6 +79,13 @@ def test_a_group_is_breached_below_its_minimum(run: Recorded[PodsLosingReadiness
     """One replica is enough, so that the loss of another is no breach."""
     found = run.at("one replica unavailable").get(GROUPS, GROUP)
     run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(found, BREACHED))
+
+
+@requirement("CORE-041")
+def test_starting_replicas_do_not_breach_a_group(run: Recorded[PodsLosingReadiness]) -> None:
+    """No replica has a ready pod in one of its cliques, and each has a starting one there."""
+    found = run.at("all replicas starting").get(GROUPS, GROUP)
+    run.expect(f"{BREACHED} of the group whose replicas start", "False", condition_is(found, BREACHED))
 
 
 @requirement("CORE-029", reaches="Warning event about the group")

@@ -24,6 +24,8 @@ SCHEDULED = "PodCliqueScheduled"
 ONE_READY = {"replicas": 2, "readyReplicas": 1}
 UNDECIDED = frozenset({"crashed", "completed", "init-failed"})
 """Cases with a pod that starts again, of which no document says whether it is starting."""
+BEFORE_START = frozenset({"starting", "silent"})
+"""Cases whose pods have not started yet: documents disagree whether they count."""
 RECOVERING = ("unready", "crashed")
 """Cases whose pods become ready later."""
 
@@ -92,9 +94,16 @@ def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
 
 @requirement("CORE-017", reaches="breach of unready ended")
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
-    """Pods that start again after they have failed or ended are left out."""
+    """Pods that have not started yet are left out, and those that start again after they have failed or ended."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
-    found = _ready(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED))
+    found = _ready(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
+    run.same("ready pods, and the condition about them", *found)
+
+
+@requirement("CORE-041")
+def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllStates]) -> None:
+    """Of some, the kubelet has not reported a container yet."""
+    found = _ready(run.scene.cliques.values(), run.scene.cases, run.at("statuses follow the pods"), *BEFORE_START)
     run.same("ready pods, and the condition about them", *found)
 
 

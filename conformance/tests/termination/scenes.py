@@ -46,8 +46,10 @@ STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for 
 TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 """The cliques of each set that are recreated."""
-TERMINATED_GROUPS = ("pair-1-g", "strict-0-g", "torn-0-g")
-"""The scaling groups of set replicas that are terminated."""
+TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
+"""The scaling group of the set replica that is terminated for its standalone clique, and those that are breached."""
+BREACHED_REPLICAS = tuple(f"{each}-{j}" for each, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost)
+"""The breached replicas of the latter."""
 RECREATED: Mapping[str, int] = {
     **{name: {"a": 2, "b": 1, "c": 2}[name[-1]] for name in (*STRICT_LOST, *TORN_LOST, *LOOSE_LOST)},
     **dict(zip(PAIR_LOST, (2, 1, 1), strict=True)),
@@ -69,6 +71,7 @@ class LostGangs(Scene):
         self.cliques = [clique.name for clique in cliques]
         self.known = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
         self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
+        self.known += expected(never).cliques
         for workload in shapes.values():
             env.create(workload)
         env.wait_for("sets available", available(shapes))
@@ -124,29 +127,38 @@ class LostGangs(Scene):
         """Shortens the delay, and then shortens it again: as long as no node takes pods, nothing more is terminated."""
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.delay(env, shapes, f"{SECONDS}s")
-        for_replica = incarnations.renewed(CLIQUES, [*PAIR_LOST, *STRICT_LOST], before)
-        env.settle("set replicas that lost a pod recreated", for_replica, 120)
-        env.settle("replica of a group recreated", incarnations.renewed(CLIQUES, LOOSE_LOST, before), 120)
-        env.settle("set replica of a breached group recreated", incarnations.renewed(CLIQUES, TORN_LOST, before), 120)
-        env.settle("terminations in progress", disruption.flagged(TERMINATED_GROUPS), 60)
+        recreated = {
+            "set replica of a breached clique recreated": PAIR_LOST,
+            "breached replicas of breached groups recreated": [f"{r}-{c}" for r in BREACHED_REPLICAS for c in "bc"],
+            "replica of a group recreated": LOOSE_LOST,
+            "set replicas of breached groups recreated": [*STRICT_LOST, *TORN_LOST],
+        }
+        for step, names in recreated.items():
+            env.settle(step, incarnations.renewed(CLIQUES, names, before), 120)
+        env.settle("termination in progress", disruption.flagged([TERMINATED_GROUP]), 60)
+        env.settle("terminations of breached groups in progress", disruption.flagged(BREACHED_GROUPS), 60)
         disruption.delay(env, shapes, "1s")
         env.quiet(6, real=True)
         env.mark("nothing moves")
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
-        """Two more losses, and three changes that are none."""
+        """Three more losses, and three changes that are none."""
         had = disruption.counts(env.history, self.known)
-        disruption.become(env, "pair-1-g-0-c", disruption.CRASHED, 1)
+        disruption.become(env, "pair-1-g-0-c", disruption.STALLED, 1)
+        disruption.become(env, "never-0-a", disruption.CRASHED, 1)
         disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
         disruption.become(env, "loose-0-a", disruption.STARTING, 2)
         disruption.become(env, "torn-0-a", disruption.RECOVERED, 2)
-        disruption.become(env, "torn-0-g-0-c", disruption.STARTING, 2)
+        disruption.become(env, "loose-0-g-0-c", disruption.STARTING, 2)
         again = {name: had[name] + 1 for name in PAIR_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
-        env.settle("replica with a crashed pod recreated", _have_had(env, again), 120)
+        crashed = {name: had[name] + 1 for name in self.known if name.startswith("never-")}
+        env.settle("replica with an unready pod recreated", _have_had(env, again), 120)
         env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
+        env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)
         # Pods of the others stay as they are.
-        steps = {"pair": "replica with a crashed pod recreated", "strict": "replica with a silent pod recreated"}
+        states = {"pair": "an unready", "strict": "a silent", "never": "a crashed"}
+        steps = {each: f"replica with {state} pod recreated" for each, state in states.items()}
         recreated = [each for each, step in steps.items() if not env.steps[step].unmet]
         env.quiet(3, real=True)
         env.wait_for("sets available once more", available(recreated))

@@ -26,8 +26,8 @@ BEFORE_RESTART = 8.0
 
 
 class CountdownsOverARestart(Scene):
-    """Sets with three pods each on one node. One pod of each crashes, or is lost for good, and the node is cordoned: no
-    countdown of the default delay is over when the operator is restarted."""
+    """Sets with three pods each on one node. One pod of each is no longer Ready, or lost for good, and the node is
+    cordoned: no countdown of the default delay is over when the operator is restarted."""
 
     exclusive = Exclusive.ROLES
 
@@ -45,25 +45,25 @@ class CountdownsOverARestart(Scene):
         env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
         disruption.become(env, WAITS, disruption.STARTING, 3)
         self.lost = env.history.now()
-        # At once, so that pods are lost soon after their creation. One is lost for good, the others crash.
+        # At once, so that pods are lost soon after their creation. One is lost for good, the others run on, not Ready.
         disruption.cordon(env, nodes)
         disruption.delete_pods(env, LOST["begins"], 1)
         for each, clique in LOST.items():
             if each != "begins":
-                disruption.become(env, clique, disruption.CRASHED, 1)
+                disruption.become(env, clique, disruption.STALLED, 1)
         env.wait_for("cliques breached", disruption.breached(CLIQUES, LOST.values()))
         first = breach_of(env.history, "lasts")
         before = incarnations.uids(env.history.view(), CLIQUES)
         env.quiet(1.2, real=True)
 
         disruption.become(env, LOST["wavers"], disruption.SERVING, 1)
-        disruption.become(env, LOST["worsens"], disruption.CRASHED, 2)
+        disruption.become(env, LOST["worsens"], disruption.STALLED, 2)
         env.wait_for("recovered in time", disruption.breached(CLIQUES, [LOST["wavers"]], "False"))
         disruption.delay(env, ["hastens"], "1s")
         env.settle("shortened delay over", incarnations.renewed(CLIQUES, [LOST["hastens"]], before), 60)
         env.quiet(1.2, real=True)
         self.relapsed = env.history.now()
-        disruption.become(env, LOST["wavers"], disruption.CRASHED, 1)
+        disruption.become(env, LOST["wavers"], disruption.STALLED, 1)
         env.wait_for("breached again", disruption.breached(CLIQUES, [LOST["wavers"]]))
 
         _wait_until_old(env, first)
@@ -87,14 +87,14 @@ def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARe
 
 @requirement("TERM-016", reaches=("recovered in time", "breached again"))
 def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """The pod recovers, and crashes again before the first countdown would have been over."""
+    """The pod recovers, and is lost again before the first countdown would have been over."""
     again = breach_of(run.until("breached again"), "wavers")
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "wavers", again, run.scene.relapsed))
 
 
 @requirement("TERM-017")
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A second pod crashes. That the countdown is not longer than the first one's, TERM-019 shows."""
+    """A second pod is lost. That the countdown is not longer than the first one's, TERM-019 shows."""
     first = breach_of(run.until("cliques breached"), "worsens")
     reported = _transition_times(run.until("delays over after the restart"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
