@@ -33,7 +33,7 @@ from conformance.invariants.pod_indices import OnePodPerIndex
 from conformance.invariants.pod_names import PodNames
 from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
-from conformance.invariants.startup_order import ParentsReadyFirst
+from conformance.invariants.startup_order import MinimumsReadyFirst, ParentsReadyFirst
 from conformance.invariants.status_at_rest import NoStatusWritesAtRest
 from conformance.invariants.transition_times import TransitionTimes
 from conformance.invariants.update_counters import UpdateCounters
@@ -56,6 +56,7 @@ def rules(
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
+        MinimumsReadyFirst(),
         NoStatusWritesAtRest(unrest),
         BaseBoundFirst(),
         DeletionHasCause(origins),

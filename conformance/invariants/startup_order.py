@@ -1,4 +1,4 @@
-"""INV-006: no pod is Ready before the cliques that it starts after (OBJ-604, OBJ-606, OBJ-643)."""
+"""INV-006 and INV-026: no pod is Ready before the cliques that it starts after (OBJ-604, OBJ-606, OBJ-643)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from conformance.invariants.invariant import Invariant
 
 class ParentsReadyFirst(Invariant):
     """INV-006. A clique that has started stays started: its pods may become Ready although a parent was lost again, if
-    at one time since the creation of the clique that parent had its minimum Ready. A pod's clique is its controller."""
+    at one time since the creation of the clique that parent had a pod Ready. A pod's clique is its controller."""
 
     id = "INV-006"
-    what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
+    what = "a pod becomes Ready only after each clique that it starts after had a pod Ready"
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,6 +64,10 @@ class ParentsReadyFirst(Invariant):
         for each in list(self._dependants.get(clique, ())):
             self._look(each)
 
+    def _enough(self, minimum: int) -> int:
+        """Return how many Ready pods of a parent with this minAvailable are enough."""
+        return min(minimum, 1)
+
     def _await(self, found: Document, clique: str, own: str) -> bool:
         """Note what a clique waits for, from it or the first of its pods that is seen; return whether it has
         parents."""
@@ -77,7 +81,7 @@ class ParentsReadyFirst(Invariant):
             return False
         if not parents:
             return False
-        self._waiting[own] = parents
+        self._waiting[own] = {parent: self._enough(minimum) for parent, minimum in parents.items()}
         for parent in parents:
             self._dependants[parent].add(own)
         self._look(own)
@@ -99,3 +103,13 @@ class ParentsReadyFirst(Invariant):
         )
         if lack and self._violation is None:
             self._violate(f"pod {record.name} of {clique} became Ready while {lack}", record)
+
+
+class MinimumsReadyFirst(ParentsReadyFirst):
+    """INV-026. The same, where a parent has to have its minimum Ready."""
+
+    id = "INV-026"
+    what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
+
+    def _enough(self, minimum: int) -> int:
+        return minimum

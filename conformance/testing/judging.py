@@ -63,6 +63,7 @@ OF_SCHEDULERS = (
     "SCHED-075",
     "SCHED-076",
     "SCHED-077",
+    "SCHED-079",
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 WITNESS = "GS-S01"
@@ -98,6 +99,8 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
 """Requirement → rules that, where they are broken in a scenario that names it, break nothing else."""
 EVICTS = "SCHED-054"
 """The requirement that the scheduler preempts where that helps."""
+EXTRA = "SCHED-079"
+"""The requirement that pods above the minimums are bound where they fit: documents promise best effort."""
 GATED = "SCHED-040"
 """The requirement about pods with gates: a scaled gang is placed before its base gang (GS-03) only if gates are
 overlooked."""
@@ -175,6 +178,9 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
     checks, must, home = played.scenario.checks, breach.level == "MUST", RULES.get((breach.rule, breach.level))
     if played.instance.zero_minimums:
         return [ZERO] if must else []
+    if breach.extra:
+        kept = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
+        return [] if kept else [EXTRA]
     if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
         return own
     if not must:

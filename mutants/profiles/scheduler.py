@@ -115,7 +115,7 @@ def _head_of_line() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("extras-never", "gang-scheduler", "binds no pods above the minimums", "SCHED-006")
+@mutant("extras-never", "gang-scheduler", "binds no pods above the minimums", "SCHED-006", "SCHED-079")
 def _extras_never() -> None:
     replace(cycle, "place_extra_pods", lambda gang, capacity, result, budget: None)
 

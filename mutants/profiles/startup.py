@@ -87,6 +87,13 @@ def await_all_pods() -> None:
     replace(startup, "waits", waits)
 
 
+@mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
+def await_first_pods() -> None:
+    """Let pods wait for one pod of each of their parents."""
+    right = startup.waits
+    replace(startup, "waits", lambda *arguments: dict.fromkeys(right(*arguments), 1))
+
+
 @mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
 def _count_by_suffix() -> None:
     right = startup.waits

@@ -56,3 +56,16 @@ def _replacements_start_at_once() -> None:
 )
 def _whole_parents_awaited() -> None:
     startup.await_all_pods()
+
+
+@variant(
+    "first-parent-pods-awaited",
+    "operator",
+    "waits for one pod of each parent",
+    "START-011",
+    "INV-006",
+    exempt=("START-007", "START-009", "START-017", "INV-026"),
+    alone="another variant waits for all pods of a parent",
+)
+def _first_parent_pods_awaited() -> None:
+    startup.await_first_pods()

@@ -1,4 +1,4 @@
-"""INV-006, seen true, false and unknown."""
+"""INV-006 and INV-026, seen true, false and unknown."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Ordered:
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
         return self.story.tell("pods", name, {"metadata": metadata, "spec": {}, "status": status}, **how)
 
-    def verdict(self):
-        [found] = invariants.judge(self.story.history, only=["INV-006"])
+    def verdict(self, rule="INV-026"):
+        [found] = invariants.judge(self.story.history, only=[rule])
         return found
 
 
@@ -58,6 +58,22 @@ def test_a_pod_that_is_ready_before_the_floor_is_wrong(ordered):
     found = ordered.verdict()
     assert found.holds is False and found.records == (early,)
     assert "s-0-a had 1 of 2 pods Ready" in found.reason
+
+
+def test_one_ready_pod_of_a_parent_is_enough_where_documents_disagree(ordered):
+    ordered.pod("b1")
+    ordered.pod("a1", ready=True)
+    ordered.pod("b1", ready=True)
+    assert (ordered.verdict("INV-006").holds, ordered.verdict("INV-026").holds) == (True, False)
+
+
+def test_a_pod_that_is_ready_before_any_of_its_parent_is_wrong(ordered):
+    ordered.pod("b1")
+    early = ordered.pod("b1", ready=True)
+    ordered.pod("a1", ready=True)
+    found = ordered.verdict("INV-006")
+    assert found.holds is False and found.records == (early,)
+    assert "s-0-a had 0 of 1 pods Ready" in found.reason
 
 
 def test_a_wait_that_is_over_stays_over(ordered):

@@ -70,6 +70,12 @@ def test_a_gang_that_waits_breaks_what_says_that_it_is_placed():
     assert broken(scene("GS-S40-finished")) == {"SCHED-076"}
 
 
+def test_an_extra_pod_that_waits_breaks_no_must():
+    assert broken(scene("GS-S23", *bound("A", "w", "n1"), *bound("B", "w", "n1"))) == {judging.EXTRA}
+    assert broken(scene("GS-S23", *bound("A", "w", "n1"))) == {"SCHED-026"}
+    assert requirement.load().get(judging.EXTRA).level is requirement.Level.SHOULD
+
+
 def test_a_placement_that_takes_a_search_is_a_matter_of_its_own():
     for name in ("GS-S07", "GS-S24", "packing"):
         assert broken(scene(name)) == {judging.SEARCH}

@@ -41,6 +41,8 @@ class Breach:
     level: Level = "MUST"
     victim: str = ""
     """The evicted pod that it is about, if it is about one."""
+    extra: bool = False
+    """Whether it is about a pod above the minimum of its group."""
 
     def __str__(self) -> str:
         return f"{self.rule} {self.gang + ': ' if self.gang else ''}{self.text}"
@@ -234,7 +236,9 @@ def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
             for group in gang.groups:
                 count = members(instance, outcome, gang.name, group.name).total()
                 if count < group.desired and _fits(instance, outcome, gang, {group.name: 1}):
-                    yield Breach("GS-26", gang.name, f"an extra pod of {group.name} waits, although it fits")
+                    extra = count >= group.minimum
+                    what = f"{'an extra pod' if extra else 'a pod'} of {group.name} waits, although it fits"
+                    yield Breach("GS-26", gang.name, what, extra=extra)
 
 
 def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:

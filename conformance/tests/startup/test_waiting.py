@@ -88,11 +88,13 @@ class ParentsReadyOneByOne(Scene):
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(self.cliques))
         release(env, names(env.history.view(), leaders.name)[0])
+        env.quiet(1)
+        env.mark("leader waits for the fronts")
         fronts = names(env.history.view(), front.name)
         release(env, fronts[0])
         env.wait_for("one front ready", are_ready([front], 1))
         env.quiet(1)
-        env.mark("leader waits")
+        env.mark("leader waits for a second front")
         release(env, fronts[1])
         env.settle("leader ready after two of three fronts", are_ready([leaders], 1), 60)
         env.settle("worker ready after one of two leaders", are_ready([workers]), 60)
@@ -173,11 +175,19 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
 
 
 @requirement("START-011", reaches="all pods ready")
+def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
+    """No front is Ready at first. In the end all parents are, whatever number is waited for."""
+    run.given("all pods bound")
+    then = ready(run.at("leader waits for the fronts"), run.scene.cliques)
+    run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), then)
+
+
+@requirement("START-017")
 def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """One front less than the leaders wait for is Ready. In the end all parents are, whatever number is waited for."""
+    """One front less than the leaders wait for is Ready."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
-    then = ready(run.at("leader waits"), run.scene.cliques)
+    then = ready(run.at("leader waits for a second front"), run.scene.cliques)
     run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, then)
 
 
@@ -209,7 +219,7 @@ def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -
 test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-005")
 
 
-test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006")
+test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006", "INV-026")
 
 
 def _clique(wanted: Expected, tail: str) -> Clique:
