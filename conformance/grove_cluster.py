@@ -5,37 +5,61 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from kubernetes import config
-from kubernetes.client import ApiClient, CoreV1Api
+from kubernetes.client import ApiClient, ApiException, CoreV1Api
 
 from conformance.cluster import fleets, nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
+from conformance.documents import suggestion
+from conformance.errors import HarnessError, UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.parameters import assignments
 from kube.client import Client
+from kube.resource import NODES
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 EVERY = 0.2
 """Seconds between two looks of `wait_for`."""
 
 
+def _in_one_line(method: Callable[P, T]) -> Callable[P, T]:
+    """Let a failed call show the caller's line and the message: what lies below it is no matter of a test's author."""
+
+    @functools.wraps(method)
+    def call(*arguments: P.args, **options: P.kwargs) -> T:
+        __tracebackhide__ = True
+        try:
+            return method(*arguments, **options)
+        except (UsageError, HarnessError, TimeoutError) as error:
+            raise error.with_traceback(None) from None
+
+    return call
+
+
 class GroveCluster:
-    """A cluster that is running. It ends with `down`, with the context, or with this process."""
+    """A cluster that is running. It ends with `down`, with the context, or with this process, unless it is kept."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.added: list[str] = []
+        """The nodes that were added and not removed: those of one test, or of one fixture, as a session sets it."""
+        self.namespaces: list[str] = []
+        """The namespaces in use."""
+        self.kept, self.ended = False, False
         self.client: ApiClient = config.new_client_from_config(str(cluster.kubeconfig))  # type: ignore[no-untyped-call]
         """The official client, as an administrator."""
         self._core: Any = CoreV1Api(self.client)
@@ -65,9 +89,17 @@ class GroveCluster:
         self.down()
 
     def down(self) -> None:
-        """End the cluster and everything on it. Safe to call again."""
+        """End the cluster and everything on it, unless it is kept. Safe to call again."""
         self.client.close()  # type: ignore[no-untyped-call]
-        self._cluster.down()
+        self.ended = True
+        if not self.kept:
+            self._cluster.down()
+
+    def keep(self) -> None:
+        """Let the cluster outlive this process, as it is: only `grove-conformance cluster down NAME` ends it."""
+        if not self.kept:
+            self.kept = True
+            self._cluster.release()
 
     @property
     def kubeconfig(self) -> Path:
@@ -84,34 +116,64 @@ class GroveCluster:
         """Return the folder with the logs of the implementation."""
         return self._cluster.directory / "logs"
 
+    def all_logs(self) -> dict[str, Path]:
+        """Return the logs of the implementation's processes by name, and as `cluster/…` those of the components."""
+        monitor = self._cluster.monitor
+        own = {path.stem: path for path in sorted(self.logs.glob("*.log"))}
+        return own | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
+
+    @_in_one_line
     def add_nodes(self, wanted: str) -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
-        them. Nodes that exist are a mistake. Raises UsageError."""
-        manifests = fleets.asked(wanted)
-        names = [manifest["metadata"]["name"] for manifest in manifests]
+        them. They get the first names that are free; racks are new as a whole. Raises UsageError."""
 
-        async def make() -> None:
+        async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
-                await nodes.provide(client, manifests)
+                taken = {node["metadata"]["name"] for node in await client.list(NODES)}
+                manifests = fleets.asked(wanted, taken=taken, where="add_nodes")
+                names = [manifest["metadata"]["name"] for manifest in manifests]
+                self.added += names  # before they are Ready: nodes that are late are removed as well
+                await nodes.add(client, manifests, where="add_nodes")
+                return names
 
-        asyncio.run(make())
-        return names
+        return asyncio.run(grow())
 
+    @_in_one_line
     def remove_nodes(self, names: Iterable[str]) -> None:
-        """Delete nodes. Kubernetes deletes the pods that were bound to them."""
+        """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError."""
+        if isinstance(names, str):
+            raise UsageError("takes a list of names", where="remove_nodes", hint=f"write remove_nodes([{names!r}])")
         for name in names:
-            self._core.delete_node(name)
+            self._of_node("remove_nodes", name, self._core.delete_node)
+            self.added[:] = [other for other in self.added if other != name]
 
+    def discard(self, names: list[str]) -> None:
+        """Delete those of the nodes that there still are, and the pods on them: a node of the same name must not
+        inherit them. Do nothing on a cluster that is kept, or that has ended."""
+        if self.kept or self.ended:
+            return
+        for name in names:
+            with contextlib.suppress(UsageError):
+                self._of_node("discard", name, self._core.delete_node)
+            for pod in self._core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={name}").items:
+                with _unless_gone():
+                    self._core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
+        names.clear()
+
+    @_in_one_line
     def fail_node(self, name: str) -> None:
-        """Take the kubelet of a node away, and return when the node is no longer Ready (docs/fake-cluster.md)."""
-        self._label_lost(name, "yes")
+        """Take the kubelet of a node away, and return when the node is no longer Ready (docs/fake-cluster.md). Raises
+        UsageError."""
+        self._of_node("fail_node", name, self._label_lost, "yes")
         self.wait_for(f"node {name} is not Ready", lambda: self._ready(name) == "Unknown")
 
+    @_in_one_line
     def recover_node(self, name: str) -> None:
-        """Give a node its kubelet back, and return when it is Ready."""
-        self._label_lost(name, None)
+        """Give a node its kubelet back, and return when it is Ready. Raises UsageError."""
+        self._of_node("recover_node", name, self._label_lost, None)
         self.wait_for(f"node {name} is Ready", lambda: self._ready(name) == "True")
 
+    @_in_one_line
     def behavior(self, name: str, **parameters: str | int) -> dict[str, str]:
         """Return the annotations that give a pod, or the pods of a clique, a behavior: `behavior("crash-loop",
         restart_after="2s", restarts=3)`. Raises UsageError for what is unknown."""
@@ -121,11 +183,16 @@ class GroveCluster:
     def namespace(self, prefix: str = "test") -> Iterator[str]:
         """Create a namespace, and return its name; it is deleted at the end of the context, without waiting."""
         name: str = self._core.create_namespace({"metadata": {"generateName": f"{prefix}-"}}).metadata.name
+        self.namespaces.append(name)
         try:
             yield name
         finally:
-            self._core.delete_namespace(name)
+            self.namespaces.remove(name)
+            if not self.kept:
+                with _unless_gone():
+                    self._core.delete_namespace(name)
 
+    @_in_one_line
     def wait_for(self, what: str, condition: Callable[[], T], timeout: float = 60.0) -> T:
         """Return the first true value of `condition`, which is called again and again. Raises TimeoutError, with the
         last value, if none comes within `timeout` seconds."""
@@ -136,9 +203,30 @@ class GroveCluster:
             time.sleep(EVERY)
         return value
 
+    def _of_node(self, where: str, name: str, request: Callable[..., object], *arguments: object) -> None:
+        """Make a request about a node. Raises UsageError if there is no such node."""
+        try:
+            request(name, *arguments)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            present = [node.metadata.name for node in self._core.list_node().items]
+            hint = suggestion(name, present) if present else "add_nodes adds some"
+            raise UsageError(f"unknown node {name!r}", where=where, hint=hint) from None
+
     def _label_lost(self, node: str, value: str | None) -> None:
         self._core.patch_node(node, {"metadata": {"labels": {LOST: value}}})
 
     def _ready(self, node: str) -> str:
         conditions: list[Any] = self._core.read_node(node).status.conditions or []
         return next((condition.status for condition in conditions if condition.type == "Ready"), "")
+
+
+@contextlib.contextmanager
+def _unless_gone() -> Iterator[None]:
+    """Ignore that an object does not exist any more."""
+    try:
+        yield
+    except ApiException as error:
+        if error.status != 404:
+            raise

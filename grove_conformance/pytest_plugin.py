@@ -9,6 +9,7 @@ others of their names.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--grove-shard", metavar="I/N", default="", help="run the I-th of N parts, by their cost")
     group.addoption("--grove-seed", metavar="N", type=int, help="repeat the random choices of an earlier run")
     group.addoption("--grove-report-dir", metavar="FOLDER", default="reports", help="parent folder of the report")
+    group.addoption(
+        "--grove-keep-cluster",
+        action="store_true",
+        help="grove_cluster: end with the first failed test, and leave its cluster as it is",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -91,15 +97,20 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
     except ImportError as error:
         pytest.fail(f"grove-conformance: {error}", pytrace=False)
     from conformance.errors import HarnessError, UsageError
+    from conformance.fixture_plugin import FixturePlugin
     from conformance.grove_cluster import GroveCluster
 
-    settings = request.config.getoption("grove_set") or ()
+    option, plugins = request.config.getoption, request.config.pluginmanager
+    settings = option("grove_set") or ()
     try:
         cluster = GroveCluster.up(grove_implementation, settings)
     except (UsageError, HarnessError) as error:
         pytest.fail(str(error), pytrace=False)
     with cluster:
+        plugin = FixturePlugin(cluster, Path(option("grove_report_dir")), option("grove_keep_cluster"))
+        plugins.register(plugin)
         yield cluster
+        plugins.unregister(plugin)
 
 
 @pytest.fixture

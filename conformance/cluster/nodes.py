@@ -21,6 +21,7 @@ from conformance import documents
 from conformance.data import folder
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
+from kube.errors import ApiError
 from kube.resource import NODES
 
 POOL = "conformance.grove.io/pool"
@@ -207,6 +208,19 @@ async def provide(client: Client, wanted: Sequence[Manifest], *, timeout: float 
     """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError, HarnessError."""
     await create_nodes(client, wanted)
     await wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted], timeout=timeout)
+
+
+async def add(client: Client, wanted: Sequence[Manifest], *, where: str) -> None:
+    """Create nodes that somebody asks for, and return when pods can be bound to them. `where` names the argument in
+    messages. Raises UsageError if the API server refuses one, HarnessError."""
+    try:
+        await create_nodes(client, wanted)
+    except ApiError as error:
+        if error.status != 422 and not error.already_exists:
+            raise
+        hint = "correct the profile, or the options"
+        raise UsageError(f"the API server refuses a node: {error.message}", where=where, hint=hint) from error
+    await wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
 
 
 async def delete_nodes(client: Client, names: Iterable[str]) -> None:

@@ -11,9 +11,7 @@ from conformance.cluster import fleets, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.named_cluster import Required, asked_of, started
-from conformance.errors import UsageError
 from kube.client import Client
-from kube.errors import ApiError
 from kube.resource import NODES
 
 app = typer.Typer(help="Add nodes to a cluster, or remove some.", no_args_is_help=True, add_completion=False)
@@ -43,7 +41,7 @@ def add(
             more = fleets.asked(text, pool, keys, taken=taken, where=_ARGUMENT)
             taken |= {manifest["metadata"]["name"] for manifest in more}
             found += more
-        await _create(client, found)
+        await nodes.add(client, found, where=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in found]
 
     for node in asked_of(cluster, grow):
@@ -91,15 +89,4 @@ def profiles() -> None:
 
 def create(cluster: Cluster, wanted: list[nodes.Manifest]) -> None:
     """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
-    asked_of(cluster, lambda client: _create(client, wanted))
-
-
-async def _create(client: Client, wanted: list[nodes.Manifest]) -> None:
-    try:
-        await nodes.create_nodes(client, wanted)
-    except ApiError as error:
-        if error.status != 422 and not error.already_exists:
-            raise
-        hint = "correct the profile, or the options"
-        raise UsageError(f"the API server refuses a node: {error.message}", where="--nodes", hint=hint) from error
-    await nodes.wait_until_schedulable(client, (manifest["metadata"]["name"] for manifest in wanted))
+    asked_of(cluster, lambda client: nodes.add(client, wanted, where=fleets.OPTION))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes import config
+from kubernetes.client import CoreV1Api
 
 from conformance.data import PROJECT
 from conformance.run import launch
@@ -223,4 +225,125 @@ def test_other_peoples_tests_get_a_cluster(tmp_path: Path) -> None:
     (tmp_path / "test_nodes.py").write_text(NODES)
     done = session(tmp_path)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert left(tmp_path / "state") == []
+
+
+SHARED = """
+import pytest
+from kubernetes.client import CoreV1Api
+
+POD = {
+    "metadata": {"name": "a"},
+    "spec": {"containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "1"}}}]},
+}
+
+
+@pytest.fixture(scope="session")
+def lasting(grove_cluster):
+    return grove_cluster.add_nodes("dgx-h100:1")
+
+
+@pytest.fixture
+def briefly(grove_cluster):
+    (name,) = grove_cluster.add_nodes("tiny:1")
+    yield name
+    grove_cluster.fail_node(name)
+
+
+def names(cluster):
+    return sorted(node.metadata.name for node in CoreV1Api(cluster.client).list_node().items)
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_nodes_are_those_of_the_test(grove_cluster, grove_namespace, lasting, turn):
+    assert grove_cluster.add_nodes("tiny:1") == ["tiny-0"] and grove_cluster.add_nodes("tiny:1") == ["tiny-1"]
+    assert names(grove_cluster) == ["dgx-h100-0", "tiny-0", "tiny-1"]
+    core = CoreV1Api(grove_cluster.client)
+    pod = {**POD, "spec": {**POD["spec"], "nodeName": "tiny-0"}}
+    core.create_namespaced_pod(grove_namespace, pod)
+    ready = lambda: core.read_namespaced_pod("a", grove_namespace).status.phase == "Running"
+    grove_cluster.wait_for("the pod runs", ready)
+
+
+def test_nodes_of_a_fixture_live_until_it_ends(grove_cluster, briefly, lasting):
+    assert briefly == "tiny-0" and names(grove_cluster) == ["dgx-h100-0", "tiny-0"]
+
+
+def test_no_node_is_left(grove_cluster, lasting):
+    assert names(grove_cluster) == lasting
+    core = CoreV1Api(grove_cluster.client)
+    assert not core.list_pod_for_all_namespaces(field_selector="spec.nodeName=tiny-0").items
+"""
+MISUSE = """
+import pytest
+
+CALLS = {
+    "add_nodes: unknown node profile 'tny'": lambda cluster: cluster.add_nodes("tny:1"),
+    "fail_node: unknown node 'dgx-9'": lambda cluster: cluster.fail_node("dgx-9"),
+    "remove_nodes: unknown node 'dgx-h100-1'": lambda cluster: cluster.remove_nodes(["dgx-h100-0", "dgx-h100-1"]),
+    "remove_nodes: takes a list of names": lambda cluster: cluster.remove_nodes("dgx-h100-0"),
+    "behavior": lambda cluster: cluster.behavior("crash-lop"),
+    "not seen within 0 s: it": lambda cluster: cluster.wait_for("it", list, timeout=0),
+}
+
+
+@pytest.mark.parametrize("message", CALLS)
+def test_misuse(grove_cluster, message):
+    grove_cluster.add_nodes("dgx-h100:1")
+    CALLS[message](grove_cluster)
+"""
+KEPT = """
+def test_it_fails(grove_cluster, grove_namespace):
+    grove_cluster.add_nodes("tiny:1")
+    assert not grove_namespace
+
+
+def test_it_is_not_run(grove_cluster):
+    raise ValueError("so the first failure is not the end")
+"""
+
+
+@pytest.mark.cluster
+def test_nodes_end_with_the_test_or_fixture_that_adds_them(tmp_path: Path) -> None:
+    (tmp_path / "test_shared.py").write_text(SHARED)
+    done = session(tmp_path)
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.cluster
+def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> None:
+    (tmp_path / "test_misuse.py").write_text(MISUSE)
+    done = session(tmp_path, "-n", "1")
+    assert "6 failed" in done.stdout, done.stdout + done.stderr
+    for line in re.findall(r'"(.*)": lambda', MISUSE):
+        assert f": {line}" in done.stdout
+    for part in re.split(r"^_+ test_misuse\[.*$", done.stdout, flags=re.MULTILINE)[1:]:
+        frames = re.findall(r"^\S*\.py:\d+: .*$", part.partition("short test summary")[0], re.MULTILINE)
+        assert [frame.partition(":")[0] for frame in frames[:-1]] == ["test_misuse.py"], part
+    folders = list((tmp_path / "reports").glob("pytest-*/*"))
+    assert len(folders) == 6 and all((folder / "operator.log").exists() for folder in folders)
+    assert all((folder / "cluster" / "kube-scheduler.log").exists() for folder in folders)
+    assert f"during the test: {folders[0].relative_to(tmp_path).parent}" in done.stdout
+    assert left(tmp_path / "state") == []
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
+def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "test_kept.py").write_text(KEPT)
+    done = session(tmp_path, "--grove-keep-cluster", *options)
+    assert "1 failed in" in done.stdout and "was kept (--grove-keep-cluster)" in done.stdout, done.stdout + done.stderr
+    kubeconfig, name = re.findall(
+        r"^  export KUBECONFIG=(.*)$|^  grove-conformance cluster down (\S+)", done.stdout, re.M
+    )
+    (space,) = re.findall(r"with the namespace (\S+):", done.stdout)
+    try:
+        client = config.new_client_from_config(kubeconfig[0])
+        assert [node.metadata.name for node in CoreV1Api(client).list_node().items] == ["tiny-0"]
+        assert CoreV1Api(client).read_namespace(space).status.phase == "Active"
+        client.close()
+    finally:
+        down = [sys.executable, "-m", "grove_conformance", "cluster", "down", name[1]]
+        subprocess.run(down, env=environment(tmp_path), check=True, timeout=100)
     assert left(tmp_path / "state") == []

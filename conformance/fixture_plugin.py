@@ -1,0 +1,91 @@
+"""The pytest plugin of a session whose tests use the fixture `grove_cluster` (docs/pytest.md).
+
+Nodes end with the test or the fixture that has added them. A failed test leaves logs and, if it was asked for, its
+cluster.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Generator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from conformance.documents import shown
+from conformance.evidence.bundle import copy_log
+from conformance.grove_cluster import GroveCluster
+
+FIXTURE = "grove_cluster"
+
+
+class FixturePlugin:
+    """Attends the tests that use one cluster."""
+
+    def __init__(self, cluster: GroveCluster, folder: Path, keep: bool) -> None:
+        self._cluster, self._folder, self._keep = cluster, folder / cluster.name, keep
+        self._begun: dict[str, int] = {}
+        """Log → its size when the test began."""
+        self._exported = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Let the nodes that a fixture adds live as long as the fixture."""
+        cluster, outer, added = self._cluster, self._cluster.added, list[str]()
+        fixturedef.addfinalizer(partial(cluster.discard, added))
+        cluster.added = added
+        try:
+            return (yield)
+        finally:
+            cluster.added = outer
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Remember where the logs of a test begin."""
+        self._exported = False
+        self._begun = {name: log.stat().st_size for name, log in self._cluster.all_logs().items() if log.exists()}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self) -> Generator[None, None, None]:
+        """Remove the nodes of a test, after its fixtures have ended."""
+        try:
+            return (yield)
+        finally:
+            self._cluster.discard(self._cluster.added)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Export the logs of a failed test, and keep its cluster if that was asked for."""
+        report = yield
+        if report.failed and not self._exported and not self._cluster.ended and FIXTURE in _fixtures(item):
+            self._exported = True
+            report.sections.append((FIXTURE, "\n".join(self._leave(item))))
+        return report
+
+    def _leave(self, item: pytest.Item) -> list[str]:
+        """Return where to look."""
+        cluster = self._cluster
+        folder = self._folder / (re.sub(r"[^A-Za-z0-9.]+", "-", item.nodeid).strip("-")[-100:] or "test")
+        for name, log in cluster.all_logs().items():
+            if log.exists():
+                copy_log(log, self._begun.get(name, 0), folder / f"{name}.log")
+        said = [f"logs of the implementation and of the control plane during the test: {shown(folder)}"]
+        if self._keep:
+            cluster.keep()
+            item.session.shouldfail = f"cluster {cluster.name} was kept (--grove-keep-cluster)"
+            spaces = f", with the namespace {', '.join(cluster.namespaces)}" if cluster.namespaces else ""
+            said += [
+                f"cluster {cluster.name} was kept{spaces}:",
+                f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}",
+                f"  grove-conformance cluster down {cluster.name}    # when you have seen enough",
+            ]
+        return said
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    """Return the names of the fixtures that a test uses, directly or not."""
+    return list(getattr(item, "fixturenames", ()))
