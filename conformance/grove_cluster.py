@@ -143,9 +143,11 @@ class GroveCluster:
         """Delete nodes. Kubernetes deletes the pods that were bound to them. Raises UsageError."""
         if isinstance(names, str):
             raise UsageError("takes a list of names", where="remove_nodes", hint=f"write remove_nodes([{names!r}])")
-        for name in names:
-            self._of_node("remove_nodes", name, self._core.delete_node)
-            self.added[:] = [other for other in self.added if other != name]
+        chosen = list(names)
+        self._require("remove_nodes", chosen)
+        for name in chosen:
+            self._core.delete_node(name)
+        self.added[:] = [name for name in self.added if name not in chosen]
 
     def discard(self, names: list[str]) -> None:
         """Delete those of the nodes that there still are, and the pods on them: a node of the same name must not
@@ -153,8 +155,8 @@ class GroveCluster:
         if self.kept or self.ended:
             return
         for name in names:
-            with contextlib.suppress(UsageError):
-                self._of_node("discard", name, self._core.delete_node)
+            with _unless_gone():
+                self._core.delete_node(name)
             for pod in self._core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={name}").items:
                 with _unless_gone():
                     self._core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
@@ -164,13 +166,15 @@ class GroveCluster:
     def fail_node(self, name: str) -> None:
         """Take the kubelet of a node away, and return when the node is no longer Ready (docs/fake-cluster.md). Raises
         UsageError."""
-        self._of_node("fail_node", name, self._label_lost, "yes")
+        self._require("fail_node", [name])
+        self._label_lost(name, "yes")
         self.wait_for(f"node {name} is not Ready", lambda: self._ready(name) == "Unknown")
 
     @_in_one_line
     def recover_node(self, name: str) -> None:
         """Give a node its kubelet back, and return when it is Ready. Raises UsageError."""
-        self._of_node("recover_node", name, self._label_lost, None)
+        self._require("recover_node", [name])
+        self._label_lost(name, None)
         self.wait_for(f"node {name} is Ready", lambda: self._ready(name) == "True")
 
     @_in_one_line
@@ -203,16 +207,13 @@ class GroveCluster:
             time.sleep(EVERY)
         return value
 
-    def _of_node(self, where: str, name: str, request: Callable[..., object], *arguments: object) -> None:
-        """Make a request about a node. Raises UsageError if there is no such node."""
-        try:
-            request(name, *arguments)
-        except ApiException as error:
-            if error.status != 404:
-                raise
-            present = [node.metadata.name for node in self._core.list_node().items]
-            hint = suggestion(name, present) if present else "add_nodes adds some"
-            raise UsageError(f"unknown node {name!r}", where=where, hint=hint) from None
+    def _require(self, where: str, names: Iterable[str]) -> None:
+        """Raise UsageError unless there are such nodes."""
+        present = [node.metadata.name for node in self._core.list_node().items]
+        for name in names:
+            if name not in present:
+                hint = suggestion(name, present) if present else "add_nodes adds some"
+                raise UsageError(f"unknown node {name!r}", where=where, hint=hint)
 
     def _label_lost(self, node: str, value: str | None) -> None:
         self._core.patch_node(node, {"metadata": {"labels": {LOST: value}}})

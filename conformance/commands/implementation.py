@@ -16,7 +16,7 @@ from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
 from conformance.documents import shown, suggestion
 from conformance.errors import Exit, UsageError
-from conformance.grove import workloads
+from conformance.grove import lines, workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
 from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
 from conformance.run import declared, trial
@@ -68,12 +68,29 @@ def new(
         str, typer.Option(help="URL that answers 200, or a regular expression that a line of the log matches.")
     ] = "",
     running: Annotated[bool, typer.Option("--running", help="It runs already: the suite starts nothing.")] = False,
-    crds: Annotated[str, typer.Option(help="Its CRDs: a file, a folder or a glob; ours by default.")] = "",
+    crds: Annotated[
+        str, typer.Option(help="Its CRDs: a file, a folder or a glob; by default ours, of the line of --contract.")
+    ] = "",
+    contract: Annotated[
+        str,
+        typer.Option(
+            help="Line of Grove's contract, if the CRDs are ours: names, or maps with PodGangMaps and coherent updates."
+        ),
+    ] = lines.NAMES,
+    feature: Annotated[
+        list[str] | None, typer.Option(help="An optional feature that it claims, such as topology (repeatable).")
+    ] = None,
     webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = "",
 ) -> None:
     """Write a descriptor from a few answers: options, and questions on a terminal for those that are missing."""
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
+    if contract not in skeleton.OUR_CRDS:
+        raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
+    known = requirement.load().features
+    for each in feature or ():
+        if each not in known:
+            raise UsageError(f"unknown feature {each!r}", where="--feature", hint=suggestion(each, known))
     if running and (command or ready):
         raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
     name = name or _asked("--name", "Name of the implementation", "my-operator")
@@ -90,8 +107,9 @@ def new(
         scheduler_name=scheduler_name,
         command=_words(command),
         ready=ready,
-        crds=crds or skeleton.OUR_CRDS,
+        crds=(crds,) if crds else skeleton.OUR_CRDS[contract],
         webhooks=webhooks,
+        features=sorted(set(feature or ())),
     )
     _write(file, skeleton.descriptor(answers))
     typer.echo(f"wrote {shown(file)}; next: grove-conformance implementation try {shlex.quote(_argument(file))}")

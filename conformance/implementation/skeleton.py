@@ -6,10 +6,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conformance.grove import lines
 from conformance.implementation.descriptor import Role
 
-OUR_CRDS = "${project}/reference_impl/crds"
-"""The CRDs of the reference, for an implementation without CRDs of its own."""
+_OURS = "${project}/reference_impl/crds"
+OUR_CRDS = {
+    lines.NAMES: tuple(
+        f"{_OURS}/{name}" for name in ("podclique*.yaml", "podgangs.*.yaml", "clustertopologybindings.*.yaml")
+    ),
+    lines.MAPS: (_OURS,),
+}
+"""By line of the contract, the CRDs of the reference, for an implementation without CRDs of its own. Those of the line
+`maps` serve PodGangMaps and the strategy Coherent, which claims the feature `coherent`."""
 GUIDE = "grove-conformance implementation guide"
 
 
@@ -24,8 +32,9 @@ class Answers:
     scheduler_name: str
     command: Sequence[str] = ()
     ready: str = ""
-    crds: str = OUR_CRDS
+    crds: Sequence[str] = OUR_CRDS[lines.NAMES]
     webhooks: str = ""
+    features: Sequence[str] = ()
 
 
 def descriptor(answers: Answers) -> str:
@@ -41,11 +50,12 @@ def descriptor(answers: Answers) -> str:
         f"roles: [{', '.join(roles)}]",
         f"schedulerName: {_quoted(answers.scheduler_name)}",
         "# Optional features that you claim; requirements of other features are reported as not claimed.",
-        "features: []",
+        f"features: [{', '.join(answers.features)}]",
         *([] if answers.command else ["start: running"]),
         "",
         "install:",
-        f"  crds: [{_quoted(answers.crds)}]",
+        "  crds:",
+        *(f"    - {_quoted(crds)}" for crds in answers.crds),
         *([f"  webhooks: [{_quoted(answers.webhooks)}]"] if answers.webhooks else []),
     ]
     if answers.command:

@@ -24,7 +24,7 @@ def render(report: Report) -> str:
     root = ET.Element("testsuites", {"name": "grove-conformance", **_totals(listed), "time": f"{report.seconds:.3f}"})
     began = document.instant(report.started.wall)
     verdicts = {profile.name: str(profile.verdict) for profile in report.profiles}
-    for group in dict.fromkeys([*verdicts, cases.GENERAL]):
+    for group in dict.fromkeys([*verdicts, *sorted(case.group for case in listed if case.result), cases.GENERAL]):
         own = [case for case in listed if case.group == group]
         if own:
             times = {"time": f"{sum(case.seconds for case in own):.3f}", "timestamp": began}

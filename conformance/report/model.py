@@ -160,6 +160,8 @@ class Report:
     tests: tuple[TestFinished, ...]
     faults: tuple[str, ...]
     seconds: float
+    beside: tuple[Result, ...] = ()
+    """The violated invariants of profiles that were not selected: they count, and their profiles have no verdict."""
     timed: tuple[ScenePlayed, ...] = ()
     """The scenes that have timing markers."""
 
@@ -174,17 +176,17 @@ class Report:
     def as_selected(self) -> bool:
         """Return whether everything that was selected has been judged, and nothing of it failed."""
         wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
-        return all(r.reason in LEFT_OUT for r in self.results if r.outcome in wrong)
+        return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in wrong)
 
     def counts_against(self, result: Result) -> bool:
         """Return whether a requirement that failed makes the run fail. On a level that does not decide, it does so only
         where it was selected and nothing else is wrong."""
-        return result.requirement.decides or self.verdict is RunVerdict.PARTIAL
+        return result.requirement.decides or (self.verdict is RunVerdict.PARTIAL and result not in self.beside)
 
     @property
     def results(self) -> list[Result]:
-        """Return the results of all profiles."""
-        return sorted((r for p in self.profiles for r in p.results), key=lambda r: r.requirement.id)
+        """Return the results of all profiles, and of invariants beside them."""
+        return sorted((*(r for p in self.profiles for r in p.results), *self.beside), key=lambda r: r.requirement.id)
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -239,13 +241,19 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     chosen = asked.with_violated(registry, failed)
     unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
     expected = {e.id: e for e in who.expected_failures}
+
+    def results_of(entries: Iterable[Requirement]) -> tuple[Result, ...]:
+        found = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
+        return tuple(_expect(result, expected.get(result.requirement.id), today) for result in found)
+
+    known = registry.requirements.values()
+    beside = results_of(r for r in known if r.id in chosen.judged and r.profile not in chosen.profiles)
     profiles = []
     for name in chosen.profiles:
-        entries = [r for r in registry.requirements.values() if r.profile == name]
+        entries = [r for r in known if r.profile == name]
         if not entries and not started.profiles:
             continue
-        found = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
-        results = tuple(_expect(result, expected.get(result.requirement.id), today) for result in found)
+        results = results_of(entries)
         tally = Counter(r.outcome for r in results)
         counts = {outcome: tally[outcome] for outcome in Outcome}
         profiles.append(Profile(name, registry.profiles[name], _verdict(results), counts, results))
@@ -253,8 +261,9 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(profiles, faults.of(faults.decisive(listed), interrupted), interrupted),
+        verdict=_overall(profiles, beside, faults.of(faults.decisive(listed), interrupted), interrupted),
         profiles=tuple(profiles),
+        beside=beside,
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
         faults=harness_errors,
         seconds=round(listed[-1].wall - started.wall, 3),
@@ -408,16 +417,21 @@ def _all_selected_judged(results: list[Result]) -> bool:
     return bool(left_out) and bool(asked) and all(r.outcome in EXECUTED for r in asked)
 
 
-def _overall(profiles: Sequence[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
+def _overall(
+    profiles: Sequence[Profile], beside: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
+) -> RunVerdict:
     # A profile without claimed requirements, or with all of them in other shards, does not count, unless all are so.
     # Nor does one for which only seed documents ask, beside others.
     counted = [p for p in profiles if not all(map(_elsewhere, p.results))]
     words = [p.verdict for p in counted if not _seeds_alone(p)] or [p.verdict for p in counted]
+    if any(_at_fault(result) and result.requirement.decides for result in beside):
+        words.append(RunVerdict.NOT_CONFORMANT)
     if interrupted:
         words.append(RunVerdict.INTERRUPTED)
     if harness_errors:
         words.append(RunVerdict.HARNESS_ERROR)
-    if any(p.counts[Outcome.STALE_EXPECTATION] for p in profiles):
+    judged = (*(r for p in profiles for r in p.results), *beside)
+    if any(r.outcome is Outcome.STALE_EXPECTATION for r in judged):
         words.append(RunVerdict.STALE)
     return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)
 

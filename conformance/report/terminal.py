@@ -108,12 +108,15 @@ def sentence(report: Report) -> str:
 def verdict_line(report: Report) -> str:
     """Return the verdict as one line, with the number of requirements by outcome."""
     who = report.started.implementation
-    counts = ", ".join(f"{n} {word}" for word, n in tally.of(report.results, report).items())
+    own = [result for profile in report.profiles for result in profile.results]
+    counts = ", ".join(f"{n} {word}" for word, n in tally.of(own, report).items())
+    ids = ", ".join(f"{result.requirement.id} of {result.requirement.profile}" for result in report.beside)
+    beside = f"; violated besides: {ids}" if ids else ""
     names = ", ".join(p.name for p in report.profiles)
     passed, of = report.compatibility
     release = f" {who.release}" if who.release else ""
     compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
-    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'})"
+    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'}{beside})"
 
 
 def seeds(report: Report) -> str:

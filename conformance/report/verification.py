@@ -105,6 +105,15 @@ def _counts(where: str, counts: Mapping[str, int], entries: Sequence[Mapping[str
             yield f"{where}{counts.get(outcome, 0)} are counted as {outcome}, and {tally[outcome]} are"
 
 
+def _decides(entry: Mapping[str, Any]) -> bool:
+    """Return whether the failure of a requirement decides the verdict."""
+    return entry["level"] == Level.MUST and not entry.get("seed")
+
+
+def _decisive(entry: Mapping[str, Any]) -> bool:
+    return _decides(entry) and Outcome(entry["outcome"]) is Outcome.FAILED
+
+
 def _verdicts(content: Document) -> Iterator[str]:
     """Yield verdicts that do not follow from outcomes, as far as these tell."""
     verdict = content["verdict"]
@@ -115,7 +124,7 @@ def _verdicts(content: Document) -> Iterator[str]:
         must = {
             Outcome(entry["outcome"])
             for entry in verdict["requirements"]
-            if entry["profile"] == profile["name"] and entry["level"] == Level.MUST and not entry.get("seed")
+            if entry["profile"] == profile["name"] and _decides(entry)
         } - {Outcome.NOT_CLAIMED}
         if Outcome.FAILED in must and word is not RunVerdict.NOT_CONFORMANT:
             yield f"profile {profile['name']} is {word} although a MUST failed"
@@ -123,6 +132,9 @@ def _verdicts(content: Document) -> Iterator[str]:
             others = ", ".join(sorted(must - _IN_GOOD[word]))
             yield f"profile {profile['name']} is {word} although a MUST is {others}"
     result = RunVerdict(verdict["result"])
+    named = {profile["name"] for profile in verdict["profiles"]}
+    if any(_decisive(entry) for entry in verdict["requirements"] if entry["profile"] not in named):
+        words.append(RunVerdict.NOT_CONFORMANT)
     wrong = (result is RunVerdict.NOT_CONFORMANT) != (RunVerdict.NOT_CONFORMANT in words)
     if wrong or (result in _GOOD and not set(words) <= {*_GOOD, RunVerdict.UNKNOWN}):
         yield f"the verdict is {result}, and those of the profiles are {', '.join(sorted(set(words)))}"

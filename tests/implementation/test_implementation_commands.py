@@ -43,10 +43,20 @@ def test_a_new_descriptor_is_written_and_valid(call: Call, tmp_path: Path) -> No
     assert code == 0 and out.startswith("mine.yaml is valid\n")
     for words in (
         "plays      operator, as mine 0.1.0; reference 0.1.0 supplies: gang-scheduler",
-        "line maps",
+        "line names",
+        "claims     no optional feature",
         "operator: ",
     ):
         assert words in out
+
+
+def test_claimed_is_what_was_asked_for(call: Call) -> None:
+    start = f"--command={sys.executable}"
+    assert call(*NEW, start, "--feature=topology", "--feature=mnnvl")[0] == 0
+    assert "claims     mnnvl, topology\n" in call("validate", "mine.yaml")[1]
+    assert call("new", "maps.yaml", *NEW[2:], start, "--contract=maps")[0] == 0
+    out = call("validate", "maps.yaml")[1]
+    assert "line maps" in out and "claims     coherent\n" in out
 
 
 @pytest.mark.parametrize(
@@ -55,11 +65,13 @@ def test_a_new_descriptor_is_written_and_valid(call: Call, tmp_path: Path) -> No
         (("--command=op 'x",), "--command: cannot be split into words"),
         (
             ("--command=op ${kubeconfg}",),
-            "mine.yaml:20: processes.operator.argv[1]: ${kubeconfg} is not known — did you",
+            "mine.yaml:23: processes.operator.argv[1]: ${kubeconfg} is not known — did you",
         ),
         (("--running", "--command=op"), "--running: starts nothing — leave out --command"),
         ((), "--command: is required without a terminal — for example: --command 'bin/mine"),
         (("--command=op", "--name=Mine!"), "mine.yaml:5: name:"),
+        (("--command=op", "--feature=topolgy"), "--feature: unknown feature 'topolgy' — did you mean \"topology\"?"),
+        (("--command=op", "--contract=map"), "--contract: unknown line 'map' — did you mean \"maps\"?"),
     ],
 )
 def test_a_wrong_answer_gets_one_line_and_no_file(
@@ -105,7 +117,7 @@ def test_a_descriptor_with_required_parameters_says_what_it_needs(call: Call, tm
         ("roles:", "role:", "did you mean"),
         ("features: []", "features: [topolgy]", "features[0]: unknown feature 'topolgy' — did you mean"),
         ("# expectedFailures:\n#   - {id: CORE-001,", "expectedFailures:\n  - {id: CORE-999,", "CORE-999"),
-        ("reference_impl/crds", "reference_impl/admission", "holds an object of kind"),
+        ("reference_impl/crds/podclique*", "reference_impl/admission/webhook*", "holds an object of kind"),
     ],
 )
 def test_a_mistake_of_a_descriptor_is_found_without_a_cluster(

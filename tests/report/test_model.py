@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from conformance.errors import Exit
-from conformance.report import model
+from conformance.report import cases, junit, model, terminal
 from conformance.report.model import Outcome, RunVerdict
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
@@ -399,8 +400,8 @@ def test_a_broken_invariant_counts_whatever_was_selected(selected: dict[str, tup
     assert {r.requirement.id: str(r.outcome) for r in report.results} == {
         "AA-001": "passed",
         "INV-001": "failed",
-        "INV-002": "not-run",
     }
+    assert [profile.name for profile in report.profiles] == ["core"]
     assert (report.counts[Outcome.FAILED], report.exit) == (1, Exit.NOT_CONFORMANT)
 
 
@@ -470,3 +471,22 @@ def test_a_limit_that_the_specification_accepts_is_nobodys_failure(level: Level)
 
 def test_what_holds_although_it_need_not_has_passed() -> None:
     assert [result.outcome for result in limited("passed").results] == [Outcome.PASSED, Outcome.PASSED]
+
+
+@pytest.mark.parametrize(
+    ("level", "verdict", "exit"), [(Level.MUST, "not-conformant", 1), (Level.SHOULD, "conformant", 0)]
+)
+def test_a_violated_invariant_gives_its_profile_no_verdict(level: Level, verdict: str, exit: int) -> None:
+    """Its profile was not selected, and nothing else of it was judged."""
+    entries = registry(
+        entry("AA-001"), entry("INV-002", level=level, profile="gang"), entry("GANG-001", profile="gang")
+    )
+    events = [started("t", "AA-001"), check("t", "AA-001"), check("t", "INV-002", "failed"), ended("t", "failed"), DONE]
+    report = model.judge(entries, [begin({"t": ("AA-001",)}, profiles=("core",)), *events], TODAY)
+    assert [(profile.name, profile.verdict) for profile in report.profiles] == [("core", "conformant")]
+    assert {r.requirement.id: r.outcome for r in report.results} == {"AA-001": "passed", "INV-002": "failed"}
+    assert (report.verdict, report.exit) == (verdict, exit)
+    assert terminal.verdict_line(report).endswith("(core: 1 passed; violated besides: INV-002 of gang)")
+    states = [(case.group, case.state) for case in cases.of(report)]
+    assert states == [("core", "passed"), ("gang", "failed" if exit else "skipped")]
+    assert [suite.get("name") for suite in ET.fromstring(junit.render(report))] == ["core", "gang"]

@@ -282,7 +282,7 @@ CALLS = {
     "fail_node: unknown node 'dgx-9'": lambda cluster: cluster.fail_node("dgx-9"),
     "remove_nodes: unknown node 'dgx-h100-1'": lambda cluster: cluster.remove_nodes(["dgx-h100-0", "dgx-h100-1"]),
     "remove_nodes: takes a list of names": lambda cluster: cluster.remove_nodes("dgx-h100-0"),
-    "behavior": lambda cluster: cluster.behavior("crash-lop"),
+    "conformance.grove.io/behavior: unknown behavior": lambda cluster: cluster.behavior("crash-lop"),
     "not seen within 0 s: it": lambda cluster: cluster.wait_for("it", list, timeout=0),
 }
 

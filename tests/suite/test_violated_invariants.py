@@ -59,7 +59,10 @@ def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> No
     ran = run(faked, "operator", **selected)
     assert "✗ INV-001 a rule" in ran.err
     assert ran.outcomes == {"AA-001": "passed", "INV-001": "failed"}
-    assert ran.exit == 1 and "1 failed, 1 passed" in ran.out
+    told = "(core: 1 passed; violated besides: INV-001 of gang)" if selected else "1 failed, 1 passed"
+    assert (
+        ran.exit == 1 and told in ran.out and "gang: not-conformant" not in ran.out.replace(told, "") * bool(selected)
+    )
     assert ran.report["run"]["tests"][0]["outcome"] == "failed"
 
 

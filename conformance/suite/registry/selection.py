@@ -60,10 +60,9 @@ class Scope:
 
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Scope:
         """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
-        it counts, whatever was selected."""
+        it counts, whatever was selected. Its profile is not judged for it."""
         violated = RULES.intersection(failed, registry.requirements) - {*self.unclaimed}
-        profiles = {registry.requirements[id].profile for id in violated}
-        return replace(self, profiles=tuple(sorted({*self.profiles, *profiles})), judged=self.judged | violated)
+        return replace(self, judged=self.judged | violated)
 
 
 @dataclass(frozen=True)
