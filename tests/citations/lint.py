@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,15 +150,25 @@ def disagreements(registry: requirement.Registry) -> Iterator[Problem]:
 @functools.cache
 def anchors(text: str) -> frozenset[str]:
     """The anchors of a page: those that it writes, and those that GitHub makes of its headings."""
-    found = set(specification.ANCHOR.findall(text))
-    for title in _titles(text):
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
-        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
-        count = 0
-        while (name := f"{slug}-{count}" if count else slug) in found:
-            count += 1
-        found.add(name)
-    return frozenset(found)
+    return frozenset(specification.ANCHOR.findall(text)) | {name for name in heading_anchors(text) if name}
+
+
+def heading_anchors(text: str) -> list[str]:
+    """Return for each line the anchor that GitHub makes of it; empty for lines that are no heading."""
+    taken = set(specification.ANCHOR.findall(text))
+    names = []
+    for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
+        title = re.match(r"#+ +(.*)$", line)
+        names.append(_slug(title[1], taken) if title else "")
+        taken.add(names[-1])
+    return names
+
+
+def _slug(title: str, taken: Collection[str]) -> str:
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
+    slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+    numbered = (f"{slug}-{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain([slug], numbered) if name not in taken)
 
 
 def _twice(root: Path) -> Iterator[Problem]:

@@ -1,11 +1,13 @@
 """Look up each quotation of the requirements in the document that it names.
 
 `python -m tests.citations.quotations CLONES`, where CLONES is a folder with clones of the documents' repositories, each
-at `<owner>/<name>`. What is not in a repository (web pages, descriptions of pull requests) is counted only.
+at `<owner>/<name>`. What is not in a repository (web pages, descriptions of pull requests) is counted only. With
+`--anchors`, it also writes where the words stand, so that links lead there: to the heading above them, or to the line.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from conformance.suite.registry import basis, requirement
+from tests.citations import lint
 
 IN_REPOSITORY = re.compile(r"https://github\.com/(?P<repository>[^/]+/[^/]+)/blob/(?P<ref>[^/]+)/(?P<path>.+)")
 _MARKUP = re.compile(r"^\s*(?:(?://|#|\*|>|\|)+ ?)+", re.MULTILINE)
@@ -24,14 +27,54 @@ def plain(text: str) -> str:
 
 
 @cache
-def words(clones: Path, link: str) -> str | None:
-    """Return the plain text of a document, None if no clone has it."""
+def text_of(clones: Path, link: str) -> str | None:
+    """Return the text of a document, None if no clone has it."""
     found = IN_REPOSITORY.fullmatch(link)
     if found is None or not (clone := clones / found["repository"]).exists():
         return None
     command = ["git", "-C", str(clone), "show", f"{found['ref']}:{found['path']}"]
     shown = subprocess.run(command, capture_output=True, text=True)
-    return None if shown.returncode else plain(shown.stdout)
+    return None if shown.returncode else shown.stdout
+
+
+@cache
+def words(clones: Path, link: str) -> str | None:
+    """Return the plain text of a document, None if no clone has it."""
+    text = text_of(clones, link)
+    return None if text is None else plain(text)
+
+
+def anchor(text: str, said: str, *, headings: bool) -> str:
+    """Return the anchor of the heading above some words of a document, or of their line; empty if there is none."""
+    lines = [plain(line) for line in text.splitlines()]
+    start = " ".join(line for line in lines if line).find(plain(said))
+    if start < 0:
+        return ""
+    at, above = 0, ""
+    for number, (line, title) in enumerate(zip(lines, lint.heading_anchors(text), strict=True), 1):
+        above = title or above
+        at += len(line) + 1 if line else 0
+        if at > start:
+            return above if headings else f"L{number}"
+    return ""
+
+
+def anchors(clones: Path) -> dict[str, dict[str, str]]:
+    """Return the anchor of each place that is quoted, by document: where the first of its words stand. Those of
+    documents without a clone stay as they are."""
+    found: dict[str, dict[str, str]] = {}
+    stored = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
+    for entry in requirement.load().requirements.values():
+        for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
+            link, places = basis.known()[quotation.document].link, found.setdefault(quotation.document, {})
+            text = text_of(clones, link) if quotation.words else None
+            if text is None:
+                name = stored.get(quotation.document, {}).get(quotation.place, "")
+            else:
+                name = anchor(text, quotation.words, headings=link.endswith(".md"))
+            if name:
+                places.setdefault(quotation.place, name)
+    return {id: dict(sorted(places.items())) for id, places in sorted(found.items()) if places}
 
 
 def missing(clones: Path) -> tuple[list[str], int, int]:
@@ -51,9 +94,14 @@ def missing(clones: Path) -> tuple[list[str], int, int]:
 
 def main() -> int:
     """Print the quotations that are not found; return 1 if there are any."""
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    wrong, seen, unseen = missing(Path(sys.argv[1]))
+    match sys.argv[1:]:
+        case [folder] | [folder, "--anchors"]:
+            clones = Path(folder)
+        case _:
+            sys.exit(__doc__)
+    if "--anchors" in sys.argv:
+        basis.ANCHORS.write_text(json.dumps(anchors(clones), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    wrong, seen, unseen = missing(clones)
     counts = f"{seen} quotations looked up, {len(wrong)} not found; {unseen} are in no clone"
     sys.stdout.write("\n".join([*wrong, counts, ""]))
     return bool(wrong)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,40 @@ def test_a_quotation_that_its_document_does_not_have_is_found(tmp_path: Path, sa
     wrong, seen, unseen = quotations.missing(tmp_path)
     assert (f"GANG-002: {first.document} does not say “{first.words}”" in wrong) is not said
     assert 0 < seen < unseen
+
+
+PAGE = """\
+# Title
+
+```sh
+# no heading
+```
+## Time limits
+
+It waits for one minute.
+## Time limits
+It waits for
+two minutes.
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "headings", "anchor"),
+    [
+        ("It waits for one minute.", True, "time-limits"),
+        ("It waits for two minutes.", True, "time-limits-1"),
+        ("It waits for two minutes.", False, "L10"),
+        ("no heading", True, "title"),
+        ("It waits for three minutes.", True, ""),
+    ],
+)
+def test_the_anchor_of_a_quotation_is_its_heading_or_its_line(words: str, headings: bool, anchor: str) -> None:
+    assert quotations.anchor(PAGE, words, headings=headings) == anchor
+
+
+def test_links_of_quotations_lead_to_their_place() -> None:
+    first, *_ = requirement.load().get("GANG-002").basis.quotations
+    document, _, anchor = basis.address(first).partition("#")
+    assert document == basis.known()[first.document].link
+    assert anchor == json.loads(basis.ANCHORS.read_text())[first.document][first.place]
+    assert basis.address(replace(first, place="a place that no one has looked up")) == document

@@ -12,12 +12,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from conformance import documents
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 
 FILE = Path(__file__).parent / "documents.yaml"
 SCHEMA = Path(__file__).parent / "documents.schema.json"
+ANCHORS = Path(__file__).parent / "anchors.json"
+"""Document id → place of a quotation → anchor of its heading or line, written by `tests/citations/quotations.py`."""
 
 
 class Kind(StrEnum):
@@ -161,4 +165,15 @@ def otherwise(basis: Basis) -> str:
 
 def _cited(quotation: Quotation) -> str:
     document = known()[quotation.document]
-    return f"{document.title}, {quotation.place}: “{quotation.words}” {document.link}"
+    return f"{document.title}, {quotation.place}: “{quotation.words}” {address(quotation)}"
+
+
+def address(quotation: Quotation) -> str:
+    """Return the link of a quotation: to the heading or the line of its words, if that is known."""
+    anchor = _anchors().get(quotation.document, {}).get(quotation.place)
+    return known()[quotation.document].link + (f"#{anchor}" if anchor else "")
+
+
+@functools.cache
+def _anchors() -> Mapping[str, Mapping[str, str]]:
+    return msgspec.json.decode(ANCHORS.read_bytes(), type=dict[str, dict[str, str]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ TESTS = Path(__file__).resolve().parents[2] / "tests"
 DECLARING = frozenset({"requirement", "requirements", "invariants"})
 
 
+@functools.cache
 def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
     """Return requirement id → its tests, as `conformance/tests/FILE.py::FUNCTION`. Tests that get their ids from data
     are not among them."""

@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
 from conformance.suite.registry import basis as bases
-from conformance.suite.registry import coverage, declarations, requirement
+from conformance.suite.registry import coverage, declarations, limits, requirement
 from conformance.suite.registry.basis import Kind, Quotation
 from conformance.suite.registry.requirement import Registry, Requirement
 
@@ -29,6 +29,8 @@ SAYS = {
     Kind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
 """What each kind of basis means, for people."""
+PLAYS = ("conformance.testing.playing", "Play")
+"""The class that plays scenarios of gang scheduling, with its module."""
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")
 """Pages of `docs/` that contain nothing more than this command prints."""
@@ -68,10 +70,14 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     yield from _basis(entry)
     yield from (f"  test:    {test}" for test in declarations.tests().get(entry.id, ()))
+    if waits := limits.of_requirement(entry.id):
+        yield from _wrapped(f"limits:  waits at most {limits.in_words(waits)}", deeper="         ")
     if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:
         yield from _wrapped(f"manifests of fixtures/admission: {', '.join(judged)}")
     if played := [scenario.id for scenario in scenarios.load() if entry.id in scenario.checks]:
         yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(played)}")
+        within = limits.in_words(limits.of_scene(*PLAYS))
+        yield from _wrapped(f"limits:  a played scenario waits at most {within}", deeper="         ")
     for rule in invariants.rules():
         if rule.id == entry.id:
             yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"
@@ -101,6 +107,7 @@ def _basis(entry: Requirement) -> Iterator[str]:
         yield from _wrapped(f"reason: {basis.reason}", "    ")
     if entry.demands:
         yield from _wrapped(f"beyond its sentence, the check demands: {entry.demands}")
+    yield "  contest: an issue with the id and a public document's sentence that says otherwise (CONTRIBUTING.md)"
 
 
 def _quotations(quotations: Iterable[Quotation]) -> Iterator[str]:
@@ -109,7 +116,7 @@ def _quotations(quotations: Iterable[Quotation]) -> Iterator[str]:
         yield from _wrapped(f"{document.title} ({document.version}): {quotation.place}", "    ")
         if quotation.words:
             yield from _wrapped(f"“{quotation.words}”", "      ", "      ")
-        yield f"      {document.link}"
+        yield f"      {bases.address(quotation)}"
 
 
 def _source(id: str) -> Iterator[str]:

@@ -1,0 +1,191 @@
+"""How long the tests of a requirement wait, read from their source: to import them takes pytest seconds.
+
+A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`) and a test for its checks (`run.until`), each
+for a limit that is written in the call, is a constant, or is the default of the method.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.suite.registry import declarations
+
+PACKAGE = Path(__file__).resolve().parents[2]
+METHODS: Mapping[str, tuple[int, int, float]] = {
+    "wait_for": (0, 2, 60),
+    "settle": (0, 2, 30),
+    "settled": (0, 2, 30),
+    "until": (1, 3, 60),
+}
+"""Method → the positions of what it waits for and of its limit, and the default of the limit."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What is waited for, and for how many seconds at time scale 1: a number, or the expression that computes it."""
+
+    step: str
+    seconds: float | str
+
+
+@dataclass(frozen=True)
+class _Module:
+    """The top level of a module: its functions, classes and constants, and the modules that its names come from."""
+
+    body: Mapping[str, ast.stmt]
+    constants: Mapping[str, ast.expr]
+    imported: Mapping[str, tuple[str, str]]
+
+
+def in_words(waits: Iterable[Wait]) -> str:
+    """Return waits as one line, those of one limit together."""
+    steps: dict[float | str, list[str]] = {}
+    for wait in waits:
+        steps.setdefault(wait.seconds, []).append(f"“{wait.step}”")
+    ordered = sorted(steps.items(), key=lambda item: (isinstance(item[0], str), item[0]))
+    return "; ".join(f"{_seconds(limit)} for {', '.join(named)}" for limit, named in ordered)
+
+
+def _seconds(limit: float | str) -> str:
+    return f"{limit:g} s" if isinstance(limit, float) else f"`{limit}` s"
+
+
+def of_requirement(id: str) -> list[Wait]:
+    """Return the waits that decide a requirement, each once: those for the steps that its tests name, or else all of
+    their scenes."""
+    found: dict[Wait, None] = {}
+    for test in declarations.tests().get(id, ()):
+        path, _, name = test.partition("::")
+        found |= dict.fromkeys(_of_test(path.removesuffix(".py").replace("/", "."), name))
+    return list(found)
+
+
+@functools.cache
+def of_scene(module: str, name: str) -> tuple[Wait, ...]:
+    """Return the waits of a class that plays scenes, each once."""
+    return tuple(dict.fromkeys(_waits(module, name, frozenset())))
+
+
+def _of_test(module: str, name: str) -> Iterator[Wait]:
+    node = _module(module).body.get(name)
+    if node is None:
+        return
+    named = {_words(module, part) for part in ast.walk(node) if isinstance(part, ast.expr)}
+    waits = list(dict.fromkeys(wait for scene in _scenes(node) for wait in of_scene(module, scene)))
+    yield from [wait for wait in waits if wait.step in named] or waits
+    yield from _calls(module, node, frozenset())
+
+
+def _scenes(node: ast.stmt) -> Iterator[str]:
+    """Yield the names of the scenes that a test takes: `Recorded[…]`, or the first argument of `invariants`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Subscript) and ast.unparse(part.value).endswith("Recorded"):
+            yield ast.unparse(part.slice)
+        elif isinstance(part, ast.Call) and ast.unparse(part.func) == "invariants" and part.args:
+            yield from (ast.unparse(each) for each in getattr(part.args[0], "elts", [part.args[0]]))
+
+
+def _waits(module: str, name: str, seen: frozenset[tuple[str, str]]) -> Iterator[Wait]:
+    """Yield the waits of a class with its bases, or of a function, and of the functions that it gives its environment
+    to."""
+    module, name = _origin(module, name)
+    node = _module(module).body.get(name)
+    if node is None or (module, name) in seen:
+        return
+    seen |= {(module, name)}
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        yield from _waits(module, ast.unparse(base), seen)
+    yield from _calls(module, node, seen)
+
+
+def _calls(module: str, node: ast.stmt, seen: frozenset[tuple[str, str]]) -> Iterator[Wait]:
+    for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and len(call.args) >= 2:
+            yield _wait(module, call)
+        elif any(isinstance(each, ast.Name) and each.id == "env" for each in call.args):
+            yield from _waits(module, ast.unparse(call.func), seen)
+
+
+def _wait(module: str, call: ast.Call) -> Wait:
+    what, position, default = METHODS[call.func.attr]  # type: ignore[attr-defined]
+    given = next((word.value for word in call.keywords if word.arg == "timeout"), None)
+    given = given or (call.args[position] if len(call.args) > position else None)
+    step = call.args[what] if len(call.args) > what else call.args[0]
+    limit = default if given is None else _number(module, given)
+    return Wait(
+        _words(module, step) or "further steps",
+        ast.unparse(given) if given is not None and limit is None else float(limit or 0),
+    )
+
+
+def _words(module: str, node: ast.expr) -> str:
+    """Return a text, with `{…}` for what is filled in; empty for what is none."""
+    match node:
+        case ast.Constant(value=str() as value):
+            return value
+        case ast.JoinedStr(values=values):
+            return "".join(_words(module, each) or "{…}" for each in values)
+        case ast.Name() | ast.Attribute():
+            return _words(*found) if (found := _constant(module, node)) else ""
+    return ""
+
+
+def _number(module: str, node: ast.expr) -> float | None:
+    """Return the value of a number, a constant, or a product or sum of them; None for anything else."""
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Add() as op, right=right):
+            one, two = _number(module, left), _number(module, right)
+            if one is None or two is None:
+                return None
+            return one * two if isinstance(op, ast.Mult) else one + two
+        case ast.Name() | ast.Attribute():
+            return _number(*found) if (found := _constant(module, node)) else None
+    return None
+
+
+def _constant(module: str, node: ast.expr) -> tuple[str, ast.expr] | None:
+    """Return the value of a constant, and the module that has it."""
+    place, name = _origin(module, ast.unparse(node))
+    value = _module(place).constants.get(name)
+    return (place, value) if value is not None else None
+
+
+def _origin(module: str, name: str) -> tuple[str, str]:
+    """Return the module that defines a name, and its name there."""
+    head, _, rest = name.partition(".")
+    imported = _module(module).imported.get(head)
+    if imported is None:
+        return module, name
+    place, original = imported
+    if not rest:
+        return _origin(place, original) if place.startswith("conformance.") and place != module else (place, original)
+    return f"{place}.{original}", rest
+
+
+@functools.cache
+def _module(name: str) -> _Module:
+    path = PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
+    if not name.startswith("conformance.") or not path.is_file():
+        return _Module({}, {}, {})
+    body: dict[str, ast.stmt] = {}
+    constants: dict[str, ast.expr] = {}
+    imported: dict[str, tuple[str, str]] = {}
+    for node in ast.parse(path.read_bytes()).body:
+        match node:
+            case ast.FunctionDef(name=defined) | ast.ClassDef(name=defined):
+                body[defined] = node
+            case ast.Assign(targets=[ast.Name(id=defined)], value=value):
+                body[defined], constants[defined] = node, value
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                constants |= {ast.unparse(each): value for each, value in zip(targets, values, strict=False)}
+            case ast.AnnAssign(target=ast.Name(id=defined), value=ast.expr() as value):
+                constants[defined] = value
+            case ast.ImportFrom(module=str() as place, names=names):
+                imported |= {each.asname or each.name: (place, each.name) for each in names}
+    return _Module(body, constants, imported)
