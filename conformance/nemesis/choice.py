@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from conformance.nemesis.catalog import Fault
@@ -11,14 +11,17 @@ from conformance.nemesis.points import Plan, Point
 
 def plans(scenario: str, points: Iterable[Point], faults: Sequence[Fault]) -> list[Plan]:
     """Return every plan, in the order in which they are played: first one of each fault for each verb, resource and
-    step, then a second one of each, and so on. Faults take turns."""
-    points = list(points)
+    step, and for each field that a patch sets for the first time; then a second one of each, and so on. Faults take
+    turns. A status is patched many times in a step, and only one of these patches begins what a crash can interrupt."""
     turns: Counter[tuple[object, ...]] = Counter()
+    known: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
     ranked: list[tuple[int, int, int, Plan]] = []
     for number, point in enumerate(points):
+        is_new = not known[point.cover].issuperset(point.fields)
+        known[point.cover].update(point.fields)
         for place, fault in enumerate(faults):
             if fault.at == point.kind:
                 key = (fault.name, *point.cover)
-                ranked.append((turns[key], number, place, Plan(scenario, fault.name, point)))
+                ranked.append((0 if is_new else turns[key], number, place, Plan(scenario, fault.name, point)))
                 turns[key] += 1
     return [plan for *_, plan in sorted(ranked, key=lambda each: each[:3])]

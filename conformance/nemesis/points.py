@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from conformance.nemesis import names
 from conformance.nemesis.proxy.calls import Call
@@ -16,7 +16,8 @@ WRITE, EVENT = "write", "event"
 class Point:
     """One write of the role in a step, or one watch event that it receives; the `occurrence`-th of its kind, from 1.
 
-    `what` is the verb of a write or the type of an event; `name` has `*` for what is generated.
+    `what` is the verb of a write or the type of an event; `name` has `*` for what is generated. `fields` are those that
+    a merge patch sets. They say what a plan covers, and not which write it is: another run may write more at once.
     """
 
     step: str
@@ -26,6 +27,7 @@ class Point:
     subresource: str = ""
     name: str = ""
     occurrence: int = 1
+    fields: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def cover(self) -> tuple[str, str, str, str, str]:
@@ -58,9 +60,9 @@ class Counting:
         self._step, self._namespace = step, namespace
         self._counts: Counter[Point] = Counter()
 
-    def of_write(self, call: Call, name: str) -> Point:
+    def of_write(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> Point:
         """Return the point of a write. `name`: that of the object, which the path of a creation does not have."""
-        return self._next(WRITE, call.verb, call.resource, call.subresource, name)
+        return replace(self._next(WRITE, call.verb, call.resource, call.subresource, name), fields=fields)
 
     def of_event(self, resource: str, event: Event) -> Point:
         """Return the point of an event."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
+from conformance.nemesis import names
 from conformance.nemesis.points import Counting, Point
 from conformance.nemesis.proxy.events import Event
 from conformance.nemesis.proxy.interference import Deliver, Interference, Reply, Request, Send
+
+PRECONDITIONS = frozenset({"metadata.uid", "metadata.resourceVersion"})
+"""Fields of a patch that say of which object it is, and change nothing."""
 
 
 @dataclass
@@ -39,7 +45,8 @@ class Watching(Interference):
         assert request.call is not None
         if request.call.namespace != self.namespace:
             return await send(request)
-        point = self._counting.of_write(request.call, _name(request))
+        body = _json(request)
+        point = self._counting.of_write(request.call, _name(request, body), _fields(request, body, self.namespace))
         self.seen.append(point)
         self._written.append(time.monotonic())
         return await self.strike_write(point, request, send)
@@ -63,13 +70,37 @@ class Watching(Interference):
         await deliver(event)
 
 
-def _name(request: Request) -> str:
+def _json(request: Request) -> Mapping[str, Any]:
+    """Return the object that a request has sent; nothing if it is none."""
+    if not request.body.startswith(b"{"):
+        return {}
+    try:
+        body: Mapping[str, Any] = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        return {}
+    return body
+
+
+def _name(request: Request, body: Mapping[str, Any]) -> str:
     """Return the name of the object that is written."""
     assert request.call is not None
-    if request.call.name or not request.body.startswith(b"{"):
+    if request.call.name or not body:
         return request.call.name
-    try:
-        metadata = orjson.loads(request.body).get("metadata", {})
-    except orjson.JSONDecodeError:
-        return ""
+    metadata = body.get("metadata", {})
     return str(metadata.get("name") or f"{metadata.get('generateName', '')}*")
+
+
+def _fields(request: Request, body: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
+    """Return the paths of the fields that a merge patch sets; a list is one field."""
+    assert request.call is not None
+    if request.call.verb != "patch":
+        return ()
+    return tuple(sorted({names.stable(path, namespace) for path in _leaves(body) if path not in PRECONDITIONS}))
+
+
+def _leaves(value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{path}.{key}" if path else key)
+    elif path:
+        yield path

@@ -20,6 +20,15 @@ def test_each_resource_comes_once_before_any_comes_twice() -> None:
     assert found == ["a", "s", "b", "c"]
 
 
+def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
+    def patch(occurrence: int, *fields: str) -> Point:
+        return Point("update", "write", "patch", "podcliques", "status", "s-a", occurrence, fields)
+
+    points = [patch(1, "status.a"), patch(2, "status.a"), patch(3, "status.a", "status.b.c"), patch(4, "status.b.c")]
+    assert [plan.point.occurrence for plan in choice.plans("x", points, [KILLED])] == [1, 3, 2, 4]
+    assert patch(1) == points[0]  # a plan strikes at the write, whatever it sets in this run
+
+
 def test_a_fault_strikes_only_where_it_can() -> None:
     points = [write("a"), Point("create", "event", "ADDED", "pods", "", "a")]
     assert choice.plans("x", points, [KILLED, LATE]) == [Plan("x", "killed", points[0]), Plan("x", "late", points[1])]

@@ -1,0 +1,38 @@
+"""The points of a step know which fields their patches set."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from conformance.nemesis.proxy.calls import Call
+from conformance.nemesis.proxy.interference import Reply, Request
+from conformance.nemesis.watching import Watching
+
+
+def fields_of(verb: str, body: object) -> tuple[str, ...]:
+    async def send(request: Request) -> Reply:
+        return Reply(200)
+
+    watching = Watching("update", "n1")
+    call = Call(verb, "podcliques.grove.io", "n1", "s-0-a", "status")
+    asyncio.run(watching.write(Request(call, "", "", "", {}, orjson.dumps(body)), send))
+    [point] = watching.seen
+    return point.fields
+
+
+def test_a_merge_patch_sets_its_leaves() -> None:
+    body = {
+        "metadata": {"uid": "u", "resourceVersion": "1"},
+        "status": {"conditions": [{"type": "X"}], "updateProgress": {"readyPodsSelectedToUpdate": {"current": "p"}}},
+    }
+    assert fields_of("patch", body) == (
+        "status.conditions",
+        "status.updateProgress.readyPodsSelectedToUpdate.current",
+    )
+
+
+def test_other_writes_and_bodies_set_none() -> None:
+    assert fields_of("update", {"status": {"replicas": 1}}) == ()
+    assert fields_of("patch", [{"op": "remove", "path": "/metadata/finalizers/0"}]) == ()
