@@ -28,6 +28,8 @@ DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
 NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 DOCUMENTS = "conformance/suite/registry/documents.yaml"
+MEMO = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
+"""What working notes contain, and a reason does not."""
 PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
 """One of upstream's public documents, and no row of ours."""
 
@@ -50,6 +52,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     ids = specification.pattern(specification.load())
     found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
     found += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
+    found += memos(requirement.load())
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
         found += unknown_ids(place, text, ids, known)
@@ -145,6 +148,14 @@ def disagreements(registry: requirement.Registry) -> Iterator[Problem]:
     for entry, problem in conflicts.contested(registry.requirements.values()):
         at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         yield Problem(at, problem, "make what documents disagree on a SHOULD, or quote what carries the MUST alone")
+
+
+def memos(registry: requirement.Registry) -> Iterator[Problem]:
+    """Reasons that weigh levels or propose other sentences: a reason says why it was decided so."""
+    for entry in registry.requirements.values():
+        if note := MEMO.search(entry.basis.reason):
+            at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+            yield Problem(at, f"its reason says {note[0]!r}", "say why it was decided so; the level is shown beside it")
 
 
 @functools.cache

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance import specification
-from conformance.suite.registry import basis
+from conformance.suite.registry import basis, requirement
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 from tests.citations import lint
 
@@ -168,3 +169,11 @@ def test_an_id_has_one_row(tmp_path: Path) -> None:
     assert [str(problem) for problem in lint.problems(tmp_path)] == [
         "docs/spec/a.md:3: duplicate id XY-01 (hint: link to docs/spec/a.md#xy-01)"
     ]
+
+
+@pytest.mark.parametrize(("reason", "note"), [("A SHOULD is right.", "SHOULD"), ("Texts: 'It waits.'", "Texts:")])
+def test_a_reason_that_is_a_working_note_is_found(reason: str, note: str) -> None:
+    first = next(iter(requirement.load().requirements.values()))
+    noted = replace(first, basis=replace(first.basis, reason=reason))
+    (problem,) = lint.memos(Registry({}, {first.id: noted}, {}))
+    assert f"{first.id}: its reason says {note!r}" in str(problem)
