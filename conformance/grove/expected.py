@@ -68,7 +68,6 @@ class Gang:
     minimums: Mapping[str, int]
     """PodGroup name → minReplicas."""
     base: bool
-    priority: str
 
 
 @dataclass(frozen=True)
@@ -214,6 +213,5 @@ def _gangs(wanted: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang
             owner=("PodCliqueSet", wanted.name),
             minimums=minimums,
             base=clique.gang == base,
-            priority=wanted.priority,
         )
     return found

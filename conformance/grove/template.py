@@ -45,7 +45,6 @@ class SetTemplate:
     name: str
     namespace: str
     replicas: int
-    priority: str
     publish_not_ready: bool
     cliques: tuple[CliqueTemplate, ...]
     groups: tuple[GroupTemplate, ...]
@@ -76,7 +75,6 @@ def read(workload: Document) -> SetTemplate:
         name=name(workload),
         namespace=text(workload, "metadata", "namespace"),
         replicas=number(workload, "spec", "replicas") or 0,  # DEF-01: not 1
-        priority=text(template, "priorityClassName"),
         publish_not_ready=publish is not False,  # DEF-04, DEF-09
         cliques=tuple(_clique(entry) for entry in items(template, "cliques")),
         groups=tuple(_group(entry) for entry in items(template, "podCliqueScalingGroups")),

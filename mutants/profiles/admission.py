@@ -107,7 +107,7 @@ def _pack_domain_rewritten() -> None:
 # -- new sets ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("empty-cliques-crash", "operator", "crashes on a set without cliques", "ADM-036")
+@mutant("empty-cliques-crash", "operator", "crashes on a set without cliques", "ADM-063")
 def _empty_cliques_crash() -> None:
     right = schedulers.violations
 
@@ -256,6 +256,18 @@ def _replicas_fixed() -> None:
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         sizes = [[clique.spec.replicas for clique in of.spec.template.cliques] for of in (pcs, old)]
         more = [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
+        return [*right(pcs, old), *more]
+
+    replace(updates, "violations", violations)
+
+
+@mutant("labels-fixed", "operator", "rejects changes of a clique's labels", "ADM-062")
+def _labels_fixed() -> None:
+    right = updates.violations
+
+    def violations(pcs: Any, old: Any) -> list[FieldError]:
+        names = [[clique.labels for clique in of.spec.template.cliques] for of in (pcs, old)]
+        more = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
         return [*right(pcs, old), *more]
 
     replace(updates, "violations", violations)

@@ -54,6 +54,13 @@ def _default_missing() -> None:
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})
 
 
+@mutant("strategy-type-undefaulted", "operator", "serves sets without a default for the strategy's type", "ADM-061")
+def leave_strategy_types_open() -> None:
+    """Serve PodCliqueSets whose update strategy has no default type."""
+    path = f"{SCHEMA}/spec/properties/updateStrategy/properties/type/default"
+    spoil("podcliquesets.grove.io", {"op": "remove", "path": path})
+
+
 @mutant("list-without-keys", "operator", "serves volumes of cliques as a plain list", "CRD-004")
 def _list_without_keys() -> None:
     path = f"{SCHEMA}/spec/properties/podSpec/properties/volumes"

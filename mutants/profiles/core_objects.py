@@ -14,7 +14,14 @@ from mutants.owners import owner_of
 from mutants.profiles.core_statuses import errors_forever
 from mutants.registry import mutant
 from mutants.replacement import alter, replace, replace_data
-from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus, ScalingGroupStatus
+from reference_impl.api.models import (
+    Condition,
+    PodClique,
+    PodCliqueSet,
+    PodCliqueStatus,
+    PodGangStatus,
+    ScalingGroupStatus,
+)
 from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
 from reference_impl.control.cache import Cache
@@ -23,7 +30,18 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, termination, topology
+from reference_impl.plan import (
+    children,
+    defaults,
+    gangs,
+    gates,
+    labels,
+    pods,
+    statuses,
+    template_drift,
+    termination,
+    topology,
+)
 from reference_impl.plan.pods import Difference
 
 Manifest = children.Manifest
@@ -74,7 +92,27 @@ def _always_published() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-023")
+@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
+def make_services_on_demand() -> None:
+    """Default no headlessServiceConfig, and make the Services of sets without one no headless ones."""
+    defaulted, right = defaults._zero, children.service
+
+    def zero(root: str, within: dict[str, Any], field: str, *value: Any) -> Iterator[Any]:
+        yield from () if field == "headlessServiceConfig" else defaulted(root, within, field, *value)
+
+    def service(pcs: PodCliqueSet, index: int) -> Manifest:
+        manifest = right(pcs, index)
+        if pcs.spec.template.headless_service_config is None:
+            manifest["spec"].pop("clusterIP")
+            manifest["spec"]["ports"] = [{"port": 80}]
+        return manifest
+
+    replace(defaults, "_zero", zero)
+    replace(children, "service", service)
+    replace(children, "right_service", lambda pcs, index, found: True)
+
+
+@mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-115")
 def _group_unannotated() -> None:
     _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
 

@@ -196,7 +196,17 @@ def _trigger_ignored() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-023")
+@mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023")
+def _labels_dropped() -> None:
+    def without(manifest: Manifest) -> None:
+        own = manifest["metadata"]["labels"]
+        for key in [key for key in own if "grove.io/" not in key and "kubernetes.io/" not in key]:
+            del own[key]
+
+    changed(children, "_clique", without)
+
+
+@mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-115")
 def _annotations_dropped() -> None:
     changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
 

@@ -6,7 +6,12 @@ from typing import Any
 
 import msgspec
 
-from mutants.profiles.core_objects import deletion_unblocked, finalizer_late, names_unlabelled
+from mutants.profiles.core_objects import (
+    deletion_unblocked,
+    finalizer_late,
+    make_services_on_demand,
+    names_unlabelled,
+)
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.models import PodCliqueSet
@@ -83,3 +88,15 @@ def _nothing_blocks_deletion() -> None:
 )
 def _finalizer_after_creation() -> None:
     finalizer_late()
+
+
+@variant(
+    "services-on-demand",
+    "operator",
+    "makes Services headless only where a set has a headlessServiceConfig, as the comment of the field has it",
+    "CORE-006",
+    exempt=("CORE-042", "ADM-052"),
+    alone="scenes of other requirements count the headless Services of sets without the field",
+)
+def _services_on_demand() -> None:
+    make_services_on_demand()

@@ -53,19 +53,11 @@ def references(wanted: Expected, view: View) -> Comparison:
     return right, seen
 
 
-def assignments(wanted: Expected, view: View, scheduler: str) -> Comparison:
-    """By gang: its scheduler and its priority."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for gang in wanted.gangs.values():
-        found = view.get(GANGS, gang.name)
-        right[gang.name] = {"scheduler": scheduler, "priorityClassName": gang.priority}
-        assigned = {
-            "scheduler": label(found, labels.SCHEDULER),
-            "priorityClassName": text(found, "spec", "priorityClassName"),
-        }
-        seen[gang.name] = of(found, assigned)
-    return right, seen
+def schedulers(wanted: Expected, view: View, scheduler: str) -> Comparison:
+    """By gang: its scheduler."""
+    gangs = {gang.name: view.get(GANGS, gang.name) for gang in wanted.gangs.values()}
+    seen: dict[str, object] = {name: of(found, label(found, labels.SCHEDULER)) for name, found in gangs.items()}
+    return dict.fromkeys(gangs, scheduler), seen
 
 
 def initialized(wanted: Expected, view: View) -> Comparison:

@@ -22,6 +22,7 @@ class ReadyDisaggregatedSet(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
         workload = env.workload("disaggregated")
+        workload["spec"]["template"]["headlessServiceConfig"] = {"publishNotReadyAddresses": True}
         self.namespace, self.scheduler = env.namespace, env.implementation.scheduler_name
         self.named, self.set_name = expected(workload), name(workload)
         self.wanted = self.named

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, number
 from conformance.testing import disruption
 from conformance.testing.disruption import BREACHED, GROUPS, SERVING, SETS, STALLED, STARTING
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.testing.services import headless_services
 from conformance.tests.core import reports
 
 GROUP, ROUTER = "s-0-workers", "s-0-router"
@@ -22,7 +24,9 @@ class PodsLosingReadiness(Scene):
         nodes = env.nodes("dgx-h100", 2)
         sizes = {"routers": 2, "workers": 3, "workersMinAvailable": 1, "prefills": 1, "prefillsMinAvailable": 1}
         sizes |= {"prefillGpus": 1, "decodes": 1, "decodesMinAvailable": 1, "decodeGpus": 1}
-        env.create(env.workload("disaggregated", setName="s", **sizes))
+        workload = env.workload("disaggregated", setName="s", **sizes)
+        self.wanted = expected(workload)
+        env.create(workload)
         all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
         env.wait_for("all available", all_available)
 
@@ -86,6 +90,12 @@ def test_starting_replicas_do_not_breach_a_group(run: Recorded[PodsLosingReadine
     """No replica has a ready pod in one of its cliques, and each has a starting one there."""
     found = run.at("all replicas starting").get(GROUPS, GROUP)
     run.expect(f"{BREACHED} of the group whose replicas start", "False", condition_is(found, BREACHED))
+
+
+@requirement("CORE-042")
+def test_a_set_that_asks_for_no_service_has_them(run: Recorded[PodsLosingReadiness]) -> None:
+    """Its template has no headlessServiceConfig."""
+    run.same("headless Services", *headless_services(run.scene.wanted, run.at("all available")))
 
 
 @requirement("CORE-029", reaches="Warning event about the group")

@@ -23,9 +23,9 @@ def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregat
 
 
 @requirement("GANG-003")
-def test_gangs_name_scheduler_and_priority(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    assigned = gang_objects.assignments(run.scene.wanted, run.at(READY), run.scene.scheduler)
-    run.same("scheduler and priority of gangs", *assigned)
+def test_gangs_name_their_scheduler(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    assigned = gang_objects.schedulers(run.scene.wanted, run.at(READY), run.scene.scheduler)
+    run.same("scheduler of gangs", *assigned)
 
 
 @requirement("GANG-004")

@@ -127,7 +127,7 @@ def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> 
 
 @requirement("CORE-006")
 def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """What a Service selects is judged by the pods, not by its terms."""
+    """The set has a headlessServiceConfig. What a Service selects is judged by the pods, not by its terms."""
     run.same("headless Services", *headless_services(run.scene.wanted, run.at(READY)))
 
 

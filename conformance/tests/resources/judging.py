@@ -41,6 +41,11 @@ def part_of(view: View, resource: str, set_name: str) -> Found:
     return {text(one, "metadata", "name"): one for one in found} or {f"{resource} of {set_name}": None}
 
 
+def present(view: View, resource: str, set_name: str) -> Found:
+    """Return the objects that are part of a set. That there are any is another requirement."""
+    return {key: one for key, one in part_of(view, resource, set_name).items() if one is not None}
+
+
 def by_target(view: View) -> dict[str, Document]:
     """Return the autoscalers, by kind and name of their targets."""
     return {target: one for one in view.list(SCALERS) for target in targets([one])}

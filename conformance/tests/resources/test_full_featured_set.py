@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Predicate, Unmet, predicate
@@ -73,7 +73,7 @@ def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
     for one in run.scene.secondary:
-        found = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
+        found = judging.present(run.at(PRESENT), one.resource, run.scene.owner[1])
         judging.same_labels(run, one.resource, dict.fromkeys(found, judging.common(one.labels)), found)
 
 
@@ -82,7 +82,7 @@ def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
     """What nobody owns is known by its label."""
     view = run.at(PRESENT)
     for one in run.scene.secondary:
-        found = judging.part_of(view, one.resource, run.scene.owner[1])
+        found = judging.present(view, one.resource, run.scene.owner[1])
         judging.owned(run, one.resource, dict.fromkeys(found, run.scene.owner), found, view)
 
 
@@ -157,18 +157,25 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 
 
 @requirement("RES-023")
-def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """The template of the standalone clique has a label of Grove's and an annotation of Grove's."""
+def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
+    """The template of the standalone clique has a label of Grove's."""
     view = run.at(PRESENT)
-    wanted = by_composition(run.scene.wanted, view)
-    for clique in wanted.cliques.values():
-        pods = predicates.pods_of(view, clique.name)
-        for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
+    for clique in by_composition(run.scene.wanted, view).cliques.values():
+        for what, found in _of_template(view, clique):
             own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             if what == clique.name and not clique.group:
                 own.pop(labels.GANG, None)  # its pods may be in several gangs (GM-19)
             have = mapping(found, "metadata", "labels")
             run.same("labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
+
+
+@requirement("RES-115")
+def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
+    """The template of the standalone clique has an annotation of Grove's."""
+    view = run.at(PRESENT)
+    wanted = by_composition(run.scene.wanted, view)
+    for clique in wanted.cliques.values():
+        for what, found in _of_template(view, clique):
             annotations = clique.template.annotations.items()
             kept = {key: value for key, value in annotations if not key.startswith(labels.OWN_PREFIX)}
             notes = mapping(found, "metadata", "annotations")
@@ -181,6 +188,12 @@ def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFea
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
     right = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
     run.same("annotations of scaling groups", right, kinds)
+
+
+def _of_template(view: View, clique: Clique) -> list[tuple[str, Document | None]]:
+    """The objects that a clique template is for, with their names: the PodClique and its pods."""
+    pods = predicates.pods_of(view, clique.name)
+    return [(clique.name, view.get("podcliques", clique.name)), *((name(pod), pod) for pod in pods)]
 
 
 # -- autoscalers ---------------------------------------------------------------------------------------------------

@@ -106,9 +106,21 @@ def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], each
 
 
 @requirement("RES-032", reaches="{each}: all pods Ready")
-@pytest.mark.parametrize("each", SCALED)
-def test_an_update_keeps_what_was_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+@pytest.mark.parametrize("each", [each for each in SCALED if SCALED[each][0] == GROUPS])
+def test_an_update_keeps_groups_as_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
     """The template that is changed says another number."""
+    _keeps_replicas(run, each)
+
+
+@requirement("RES-097", reaches="{each}: all pods Ready")
+@pytest.mark.parametrize("each", [each for each in SCALED if SCALED[each][0] == CLIQUES])
+def test_an_update_keeps_cliques_as_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """The template that is changed says another number."""
+    _keeps_replicas(run, each)
+
+
+def _keeps_replicas(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+    """A clique or scaling group has the replicas after the update to which it was scaled before."""
     run.given(f"{each}: update ended")
     kind, part, replicas = SCALED[each]
     run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{each}-0-{part}"), "spec", "replicas"))
