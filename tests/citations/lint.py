@@ -1,8 +1,8 @@
 """`make lint`: what the repository cites is in the repository.
 
 Checked are ids of the specification and of requirements, sections of our documents that are named by number or title,
-relative links with their anchors, the sources of requirements, the states of public documents, and MUSTs that
-rest on what contradicts another requirement.
+relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that rest on
+what contradicts another requirement, and sentences that oblige no actor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from conformance import data, specification
 from conformance.suite.registry import basis, requirement
-from tests.citations import conflicts, states
+from tests.citations import conflicts, sentences, states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 NO_SOURCES = {"reports", "pins"}
@@ -52,7 +52,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     ids = specification.pattern(specification.load())
     found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
     found += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
-    found += memos(requirement.load())
+    found += [*memos(requirement.load()), *subjects(requirement.load())]
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
         found += unknown_ids(place, text, ids, known)
@@ -156,6 +156,14 @@ def memos(registry: requirement.Registry) -> Iterator[Problem]:
         if note := MEMO.search(entry.basis.reason):
             at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
             yield Problem(at, f"its reason says {note[0]!r}", "say why it was decided so; the level is shown beside it")
+
+
+def subjects(registry: requirement.Registry) -> Iterator[Problem]:
+    """Requirements with a MUST or SHOULD that obliges no actor."""
+    for entry in registry.requirements.values():
+        at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
+        for problem in sentences.problems(entry):
+            yield Problem(at, problem, 'write "the operator MUST …", or another actor that the roles bind')
 
 
 @functools.cache

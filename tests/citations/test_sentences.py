@@ -1,0 +1,80 @@
+"""Each MUST and SHOULD has an actor as its subject, and no negated one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.suite.registry import requirement
+from tests.citations import lint, sentences
+
+ENTRY = requirement.load().get("GANG-010")
+"""A requirement on operators."""
+
+
+def test_every_requirement_names_its_actor() -> None:
+    """Also as `make lint` looks for it."""
+    registry = requirement.load()
+    assert [problem for entry in registry.requirements.values() for problem in sentences.problems(entry)] == []
+
+
+def test_a_sentence_without_an_actor_is_a_problem_of_the_repository() -> None:
+    """With the file and the id of the requirement."""
+    entry = replace(ENTRY, text="Nothing MUST be deleted.")
+    registry = replace(requirement.load(), requirements={entry.id: entry})
+    (problem,) = lint.subjects(registry)
+    assert str(problem).startswith(
+        f"conformance/suite/registry/requirements/gang.yaml: {entry.id}: the subject is negated"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nothing MUST be reported.",
+        "During an update, nothing MUST be rolled back.",
+        "The operator MUST restore the map, and no Pod MUST be deleted because of it.",
+        "None of its Pods SHOULD be bound.",
+        "Nobody MUST change it.",
+        "Neither the Role nor the RoleBinding SHOULD stay.",
+        "The operator MUST wait; no other Pod MUST be deleted with it.",
+    ],
+)
+def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
+    problems = list(sentences.problems(replace(ENTRY, text=text)))
+    assert [problem.partition(":")[0] for problem in problems] == ["the subject is negated"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A PodClique MUST report the error.",
+        "When the operator restarts, its Pods MUST stay.",
+        "The finalizer of the operator MUST be removed.",
+        "It MUST be possible to scale to zero.",
+        "The operator MUST create the map, and its entries MUST have an epoch.",
+        "The operator waits. Then Pods SHOULD be created.",
+        "The scheduler MUST bind the Pod.",
+        "An operator that leads and the Pods MUST stay.",
+    ],
+)
+def test_a_subject_that_is_no_actor_is_found(text: str) -> None:
+    """The scheduler is none where operators are judged."""
+    problems = list(sentences.problems(replace(ENTRY, text=text)))
+    assert [problem.partition(":")[0] for problem in problems] == ["the subject is no actor"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "text"),
+    [
+        ("operator", "While a Pod that holds nothing waits, the operator MUST NOT start, and MUST report it."),
+        ("operator", "An operator that takes over during an update MUST complete it."),
+        ("operator", "Admission SHOULD reject it, or the operator SHOULD report it."),
+        ("operator", "If it has no entries, the API server MUST serve it: the operator MUST then delete it."),
+        ("gang-scheduler", "The scheduler SHOULD evict few, SHOULD choose the least, and SHOULD NOT go on."),
+        ("operator gang-scheduler", "If there is room, the operator and the scheduler MUST run all Pods."),
+    ],
+)
+def test_actors_of_the_roles_that_are_judged_are_subjects(roles: str, text: str) -> None:
+    assert list(sentences.problems(replace(ENTRY, roles=tuple(roles.split()), text=text))) == []
