@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("grove", "conformance with the Grove API")
     group.addoption("--grove-implementation", metavar="NAME", help="implementation: name or path of a descriptor")
     group.addoption("--grove-set", metavar="NAME=VALUE", action="append", help="set a parameter of the descriptor")
+    group.addoption("--grove-baseline", metavar="FILE", default="", help="expect these failures, too")
     group.addoption("--grove-profile", metavar="PROFILE", action="append", help="judge only this profile")
     group.addoption("--grove-id", metavar="ID", action="append", help="judge only this requirement")
     group.addoption("--grove-skip", metavar="ID", action="append", help="do not judge this requirement")

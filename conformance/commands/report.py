@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,10 @@ from rich.console import Console
 
 from conformance import bounded, disk, documents
 from conformance.errors import Exit, UsageError
+from conformance.implementation import expectations
 from conformance.report import (
+    baseline,
+    check_annotations,
     combining,
     comparison,
     comparison_text,
@@ -34,12 +37,15 @@ from conformance.report.markdown import between
 from conformance.report.terminal import clean
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
+from conformance.suggestions import absent
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement
 
 app = typer.Typer(help="Compare, combine, verify and publish reports.", no_args_is_help=True, add_completion=False)
 
+KNOWN_FOR = timedelta(days=90)
+"""How long a failure of a baseline is expected."""
 REPORT = "report.yaml, or the folder of its run"
 Report = Annotated[Path, typer.Argument(metavar="REPORT", help=f"{REPORT}.")]
 
@@ -133,6 +139,58 @@ def matrix(
     typer.echo(f"{where}: {len(found.columns)} versions, {len(found.profiles)} profiles")
 
 
+@app.command("annotations")
+def print_annotations(report: Report) -> None:
+    """Print what a run has found as annotations of GitHub's checks, one for each cause."""
+    for command in check_annotations.of(reading.load(report)):
+        typer.echo(clean(command))
+
+
+@app.command("baseline")
+def write_baseline(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run, as reports/<run>.")],
+    to: Annotated[
+        Path | None,
+        typer.Option(help="File for run --baseline; an existing one is renewed. Without it, print the list."),
+    ] = None,
+    expires: Annotated[
+        str, typer.Option(metavar="DATE", help="Day from which they count as stale; by default in 90 days.")
+    ] = "",
+    reason: Annotated[str, typer.Option(help="Reason of the new ones; by default, what is wrong.")] = "",
+) -> None:
+    """Write what makes a run not conformant as expected failures, with a reason and an expiry, so that CI shows news.
+
+    Renewed, the file keeps the words of what still fails, and loses what passes by now. The same list can stand in the
+    descriptor, as `expectedFailures`.
+    """
+    _require_ledger(run)
+    day = _day(expires) if expires else datetime.now(UTC).date() + KNOWN_FOR
+    events = list(book.read(run / "ledger"))
+    name = recovery.started(events, run).implementation.name
+    report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
+    earlier = expectations.read(to, "--to") if to is not None and to.exists() else None
+    if earlier is not None and earlier.implementation != name:
+        raise UsageError(
+            f"has the failures of {earlier.implementation}, not of {name}", where=f"--to {to}", hint="give another file"
+        )
+    found = baseline.of(report, earlier.entries if earlier is not None else (), day, reason)
+    if to is None:
+        typer.echo(expectations.text(name, found), nl=False)
+        return
+    with disk.errors(where=f"--to {to}", hint="give a file in a folder that can be written"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        disk.publish(to, expectations.text(name, found))
+    typer.echo(f"{documents.shown(to)}: {len(found)} expected failures of {name}")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        hint = "write YYYY-MM-DD, for example 2030-01-31"
+        raise UsageError(f"{text!r} is not a date", where="--expires", hint=hint) from None
+
+
 @app.command()
 def recover(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run, as reports/<run>.")],
@@ -176,8 +234,7 @@ def combine(
 def _part(folder: Path) -> combining.Part:
     """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
     name = documents.shown(folder)
-    if not (folder / "ledger" / book.FILE).is_file():
-        raise UsageError(f"has no ledger/{book.FILE}", where=name, hint="give the folder of a run, with its ledger")
+    _require_ledger(folder)
     if not (folder / reading.NAME).is_file():
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
     suite = reading.load(folder)["verdict"]["suite"]
@@ -186,6 +243,13 @@ def _part(folder: Path) -> combining.Part:
         raise UsageError(what, where=name, hint="combine runs with the version that made them")
     _verified(folder)
     return combining.part(name, list(book.read(folder / "ledger")))
+
+
+def _require_ledger(folder: Path) -> None:
+    """Raise UsageError unless a folder is that of a run, with its ledger."""
+    if not (folder / "ledger" / book.FILE).is_file():
+        what, near = absent(folder) if not folder.exists() else (f"has no ledger/{book.FILE}", "")
+        raise UsageError(what, where=documents.shown(folder), hint=near or "give the folder of a run, with its ledger")
 
 
 def _verified(report: Path) -> Document:

@@ -73,6 +73,10 @@ def run(
         list[str] | None,
         typer.Option("--from-set", metavar="NAME=VALUE", help="Set a parameter of the --from descriptor (repeatable)."),
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Expect these failures, too: a file that `report baseline` has written."),
+    ] = None,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="PROFILE", help="Judge only this profile (repeatable).")
     ] = None,
@@ -215,6 +219,7 @@ def run(
             parameters=parameters.assignments(setting or ()),
             earlier=earlier,
             earlier_parameters=parameters.assignments(earlier_setting or (), "--from-set"),
+            baseline=str(baseline or ""),
             profiles=tuple(sorted(set(profile or ()))),
             ids=tuple(sorted(set(id or ()))),
             skip=tuple(sorted(set(skip or ()))),

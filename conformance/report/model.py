@@ -54,6 +54,9 @@ LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
 UNTOLD = LEFT_OUT - {SKIPPED}
 """Those of which only the number is shown."""
 
+BLOCKED = "; blocked: "
+"""What the reason of an expected failure has before that for which it could not be judged."""
+
 EXECUTED = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
 )
@@ -379,14 +382,17 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
     """Apply a limit that the specification accepts, or an entry of the descriptor's expected failures."""
     if result.outcome is Outcome.FAILED and result.requirement.limit is not None:
         return replace(result, outcome=Outcome.KNOWN_LIMIT, reason=str(result.requirement.limit))
-    if expected is None or result.outcome not in (Outcome.FAILED, Outcome.PASSED):
+    if expected is None or not (_at_fault(result) or result.outcome is Outcome.PASSED):
         return result
     if result.outcome is Outcome.PASSED:
         return replace(result, outcome=Outcome.STALE_EXPECTATION, reason="passes although it is expected to fail")
     if expected.expires and date.fromisoformat(expected.expires) <= today:
+        if result.outcome is Outcome.BLOCKED:
+            return result
         reason = f"still fails, and the expectation expired on {expected.expires}"
         return replace(result, outcome=Outcome.STALE_EXPECTATION, reason=reason)
-    return replace(result, outcome=Outcome.EXPECTED_FAILURE, reason=expected.reason)
+    held_up = f"{BLOCKED}{result.reason}" if result.outcome is Outcome.BLOCKED else ""
+    return replace(result, outcome=Outcome.EXPECTED_FAILURE, reason=expected.reason + held_up)
 
 
 def _verdict(results: Iterable[Result]) -> RunVerdict:

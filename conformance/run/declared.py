@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from conformance.documents import suggestion
+from collections.abc import Iterable
+
+from conformance.documents import Document, suggestion
 from conformance.errors import UsageError
-from conformance.implementation.descriptor import Descriptor
+from conformance.implementation.descriptor import Descriptor, ExpectedFailure
 from conformance.suite.registry.requirement import Registry
 
 
 def check(judged: Descriptor, registry: Registry) -> None:
     """Raise UsageError for a requirement or a feature that does not exist."""
-    for number, entry in enumerate(judged.expected_failures):
-        if entry.id not in registry.requirements:
-            raise UsageError(
-                f"unknown requirement {entry.id!r}",
-                where=judged.document.where("expectedFailures", number, "id"),
-                hint=suggestion(entry.id, registry.requirements),
-            )
+    own = {entry["id"] for entry in judged.document.value.get("expectedFailures", ())}
+    expected(judged.document, [entry for entry in judged.expected_failures if entry.id in own], registry)
     for feature in sorted(judged.features - registry.features):
         raise UsageError(
             f"unknown feature {feature!r}",
             where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
             hint=suggestion(feature, registry.features),
         )
+
+
+def expected(document: Document, entries: Iterable[ExpectedFailure], registry: Registry) -> None:
+    """Raise UsageError for a requirement that does not exist. `document` is the file that expects the failures."""
+    numbers = {entry["id"]: number for number, entry in enumerate(document.value.get("expectedFailures", ()))}
+    for entry in entries:
+        if entry.id not in registry.requirements:
+            raise UsageError(
+                f"unknown requirement {entry.id!r}",
+                where=document.where("expectedFailures", numbers[entry.id], "id"),
+                hint=suggestion(entry.id, registry.requirements),
+            )

@@ -41,6 +41,7 @@ def begin(config: pytest.Config) -> None:
             directory="",
             implementation=option("grove_implementation"),
             parameters=parameters.assignments(option("grove_set") or (), "--grove-set"),
+            baseline=option("grove_baseline"),
             profiles=tuple(sorted(set(option("grove_profile") or ()))),
             ids=tuple(sorted(set(option("grove_id") or ()))),
             skip=tuple(sorted(set(option("grove_skip") or ()))),

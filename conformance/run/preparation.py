@@ -19,7 +19,7 @@ from conformance import data
 from conformance.cluster import progress
 from conformance.cluster.assets import resolve_all, served, versions
 from conformance.cluster.features import Requested, of_programs, resolve
-from conformance.implementation import deployment, installer
+from conformance.implementation import deployment, expectations, installer
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import declared, reproduction
 from conformance.suite.outcomes import ledger
@@ -73,6 +73,10 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
     cluster, so that it is the one that the selected profiles need. Raises UsageError."""
     registry = requirement.load()
     judged, supplied = worker.load_implementation(settings)
+    if settings.baseline:
+        baseline = expectations.read(Path(settings.baseline))
+        declared.expected(baseline.document, baseline.entries, registry)
+        judged = expectations.added(judged, baseline)
     if settings.cluster == "own":
         deployment.require_containers(judged)
     for each in filter(None, (judged, judged.predecessor, supplied)):

@@ -20,6 +20,7 @@ def command(settings: RunSettings) -> str:
     words += ["--from", settings.earlier] if settings.earlier else []
     for name, value in settings.earlier_parameters.items():
         words += ["--from-set", f"{name}={value}"]
+    words += ["--baseline", settings.baseline] if settings.baseline else []
     for option, values in (("--profile", settings.profiles), ("--id", settings.ids), ("--skip", settings.skip)):
         for value in values:
             words += [option, value]

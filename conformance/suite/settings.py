@@ -49,6 +49,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
     until_fail: bool = False
     """Whether the run ends with the first test that fails, unless that is expected."""
+    baseline: str = ""
+    """The file of expected failures beside the descriptor, if there is one."""
     expected: dict[str, str] = {}
     """Requirements that are expected to fail, with the reason."""
     keep_cluster: bool = False

@@ -20,20 +20,24 @@ from conformance.data import PROJECT
 PAGE = PROJECT / "docs" / "ci.md"
 ACTION = PROJECT / "action.yml"
 CONTAINERFILE = PROJECT / "Containerfile"
-SHORT, SHARDED, PIPELINE = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+SHORT, SHARDED, OPERATOR, PIPELINE = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 GITHUB, GITLAB = ("vendor.github-workflows",), ("vendor.gitlab-ci", "--data-transform=gitlab-ci")
 FILES = {
     "short": (SHORT, GITHUB),
     "sharded": (SHARDED, GITHUB),
+    "operator": (OPERATOR, GITHUB),
     "pipeline": (PIPELINE, GITLAB),
     "action": (ACTION.read_text(), ("vendor.github-actions",)),
 }
 SUITE = """#!/usr/bin/env python3
 import json, os, pathlib, sys
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+if sys.argv[1:3] == ["report", "annotations"]:
+    sys.exit(print("::error title=CORE-001::wrong"))
 pathlib.Path("arguments.json").write_text(json.dumps(sys.argv[1:]))
 if made := "--report-dir" in options and os.environ["CODE"] != "4":
     pathlib.Path(options["--report-dir"], "r1").mkdir(parents=True)
+    pathlib.Path(options["--report-dir"], "r1", "report.yaml").touch()
 print("the verdict")
 sys.exit(int(os.environ["CODE"]))
 """
@@ -71,7 +75,7 @@ def test_a_file_has_the_schema_of_its_system(tmp_path: Path, name: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("name", ["action", "pipeline", "sharded"])
+@pytest.mark.parametrize("name", ["action", "operator", "pipeline", "sharded"])
 def test_shellcheck_finds_nothing(name: str) -> None:
     found = scripts(yaml.safe_load(FILES[name][0]))
     assert found
@@ -83,12 +87,20 @@ def test_shellcheck_finds_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("text", [SHORT, SHARDED, PIPELINE])
 def test_an_example_is_short(text: str) -> None:
-    assert len(text.splitlines()) <= 30
+    assert len(text.splitlines()) <= 32
 
 
 def test_only_actions_of_github_are_used() -> None:
-    used = re.findall(r"uses: ([^\s,}]+)", ACTION.read_text() + SHARDED)
-    assert used and all(re.fullmatch(r"actions/[a-z/-]+@v\d+", each) for each in used)
+    for text, version in ((ACTION.read_text(), r"[0-9a-f]{40}"), (SHARDED + OPERATOR, r"v\d+")):
+        used = re.findall(r"uses: ([^\s,}]+)", text)
+        assert used and all(re.fullmatch(rf"actions/[a-z/-]+@{version}", each) for each in used)
+
+
+def test_the_suite_is_installed_from_one_place_until_there_is_a_release() -> None:
+    assert "pip install grove" not in PAGE.read_text() and PAGE.read_text().count("grove-conformance==") == 1
+    assert len(set(re.findall(r"SUITE: (.*)", SHARDED + OPERATOR + PIPELINE))) == 1
+    [install] = [step["run"] for step in steps() if step.get("id") == "install"]
+    assert '--require-hashes -r "$SUITE/requirements.lock"' in install
 
 
 def test_every_input_is_used_and_no_shell_reads_one_as_a_command() -> None:
@@ -104,21 +116,68 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
     (tmp_path / "grove-conformance").chmod(0o755)
     files = {"GITHUB_OUTPUT": tmp_path / "output", "GITHUB_STEP_SUMMARY": tmp_path / "summary"}
     [run] = [step for step in steps() if step.get("id") == "run"]
-    given = {"implementation": "it's mine.yaml", "arguments": "--profile core\n  --set a=$(touch made)", "shard": "1/3"}
+    given = {"implementation": "it's mine.yaml", "shard": "1/3"}
+    given["arguments"] = "--profile=core\r\n\n--set=a=$(touch made) and *\n"
     variables = {name: given.get(words.split(".")[1].rstrip(" }"), "") for name, words in run["env"].items()}
     variables |= {name: str(path) for name, path in files.items()}
     variables |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION": "one", "CODE": str(code)}
     variables |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
-    done = subprocess.run([*bash, run["run"]], env=variables, cwd=tmp_path)
+    done = subprocess.run([*bash, run["run"]], env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "the verdict\n" + "::error title=CORE-001::wrong\n" * report
     folder = f"{tmp_path}/conformance-reports/one"
     arguments = ["run", "--implementation", "it's mine.yaml", "--report-dir", folder, "--shard", "1/3"]
-    arguments += ["--profile", "core", "--set", "a=$(touch", "made)"]
+    arguments += ["--profile=core", "--set=a=$(touch made) and *"]
     assert yaml.safe_load((tmp_path / "arguments.json").read_text()) == arguments
     assert done.returncode == code and not (tmp_path / "made").exists()
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
     assert outputs == {"exit-code": str(code)} | ({"report": f"{folder}/r1"} if report else {})
     assert files["GITHUB_STEP_SUMMARY"].read_text() == "```text\nthe verdict\n```\n"
+
+
+def of_operator(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the step of the workflow for the Go operator that contains some words, with a program for the suite."""
+    [script] = [step["run"] for step in yaml.safe_load(OPERATOR)["jobs"][job]["steps"] if words in step.get("run", "")]
+    (folder / "grove-conformance").write_text(SUITE)
+    (folder / "grove-conformance").chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "RUNNER_TEMP": str(folder), **variables}
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(bash, env=environment, cwd=folder, capture_output=True, text=True)
+
+
+def test_both_folders_of_crds_of_the_operator_are_taken(tmp_path: Path) -> None:
+    for place in ("operator", "scheduler"):
+        folder = tmp_path / place / "api" / "core" / "v1alpha1" / "crds"
+        folder.mkdir(parents=True)
+        (folder / f"{place}.yaml").touch()
+    assert of_operator("judge", "crds/*.yaml", tmp_path).returncode == 0
+    assert {path.name for path in (tmp_path / "crds").iterdir()} == {"operator.yaml", "scheduler.yaml"}
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    ("side", "code", "end"),
+    [("head", 0, 0), ("head", 1, 1), ("head", 7, 7), ("base", 1, 0), ("base", 7, 0), ("base", 3, 3), ("base", 4, 4)],
+)
+def test_news_of_the_operator_make_the_job_red(tmp_path: Path, listed: bool, side: str, code: int, end: int) -> None:
+    if listed:
+        (tmp_path / ".github").mkdir()
+        (tmp_path / ".github" / "conformance.yaml").touch()
+    done = of_operator("judge", "grove-conformance run", tmp_path, SIDE=side, CODE=str(code))
+    assert done.returncode == end, done.stderr
+    arguments = yaml.safe_load((tmp_path / "arguments.json").read_text())
+    assert arguments[:5] == ["run", "--implementation", "grove-operator", "--set", f"binary={tmp_path}/grove-operator"]
+    assert arguments[-2:] == (
+        ["--baseline", ".github/conformance.yaml"] if listed else ["--report-dir", f"reports/{side}"]
+    )
+
+
+@pytest.mark.parametrize(("code", "end"), [(0, 0), (6, 0), (10, 1)])
+def test_a_regression_of_the_operator_makes_the_comparison_red(tmp_path: Path, code: int, end: int) -> None:
+    variables = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "CODE": str(code)}
+    done = of_operator("compare", "report compare", tmp_path, **variables)
+    assert done.returncode == end, done.stderr
+    assert (tmp_path / "comment.md").read_text() == (tmp_path / "summary").read_text() == "the verdict\n"
 
 
 def test_the_image_has_the_versions_of_the_lock_file(tmp_path: Path) -> None:

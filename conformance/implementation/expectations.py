@@ -1,0 +1,74 @@
+"""A file of expected failures beside a descriptor, for somebody else's descriptor or for a list that is made anew: what
+`report baseline` writes and `run --baseline` reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from conformance import data, documents
+from conformance.documents import Document
+from conformance.errors import UsageError
+from conformance.implementation.descriptor import Descriptor, ExpectedFailure
+from conformance.suggestions import absent
+
+API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ExpectedFailures"
+OPTION = "--baseline"
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """The expected failures of a file, which has been read."""
+
+    document: Document
+    implementation: str
+    entries: tuple[ExpectedFailure, ...]
+
+
+def read(path: Path, option: str = OPTION) -> Baseline:
+    """Read a file of expected failures. Raises UsageError."""
+    if not path.is_file():
+        what, near = ("is a folder", "") if path.is_dir() else absent(path)
+        hint = near or "`report baseline RUN --to FILE` writes one"
+        raise UsageError(what, where=f"{option} {documents.shown(path)}", hint=hint)
+    folder = data.folder("fixtures") / "implementations"
+    document = documents.read(path, folder / "expected-failures.schema.json")
+    entries = msgspec.convert(document.value["expectedFailures"], tuple[ExpectedFailure, ...])
+    known: set[str] = set()
+    for number, entry in enumerate(entries):
+        if entry.id in known:
+            where = document.where("expectedFailures", number)
+            raise UsageError(f"{entry.id} is a duplicate", where=where, hint="keep one of them")
+        known.add(entry.id)
+    return Baseline(document, document.value["implementation"], entries)
+
+
+def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descriptor:
+    """Return a descriptor with further expected failures, which replace its own of the same requirements. Raises
+    UsageError if they are those of another implementation."""
+    if baseline.implementation != judged.name:
+        what = f"has the failures of {baseline.implementation}, not of {judged.name}"
+        hint = "give the file of this implementation, or correct its name there"
+        raise UsageError(what, where=f"{option} {documents.shown(baseline.document.path)}", hint=hint)
+    ids = {entry.id for entry in baseline.entries}
+    own = (entry for entry in judged.expected_failures if entry.id not in ids)
+    return dataclasses.replace(judged, expected_failures=(*own, *baseline.entries))
+
+
+def text(implementation: str, entries: Iterable[ExpectedFailure]) -> str:
+    """Return a file of expected failures as YAML."""
+    listed = [
+        {name: _plain(value) for name, value in msgspec.structs.asdict(entry).items() if value is not None}
+        for entry in sorted(entries, key=lambda entry: entry.id)
+    ]
+    content = {"apiVersion": API_VERSION, "kind": KIND, "implementation": implementation, "expectedFailures": listed}
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=116)
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime.date) else value

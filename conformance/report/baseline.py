@@ -1,0 +1,56 @@
+"""The failures of a run as expected failures, as linters write a baseline: what fails today is known, and everything
+else is news. Pure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from conformance.evidence.values import brief
+from conformance.implementation.descriptor import ExpectedFailure
+from conformance.report.model import LEFT_OUT, Outcome, Report, Result
+
+MOST_REASON = 160
+"""Characters of a reason."""
+
+
+def of(
+    report: Report, earlier: Iterable[ExpectedFailure], expires: datetime.date, reason: str = ""
+) -> list[ExpectedFailure]:
+    """Return what of a run counts against it as expected failures. Of `earlier` ones, those that still fail keep their
+    words and day unless it has passed, and those that this run did not judge stay; those that pass are left out."""
+    known = {entry.id: entry for entry in earlier}
+    day = datetime.date.fromtimestamp(report.started.wall)
+    results = {result.requirement.id: result for result in report.results}
+    unjudged = [entry for entry in known.values() if entry.id not in results or not _judged(results[entry.id])]
+    found = []
+    for result in report.results:
+        if not _fails(result):
+            continue
+        entry = known.get(result.requirement.id)
+        if entry is None:
+            entry = ExpectedFailure(result.requirement.id, reason or _reason(result, day), expires=expires)
+        found.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)
+    return sorted((*unjudged, *found), key=lambda entry: entry.id)
+
+
+def _fails(result: Result) -> bool:
+    """Return whether a requirement that decides the verdict does not hold: it failed, expectedly or not, or what the
+    implementation did kept it from being judged."""
+    if not result.requirement.decides:
+        return False
+    blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
+    expired = result.outcome is Outcome.STALE_EXPECTATION and bool(result.failures)
+    return blocked or expired or result.outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
+
+
+def _judged(result: Result) -> bool:
+    return result.reason not in LEFT_OUT and result.outcome not in (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
+
+
+def _reason(result: Result, day: datetime.date) -> str:
+    entry = result.requirement
+    said = entry.violation or entry.text
+    if result.outcome is Outcome.BLOCKED:
+        said = f"blocked: {result.reason}"
+    return brief(f"since {day}: {said}", MOST_REASON)

@@ -1,0 +1,66 @@
+"""What a run has found as annotations of GitHub's checks: workflow commands, which a step prints. Pure.
+
+GitHub shows ten of a step: there is one for each cause, the weightiest first, then what needs the list of expected
+failures to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.evidence.values import brief
+from conformance.report.document import Document
+from conformance.report.model import Outcome
+from conformance.suite.registry.requirement import Level
+
+MOST = 10
+FEW_IDS = 4
+
+
+def of(content: Document) -> list[str]:
+    """Return the workflow commands for a report."""
+    return [*_found(content)][:MOST]
+
+
+def _found(content: Document) -> Iterator[str]:
+    verdict, entries = content["verdict"], {each["id"]: each for each in content["verdict"]["requirements"]}
+    for fault in verdict["harnessErrors"]:
+        yield _command("error", "no verdict", fault)
+    for cause in content["run"].get("causes", ()):
+        failed = [entries[id] for id in cause["failed"] if id in entries]
+        decides = any(each["level"] == Level.MUST and not each.get("seed") for each in failed)
+        yield _command("error" if decides else "warning", _ids(cause["failed"]), _said(cause["title"], failed))
+    stale = [each for each in entries.values() if each["outcome"] == Outcome.STALE_EXPECTATION]
+    for each in stale:
+        if not each.get("failures"):
+            yield _command("error", each["id"], each["reason"])
+    blocked = [id for id, each in entries.items() if each["outcome"] == Outcome.BLOCKED]
+    if blocked:
+        yield _command("warning", f"{len(blocked)} blocked", f"{_ids(blocked)}: {entries[blocked[0]]['reason']}")
+
+
+def _said(title: str, failed: list[Any]) -> str:
+    """Return what is wrong, with the first of what was seen."""
+    failure = next((failure for each in failed for failure in each.get("failures", ())), None)
+    if failure is None:
+        return title
+    return (
+        f"{title}\nin {failure['test']}: {brief(failure['what'])}: expected {brief(failure['expected'], 200)}, seen "
+        + (brief(failure["seen"]))
+    )
+
+
+def _ids(ids: list[str]) -> str:
+    more = len(ids) - FEW_IDS
+    return ", ".join(ids[:FEW_IDS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _command(kind: str, title: str, text: str) -> str:
+    escaped = _escaped(title).replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={escaped}::{_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    """Escape what would end a command and begin another one: an implementation has written some of the text."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

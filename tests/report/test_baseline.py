@@ -1,0 +1,129 @@
+"""The failures of a run as expected failures."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance import cli
+from conformance.implementation import expectations, loading
+from conformance.implementation.descriptor import ExpectedFailure
+from conformance.report import baseline, model
+from conformance.report.model import Report
+from conformance.suite.outcomes import book, ledger
+from conformance.suite.registry.requirement import Level
+from tests.report.test_cases import judged
+from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, registry, started
+
+LATER, SOON = datetime.date(2027, 2, 1), datetime.date(2026, 12, 1)
+WAYS = ("passed", "failed", "blocked", "untried", "broken", "unclaimed")
+
+
+def report_of(*ways: str) -> Report:
+    return judged(*((way, Level.MUST) for way in ways))
+
+
+def test_what_decides_and_does_not_hold_is_expected_from_now_on() -> None:
+    report = judged(*((way, level) for level in (Level.MUST, Level.SHOULD) for way in WAYS))
+    assert [(found.id, found.reason, found.expires) for found in baseline.of(report, (), LATER)] == [
+        ("AA-002", "since 1970-01-01: Text of AA-002.", LATER),
+        ("AA-003", "since 1970-01-01: blocked: it exited with code 3", LATER),
+    ]
+    assert [found.reason for found in baseline.of(report, (), LATER, "issue 7")] == ["issue 7", "issue 7"]
+
+
+def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None:
+    earlier = [
+        ExpectedFailure("AA-001", "it passes by now"),
+        ExpectedFailure("AA-002", "it still fails", "https://example.com/1", LATER),
+        ExpectedFailure("AA-003", "it has expired", expires=datetime.date(1970, 1, 1)),
+        ExpectedFailure("AA-004", "it could not be judged", expires=SOON),
+        ExpectedFailure("BB-001", "another profile has it", expires=SOON),
+    ]
+    found = baseline.of(report_of("passed", "failed", "failed", "broken"), earlier, SOON)
+    assert found == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
+
+
+def test_with_its_own_baseline_a_run_is_conformant() -> None:
+    """What was blocked by the implementation, too: a list that leaves CI red is of no use."""
+    first = report_of("passed", "failed", "blocked")
+    assert first.exit == 1
+    known = [ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.of(first, (), LATER)]
+    events = [
+        *(started("a", "AA-001"), check("a", "AA-001"), ended("a")),
+        *(started("b", "AA-002"), check("b", "AA-002", "failed"), ended("b", "failed")),
+        *(started("c", "AA-003"), ended("c", "blocked", "it exited", "implementation")),
+    ]
+    plan = {"a": ("AA-001",), "b": ("AA-002",), "c": ("AA-003",)}
+    entries = registry(*(entry(f"AA-00{number}") for number in (1, 2, 3)))
+
+    def again(day: datetime.date) -> Report:
+        return model.judge(entries, [begin(plan, expected=known), *events, DONE], day)
+
+    second = again(TODAY)
+    assert (second.verdict, second.exit) == ("conformant-except-expected-failures", 0)
+    outcomes = {r.requirement.id: (str(r.outcome), r.reason) for r in second.results}
+    assert outcomes["AA-003"] == ("expected-failure", f"{known[1].reason}; blocked: it exited")
+    expired = again(LATER)
+    assert [str(r.outcome) for r in expired.results] == ["passed", "stale-expectation", "blocked"]
+    assert expired.exit == 1
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["grove-conformance", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        assert int(end.value.code or 0) == code, err
+        return out + err
+
+    return call
+
+
+def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path: Path) -> None:
+    plan = {"t": ("CORE-001",), "u": ("CORE-002",)}
+    events = [started("t", "CORE-001"), check("t", "CORE-001", "failed"), ended("t", "failed")]
+    events += [started("u", "CORE-002"), check("u", "CORE-002"), ended("u"), DONE]
+    run = msgspec.structs.replace(begin(plan), ids=("CORE-001", "CORE-002"))
+    book.save(tmp_path / "run" / "ledger", [run, *events])
+    printed = call("report", "baseline", "run", "--expires", "2030-01-31")
+    assert "implementation: mine\n" in printed and "- id: CORE-001\n" in printed and "2030-01-31" in printed
+    kept = printed.replace("CORE-001", "CORE-002").replace("- id: CORE-002\n", "- id: CORE-002\n  link: l\n")
+    (tmp_path / "ci.yaml").write_text(kept)
+    assert call("report", "baseline", "run", "--to", "ci.yaml") == "ci.yaml: 1 expected failures of mine\n"
+    (found,) = expectations.read(tmp_path / "ci.yaml").entries
+    assert found.id == "CORE-001" and found.expires is not None and found.expires > datetime.date.today()
+    assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
+    assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
+    assert 'did you mean "run"?' in call("report", "baseline", "rum", code=4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("name", "name", ""),
+        ("CORE-001", "CORE-999", "ci.yaml:5: expectedFailures[0].id: unknown requirement 'CORE-999'"),
+        ("reference", "other", "--baseline ci.yaml: has the failures of other, not of reference"),
+        ("reason", "resaon", "ci.yaml:6: expectedFailures[0].resaon: unknown field — did you mean"),
+    ],
+)
+def test_a_mistake_in_a_baseline_is_one_line(
+    call: Callable[..., str], tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    text = expectations.text("reference", [ExpectedFailure("CORE-001", "known", expires=LATER)])
+    (tmp_path / "ci.yaml").write_text(text.replace(old, new))
+    if not words:
+        judged = loading.load("reference")
+        assert expectations.added(judged, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires == LATER
+        return
+    said = call("run", "--baseline", "ci.yaml", code=4)
+    assert words in said and len(said.splitlines()) == 1

@@ -1,0 +1,32 @@
+"""What a run has found as annotations of GitHub's checks."""
+
+from __future__ import annotations
+
+from conformance.report import check_annotations, document
+from conformance.suite.registry.requirement import Level
+from tests.report.test_cases import judged, real
+
+
+def test_each_cause_is_one_annotation_and_a_value_begins_no_other() -> None:
+    report = real(violation="100 % wrong,\n::error::it is")
+    [said] = check_annotations.of(document.document(report))
+    assert said.startswith("::error title=AA-001::100 %25 wrong,%0A::error::it is%0Ain t: w: expected ")
+    assert "\n" not in said
+
+
+def test_what_does_not_decide_warns() -> None:
+    found = check_annotations.of(
+        document.document(judged(("failed", Level.SHOULD), ("stale", Level.MUST), ("blocked", Level.MUST)))
+    )
+    assert [line.split("::")[1] for line in found] == [
+        "warning title=AA-001",
+        "error title=AA-002",
+        "warning title=1 blocked",
+    ]
+    assert check_annotations.of(document.document(judged(("passed", Level.MUST)))) == []
+
+
+def test_there_are_no_more_than_github_shows() -> None:
+    assert (
+        len(check_annotations.of(document.document(judged(*[("failed", Level.MUST)] * 12)))) == check_annotations.MOST
+    )
