@@ -32,7 +32,7 @@ from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gang_migration, gangs, labels, names, topology, update_progress
-from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent import conditions as gang_conditions
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.lines import MAPS, Line
@@ -202,7 +202,8 @@ class Operator:
             self._trigger_turns(old, item)
 
     def _trigger_turns(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        """Trigger the cliques and groups that an update begins, continues or ends with."""
+        """Trigger the cliques and groups that an update begins, continues or ends with. A strategy also decides who
+        writes the conditions of gangs, which the next sub-step of a coherent update may wait for."""
         migrated = gang_migration.running(old) and not gang_migration.running(item)
         began = (
             migrated
@@ -225,6 +226,9 @@ class Operator:
             self._clique_statuses.add(clique)
         for group in parts(self.cache.groups):
             self._groups.add(group)
+        if update_progress.strategy(old) != update_progress.strategy(item):
+            for gang in parts(self.cache.gangs):
+                self._gangs.add(gang)
 
     def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
         """Trigger the owner of an object that was deleted or changed by others. Changes of its status and our own
@@ -342,7 +346,9 @@ class Operator:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
             found, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
-            if found is not None and ((pcs is not None and update.coherent(pcs)) or self._plans.serves(found)):
+            if found is not None and (
+                (pcs is not None and gang_conditions.writes(pcs, found)) or self._plans.serves(found)
+            ):
                 self._gangs.add(gang_of)
         if item.scheduled and (old is None or not old.scheduled):
             self._wake_dependents(item, gang_of[1])

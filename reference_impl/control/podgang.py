@@ -55,7 +55,7 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             if not initialized:
                 await self._write(gang, is_complete=True)
-            if update.coherent(pcs) or self._plans.serves(gang):
+            if gang_conditions.writes(pcs, gang) or self._plans.serves(gang):
                 await self._write_conditions(self._cache.gangs.get(*key) or gang, members)
             return None
         waited = time.monotonic() - self._incomplete.setdefault(key, time.monotonic())
@@ -85,9 +85,8 @@ class GangReconciler:
         return [pod for pod in found if self._cache.has_owner(pod)] if update.coherent(pcs) else found
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
-        """Write Scheduled and Ready, and since when (COH-086, COH-087): those of coherently updated sets, whose updates
-        wait for them, and those of gangs on kube-scheduler, which writes none; they say why a gang cannot be mapped
-        (WL-H21, WL-HD4)."""
+        """Write Scheduled and Ready, and since when (COH-086, COH-087). Those of gangs on kube-scheduler, which writes
+        none, also say why a gang cannot be mapped (WL-H21, WL-HD4)."""
         status = gang_conditions.status(gang, members, now())
         if (found := self._plans.of(gang)) is not None and found.refusal:
             status = planned.with_refusal(status, found.refusal)

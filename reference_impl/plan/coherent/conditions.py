@@ -1,5 +1,5 @@
-"""Status of a PodGang of a set with the strategy Coherent: the conditions Scheduled and Ready, and when they became
-True (spec COH-086, COH-087)."""
+"""Status of a PodGang of a set that is, or was, updated coherently: the conditions Scheduled and Ready, and when they
+became True (spec COH-086, COH-087)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from reference_impl.api.models import Condition, PodGang, PodGangStatus
+from reference_impl.api.models import Condition, PodCliqueSet, PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions
+from reference_impl.plan.coherent import update
 from reference_impl.plan.gangs import by_clique
 
 SCHEDULED = "Scheduled"
@@ -20,6 +21,12 @@ def written(gang: PodGang) -> bool:
     """Whether the operator writes the conditions of a gang, which a scheduler then leaves alone."""
     found = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
     return found is not None and found.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
+
+
+def writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
+    """Whether the operator writes the conditions of a gang: of a coherently updated set, whose updates wait for them,
+    and of one that was such a set before, since no scheduler writes them any more."""
+    return update.coherent(pcs) or written(gang)
 
 
 def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:

@@ -1,0 +1,66 @@
+"""Switches of the strategy in the middle of an update, in all directions."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from reference_impl.plan.coherent import conditions
+from tests.reference.coherent.small_api import NEVER_READY
+from tests.reference.coherent.world import World, the_set, world
+
+SIZES = {"F": (2, 1), "P": (3, 1)}
+STRATEGIES = ("Coherent", "RollingRecreate", "OnDelete")
+
+
+def new(w: World) -> int:
+    """How many pods are of the new version."""
+    return sum(pod["spec"]["containers"][0]["image"] == "x:v1" for pod in w.pods())
+
+
+async def begin(w: World, strategy: str, pods: int) -> None:
+    """Change the set, until so many pods are of the new version. Under OnDelete, pods are deleted for that."""
+    await w.change(the_set("v1", strategy=strategy, **SIZES))
+    if strategy == "OnDelete":
+        await w.until(lambda: "updateEndedAt" in w.progress(), "begun")
+        for pod in w.pods()[:pods]:
+            await w.api.delete(("pods", "ns", pod["metadata"]["name"]))
+    await w.soon(lambda: new(w) >= pods)
+
+
+@pytest.mark.parametrize("pods", [1, 3])
+@pytest.mark.parametrize(("before", "after"), list(permutations(STRATEGIES, 2)))
+async def test_an_update_ends_after_a_switch_of_the_strategy(before: str, after: str, pods: int):
+    """The set has the first strategy from the beginning. OnDelete ends the update as it is (CHG-RU-06), and what it has
+    left is not replaced by a switch (COH-274)."""
+    async with world(the_set(strategy=before, **SIZES), 5) as w:
+        await begin(w, before, pods)
+        await w.change(the_set("v1", strategy=after, **SIZES))
+        await w.until(lambda: w.ended() and w.serving(5), "the update has ended")
+        if "OnDelete" not in (before, after):
+            assert w.images() == {"x:v1"}
+        old = w.uids()
+        await w.change(the_set("v2", strategy=after, **SIZES))
+        if after == "OnDelete":
+            await w.until(w.ended, "the next update has ended")
+            assert w.uids() == old
+        else:
+            await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "the next update has ended")
+
+
+async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coherent():
+    """The scheduler leaves them to the operator, which has begun to write them (COH-086)."""
+    async with world(the_set(**SIZES), 5) as w:
+        await w.change(the_set(strategy="RollingRecreate", **SIZES))
+        await w.until(lambda: True, "switched")
+        body = the_set(strategy="RollingRecreate", **SIZES)
+        body["spec"]["template"]["cliques"][1]["annotations"] = {NEVER_READY: "yes"}
+        await w.change(body)
+        await w.soon(lambda: w.ready()[0] < 5)
+        await w.until(lambda: True, "stopped")
+        for gang in w.api.all("podgangs"):
+            found = {each["type"]: each["status"] for each in gang["status"]["conditions"]}
+            members = w.held()[gang["metadata"]["name"]]
+            ready = all(w.ready(clique)[0] for clique in members)
+            assert found[conditions.READY] == str(ready), gang["metadata"]["name"]
