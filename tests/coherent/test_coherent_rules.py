@@ -203,6 +203,26 @@ def switched(played: Played, *, followed: bool) -> None:
     delete(played, "B0", "F", 3)
 
 
+def joined(faults: dict[int, Fault] | None = None) -> dict[str, RuleResult]:
+    """All components are updated in a set that was created with RollingRecreate, and is switched to Coherent."""
+    played = Played(ALL, after=faults)
+    played.strategy = "RollingRecreate"
+
+    def switch(played: Played) -> None:
+        played.strategy = "Coherent"
+        played.set()
+
+    played.before_updates = switch
+    return verdicts(played.play())
+
+
+def test_pods_that_are_older_than_a_switch_to_coherent_are_known() -> None:
+    """Their deletion is no creation, and it counts against the budget."""
+    assert {id: str(verdict) for id, verdict in joined().items() if verdict.holds is False} == {}
+    assert joined({1: no_unit})["INV-012"].holds is False
+    assert "of F" in joined({1: lambda p: delete(p, "B0", "F", 3)})["INV-011"].reason
+
+
 @pytest.mark.parametrize("followed", [False, True])
 def test_a_strategy_that_changes_in_the_middle_of_an_update_binds_once_the_operator_follows(followed: bool) -> None:
     found = verdicts(Played(ALL, after={1: lambda p: switched(p, followed=followed)}).play())["INV-011"]

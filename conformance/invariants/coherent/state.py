@@ -110,6 +110,8 @@ class State:
     """The one of them whose deletion begins with the present record."""
     removed: dict[str, float] = field(default_factory=dict)
     """When an entry was removed from its map, by key."""
+    _others: dict[str, Pod] = field(default_factory=dict)
+    """Pods of sets that have never been Coherent so far, and may be switched to it later."""
     _seq: int = 0
     _by_clique: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -121,8 +123,6 @@ class State:
         self.before, self.written, self.previous, self.began, self.ending = None, None, (), False, ""
         if record.resource == "podcliquesets":
             self._see_set(record)
-        elif not self.sets:
-            return
         elif record.resource == "pods":
             self._see_pod(record)
         elif record.resource == "podgangmaps":
@@ -233,6 +233,8 @@ class State:
         found.running = updates.running(record.object)
         found.scope = frozenset(Key("clique" if k == "clique" else "group", n) for k, n in shapes.scope(record.object))
         if known is None:
+            joined = [uid for uid, pod in self._others.items() if pod.place.set == record.name]
+            self.pods |= {uid: self._others.pop(uid) for uid in joined}
             return
         found.interrupted, found.ended_at, found.old = known.interrupted, known.ended_at, known.old
         changed = known.generation not in ("", found.generation)
@@ -260,7 +262,7 @@ class State:
                 index = label(record.object, labels.GROUP_INDEX)
                 self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
                 return
-        if pcs not in self.sets or not replica.isdigit():
+        if not replica.isdigit():
             return
         kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
         key = Key("group" if kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
@@ -275,18 +277,17 @@ class State:
             return
         layout = () if record.kind == DELETED else shapes.entries(record.object)
         before, self.maps[pcs, replica] = self.maps.get((pcs, replica), ()), layout
-        if pcs not in self.sets:
-            return  # it may be switched to Coherent later
-        self.written, self.previous = (pcs, replica), before
         (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
         if shapes.by_epoch(record.object):
             self.epochs.add(pcs)
-        self.sets[pcs].coherent |= self.sets[pcs].asked and record.kind != DELETED
         for entry in layout:
             self.generations[entry.key] = entry.generation
             (self.anchors.add if entry.anchor else self.anchors.discard)(entry.key)
-        for key in {entry.key for entry in self.previous} - {entry.key for entry in layout}:
+        for key in {entry.key for entry in before} - {entry.key for entry in layout}:
             self.removed[key] = record.at
+        if pcs in self.sets:
+            self.written, self.previous = (pcs, replica), before
+            self.sets[pcs].coherent |= self.sets[pcs].asked and record.kind != DELETED
 
     def _see_gang(self, record: Record) -> None:
         if record.kind == DELETED:
@@ -301,14 +302,16 @@ class State:
         document = record.object
         pcs, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
         clique = label(document, labels.CLIQUE)
-        if pcs not in self.sets or not replica.isdigit() or not clique:
+        if not pcs or not replica.isdigit() or not clique:
             return
-        self.before = self.pods.get(record.uid)
+        known = self.pods if pcs in self.sets else self._others
+        before = known.get(record.uid)
+        self.before = before if known is self.pods else None
         group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
         prefix = f"{pcs}-{replica}-"
         key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
         going = record.kind == DELETED or terminating(document)
-        self.pods[record.uid] = Pod(
+        known[record.uid] = Pod(
             name=record.name,
             place=Place(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
@@ -316,7 +319,7 @@ class State:
             owner=text(controller(document), "uid"),
             gang=label(document, labels.GANG),
             hash=label(document, labels.TEMPLATE_HASH),
-            created=self.before.created if self.before else record.at,
+            created=before.created if before else record.at,
             ready=pods.ready(document) and not going,
             bound=pods.bound(document),
             going=going,
@@ -324,6 +327,7 @@ class State:
         )
         if record.kind == DELETED:
             self._by_clique[clique].discard(record.uid)
+            self._others.pop(record.uid, None)
         else:
             self._by_clique[clique].add(record.uid)
 
