@@ -21,7 +21,7 @@ from reference_impl.control import maps as control
 from reference_impl.control.writer import Writer
 from reference_impl.plan.coherent import planner
 from tests.coherent.histories import reproduction
-from tests.coherent.histories.drawing import drawn
+from tests.coherent.histories.drawing import drawn, switched
 from tests.coherent.histories.in_memory import played
 from tests.coherent.histories.model import (
     COHERENT,
@@ -88,16 +88,17 @@ def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 async def test_no_history_breaks_an_invariant_in_memory() -> None:
-    """`HISTORIES` is for the planner: one of eight is played on the operator."""
-    wanted = drawn(max(1, HISTORIES // 8))
+    """`HISTORIES` is for the planner: one of eight is played on the operator, and as many with switches."""
+    wanted = [*drawn(max(1, HISTORIES // 8)), *switched(max(1, HISTORIES // 48))]
     wrong = [str(each) for each, found in zip(wanted, await played(wanted), strict=True) if found]
     assert not wrong
 
 
-def of(text: str, *actions: Action, replicas: int = 1) -> GeneratedHistory:
+def of(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
     """A history; parts are written as `f4/1/1`: replicas, minAvailable, maxUnavailable."""
     sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
-    return GeneratedHistory(tuple(Part(name, name in "pd", *size) for name, size in sizes.items()), replicas, actions)
+    parts = tuple(Part(name, name in "pd", *size) for name, size in sizes.items())
+    return GeneratedHistory(parts, replicas, actions, strategy)
 
 
 FOUND = {
@@ -112,6 +113,9 @@ FOUND = {
     ),
     "taken-over": of(
         "f2/1/1 h4/2/2 p2/1/1", Switch(ROLLING), Change(("f", "h", "p"), 2), Replace(1), Switch(COHERENT), Settle()
+    ),
+    "never-coherent-before": of(
+        "f2/1/1 p2/1/1", Change(("f", "p"), 2), Replace(1), Switch(COHERENT), Settle(), strategy=ROLLING
     ),
 }
 """Histories that went wrong once: an invariant was too strict, or the operator left old pods."""

@@ -12,17 +12,20 @@ import os
 
 import pytest
 
-from tests.coherent.histories.drawing import counterexamples, drawn
+from tests.coherent.histories.drawing import counterexamples, drawn, switched
 from tests.coherent.histories.live import stage
 
 HISTORIES = int(os.environ.get("HISTORIES", "2"))
+SWITCHES = int(os.environ.get("SWITCHES", HISTORIES // 24))
+"""How many histories are played, and how many more for each direction in which the strategy can be switched."""
 LANES = int(os.environ.get("LANES", "12"))
-"""How many histories are played, and how many of them at a time."""
+"""How many of them are played at a time."""
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * HISTORIES)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORIES + 6 * SWITCHES))]
 
 
 def test_no_history_breaks_an_invariant() -> None:
-    with stage(min(LANES, HISTORIES)) as on:
-        wrong = counterexamples(drawn(HISTORIES), on.play_all, "live")
+    histories = [*drawn(HISTORIES), *switched(SWITCHES)]
+    with stage(min(LANES, len(histories))) as on:
+        wrong = counterexamples(histories, on.play_all, "live")
     assert not wrong, "\n\n".join(wrong)

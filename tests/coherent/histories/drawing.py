@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from tests.coherent.histories import reproduction
-from tests.coherent.histories.model import Change, GeneratedHistory, PauseCollector, histories, switches
+from tests.coherent.histories.model import DIRECTIONS, Change, GeneratedHistory, PauseCollector, histories, switches
 
 FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
 SEED = int(os.environ.get("SEED", "1"))
@@ -27,11 +28,13 @@ PlayAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
 
 
 def drawn(count: int) -> list[GeneratedHistory]:
-    """So many histories in which something changes while the garbage collector stands still. In a quarter of them, the
-    strategy changes during an update."""
-    switched = count // 4
-    found = [*_drawn(histories(), count - switched), *_drawn(switches(), switched)]
-    return [_paused(history) for history in found]
+    """So many histories in which something changes while the garbage collector stands still."""
+    return [_paused(history) for history in _drawn(histories(), count)]
+
+
+def switched(count: int) -> list[GeneratedHistory]:
+    """So many histories for each direction in which the strategy can change during an update."""
+    return [history for direction in DIRECTIONS for history in _drawn(switches(*direction), count)]
 
 
 def _paused(history: GeneratedHistory) -> GeneratedHistory:
@@ -39,9 +42,7 @@ def _paused(history: GeneratedHistory) -> GeneratedHistory:
     if PauseCollector() in history.actions:
         return history
     first = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
-    return GeneratedHistory(
-        history.parts, history.replicas, (*history.actions[:first], PauseCollector(), *history.actions[first:])
-    )
+    return replace(history, actions=(*history.actions[:first], PauseCollector(), *history.actions[first:]))
 
 
 def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[GeneratedHistory]:
@@ -87,9 +88,9 @@ def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tu
 def _with_less(history: GeneratedHistory) -> Iterator[GeneratedHistory]:
     actions = history.actions
     for index in range(len(actions)):
-        yield GeneratedHistory(history.parts, history.replicas, (*actions[:index], *actions[index + 1 :]))
+        yield replace(history, actions=(*actions[:index], *actions[index + 1 :]))
     if history.replicas > 1:
-        yield GeneratedHistory(history.parts, 1, actions)
+        yield replace(history, replicas=1)
 
 
 def _kept(folder: Path, history: GeneratedHistory, problems: Problems) -> str:

@@ -59,7 +59,7 @@ class _Play:
         self.history, self.world = history, World()
         self.versions = self._last = reproduction.first_versions(history)
         self.excused: set[str] = set()
-        self.strategy, self.wrong = COHERENT, list[str]()
+        self.strategy, self.wrong = history.strategy, list[str]()
 
     async def run(self) -> list[str]:
         world, pods = self.world, asyncio.create_task(self.world.api.run_pods())
@@ -106,7 +106,9 @@ class _Play:
             case Replace(pods=pods):
                 await self._replace(pods)
             case Settle():
-                await self._settled()
+                rest = await self._settled()
+                if all(works for _, works in self.versions.values()):
+                    self.wrong += self._running(rest)
                 for name, version in reproduction.due(self.history, self.strategy, self.versions).items():
                     if (found := self.world.images(f"{SET}-0-{name}")) != {f"registry.example/{name}:{version}"}:
                         self.wrong.append(f"pods of {name} have the images {sorted(found)} at rest")
@@ -168,12 +170,14 @@ class _Play:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
+    def _running(self, rest: bool) -> list[str]:
+        running = not rest or updates.running(self.world.api.objects[PCS]) or not self._observed()
+        return [f"the update does not end: {self.world.progress()}"] if running else []
+
     def _unfinished(self) -> list[str]:
         world = self.world
         images = {f"registry.example/{name}:{version}" for name, (version, _) in self.versions.items()}
-        wrong = []
-        if updates.running(world.api.objects[PCS]) or not self._observed():
-            wrong.append(f"the update does not end: {world.progress()}")
+        wrong = self._running(rest=True)
         if world.images() != images:
             wrong.append(f"pods have the images {sorted(world.images())}, not {sorted(images)}")
         ready, every = world.ready()

@@ -145,7 +145,7 @@ class _Play:
         self.versions = self._last = reproduction.first_versions(history)
         self.events = History(on.recorder, namespace)
         self.wrong: list[str] = []
-        self.strategy, self._left = COHERENT, False
+        self.strategy, self._left = history.strategy, history.strategy == ON_DELETE
         """`_left`: whether OnDelete may have left pods of old versions."""
 
     def run(self) -> list[str]:

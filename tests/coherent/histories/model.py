@@ -7,6 +7,7 @@ written as a manifest with kubectl commands (`reproduction`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 from hypothesis import strategies as st
 
@@ -111,10 +112,18 @@ class GeneratedHistory:
     parts: tuple[Part, ...]
     replicas: int
     actions: tuple[Action, ...]
+    strategy: str = COHERENT
+    """The update strategy that the set is created with."""
 
     def __str__(self) -> str:
         parts = " ".join(map(str, self.parts))
-        return "\n".join([f"set of {self.replicas} × {parts}", *(f"  {action}" for action in self.actions)])
+        created = f"set of {self.replicas} × {parts}, {self.strategy}"
+        return "\n".join([created, *(f"  {action}" for action in self.actions)])
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether OnDelete may have left pods of old versions."""
+        return ON_DELETE in (self.strategy, *(each.strategy for each in self.actions if isinstance(each, Switch)))
 
     def part(self, name: str) -> Part:
         """The part of this name."""
@@ -173,21 +182,31 @@ def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
     )
 
 
-def switches() -> st.SearchStrategy[GeneratedHistory]:
-    """Histories in which the strategy changes during an update, from any to any other, at any phase."""
+DIRECTIONS = tuple(permutations(STRATEGIES, 2))
+"""The switches that there are: from which strategy to which other."""
+
+
+def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
+    """Histories of sets that are created with one strategy and switched to another one during an update, at any phase.
+    In a third of them a switch precedes, too: gangs of a set that was Coherent once keep what says so. Under OnDelete,
+    pods are deleted to be replaced."""
+    others = [(), (), *((each,) for each in STRATEGIES if each != before)]
 
     def of(found: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
         names = tuple(part.name for part in found)
-        change = st.builds(Change, st.just(names), st.integers(2, 3), st.booleans())
-        further = st.lists(_actions(found), max_size=2)
+
+        def made(first: tuple[str, ...], change: Change, pods: int, rest: list[Action]) -> GeneratedHistory:
+            created, *_ = (*first, before)
+            lost = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
+            begun = [*([Switch(before)] if first else []), change, *lost, Replace(pods)]
+            return GeneratedHistory(found, 1, (*begun, Switch(after), Settle(), *rest), created)
+
         return st.builds(
-            lambda pair, first, pods, rest: GeneratedHistory(
-                found, 1, (Switch(pair[0]), first, Replace(pods), Switch(pair[1]), *rest)
-            ),
-            st.sampled_from([(one, other) for one in STRATEGIES for other in STRATEGIES if one != other]),
-            change,
+            made,
+            st.sampled_from(others),
+            st.builds(Change, st.just(names), st.integers(2, 3), st.sampled_from([True, True, False])),
             st.integers(0, sum(part.replicas for part in found)),
-            further,
+            st.lists(_actions(found), max_size=2),
         )
 
     return parts().flatmap(of)

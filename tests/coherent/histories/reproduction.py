@@ -13,7 +13,6 @@ from tests.coherent.histories.model import (
     COHERENT,
     FIRST,
     LAST,
-    ON_DELETE,
     ROLLING,
     Action,
     Change,
@@ -51,13 +50,13 @@ def first_versions(history: GeneratedHistory) -> Versions:
 
 def mended(history: GeneratedHistory, versions: Versions) -> Versions:
     """The versions in the end: those that do not work are replaced, and all if OnDelete may have left any of them."""
-    left = Switch(ON_DELETE) in history.actions
+    left = history.keeps_old
     return {name: (number if works and not left else LAST, True) for name, (number, works) in versions.items()}
 
 
 def due(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
     """Part → its version, of the parts that RollingRecreate brings to it whatever becomes of the others."""
-    if strategy != ROLLING or history.replicas > 1 or Switch(ON_DELETE) in history.actions:
+    if strategy != ROLLING or history.replicas > 1 or history.keeps_old:
         return {}
     return {name: number for name, (number, works) in versions.items() if works}
 
@@ -88,7 +87,7 @@ def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dic
         "metadata": {"name": SET},
         "spec": {
             "replicas": history.replicas,
-            "updateStrategy": {"type": COHERENT},
+            "updateStrategy": {"type": history.strategy},
             "template": template | ({"podCliqueScalingGroups": groups} if groups else {}),
         },
     }
@@ -149,7 +148,8 @@ def commands(history: GeneratedHistory) -> Iterator[str]:
         new, before = after(versions, before, action)
         yield from _command(history, action, new)
         versions = new
-    if mended(history, versions) != versions or any(isinstance(action, Switch) for action in history.actions):
+    switched = history.strategy != COHERENT or any(isinstance(action, Switch) for action in history.actions)
+    if switched or mended(history, versions) != versions:
         yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
         yield _patch(last(history, versions))
     yield from _settled("the update has ended and every Pod is Ready")
