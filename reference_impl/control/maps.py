@@ -16,7 +16,7 @@ from reference_impl.control.cache import Cache
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import drift, labels, maps, names, reconcile_error, revisions, update_progress
-from reference_impl.plan.adoption import adopted, live_layout
+from reference_impl.plan.adoption import adopted, live_layout, named_members
 from reference_impl.plan.coherent import planner, update, versions
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.components import Component, Key
@@ -37,7 +37,8 @@ class MapWriter:
         for index in self._mapped(pcs):
             if self._layouts.stored(pcs, index) is None and self._layouts.gangs(pcs, index):
                 observed, components = self._layouts.observed(pcs, index), self._layouts.components(pcs, index)
-                live = live_layout(self._layouts.gangs(pcs, index), observed)
+                gangs = self._layouts.gangs(pcs, index)
+                live = live_layout(gangs, observed, named_members(pcs, index, gangs))
                 generation = update_progress.generation(pcs)
                 found = adopted(live, components, observed, generation, self._epochs(pcs, index))
                 await self._write(pcs, index, None, found)

@@ -5,10 +5,11 @@ Nothing is created or deleted by it: gangs keep their names, and members stay wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from reference_impl.api.models import PodGang
-from reference_impl.plan import labels
+from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.plan import children, labels, names
 from reference_impl.plan.components import Component
 from reference_impl.plan.epochs import Epochs, order
 from reference_impl.plan.fitting import fitted
@@ -18,8 +19,28 @@ from reference_impl.plan.observed import Observed
 ROLES = frozenset(Role)
 
 
-def live_layout(gangs: Iterable[PodGang], observed: Observed) -> Layout:
-    """The entries that gangs belong to by their labels, with the members that name them (GM-16)."""
+Named = Mapping[str, Mapping[int, str]]
+"""Scaling group by config name → replica index → entry."""
+
+
+def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Named:
+    """The replicas of scaling groups that gangs of a replica have PodGroups for, and the newest entry that does."""
+    entries: dict[str, str] = {}
+    for gang in sorted(gangs, key=lambda gang: order(gang.metadata.label(labels.EPOCH))):
+        entries |= dict.fromkeys((group.name for group in gang.spec.podgroups), gang.metadata.label(labels.EPOCH))
+    found: dict[str, dict[int, str]] = {}
+    for config in children.group_configs(pcs):
+        group = names.scaling_group(pcs.metadata.name, index, config.name)
+        for clique, entry in entries.items():
+            at, _, template = clique.removeprefix(f"{group}-").partition("-")
+            if clique.startswith(f"{group}-") and at.isdigit() and template in config.clique_names:
+                found.setdefault(config.name, {})[int(at)] = entry
+    return found
+
+
+def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | None = None) -> Layout:
+    """The entries that gangs belong to by their labels, with the members that name them (GM-16). A replica of a scaling
+    group of which nothing lives, as when it is being moved, is where `named` says."""
     found: dict[str, Entry] = {}
     for gang in gangs:
         meta = gang.metadata
@@ -36,7 +57,23 @@ def live_layout(gangs: Iterable[PodGang], observed: Observed) -> Layout:
             if replica.entry in found:
                 held = found[replica.entry].groups.get(group, ())
                 found[replica.entry] = found[replica.entry].with_indices(group, (*held, index))
-    return tuple(sorted(found.values(), key=lambda entry: order(entry.key)))
+    for group, entries in (named or {}).items():
+        for index, key in entries.items():
+            if key in found and index not in observed.replicas.get(group, {}):
+                held = found[key].groups.get(group, ())
+                found[key] = found[key].with_indices(group, (*held, index))
+    return _chained(sorted(found.values(), key=lambda entry: order(entry.key)))
+
+
+def _chained(entries: Sequence[Entry]) -> Layout:
+    """The entries with what each depends on: the one before it, if both were made by one deployment or update
+    (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
+    made: list[Entry] = []
+    for entry in entries:
+        before = made[-1] if made else None
+        follows = before is not None and before.generation == entry.generation and entry.role is not Role.SCALE_OUT
+        made.append(replace(entry, depends_on=(before.key,)) if before is not None and follows else entry)
+    return tuple(made)
 
 
 def adopted(

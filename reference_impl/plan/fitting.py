@@ -120,12 +120,14 @@ class _Fitting:
         return holders[-1] if holders else None
 
     def for_scale_out(self) -> str:
-        """The newest entry for replicas that scaling adds, also if there are none (GM-40, GM-42)."""
+        """The newest entry for replicas that scaling adds, also if there are none (GM-40, GM-42). A new one depends on
+        the oldest anchor of its own generation (GM-155)."""
         for entry in reversed(self.entries.values()):
             if entry.role is Role.SCALE_OUT:
                 return entry.key
         (key,) = self._epochs(1)
-        self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT)
+        own = [each.key for each in self.entries.values() if each.anchor and each.generation == self._generation]
+        self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT, depends_on=tuple(own[:1]))
         return key
 
     def assign_pods(self, component: Component) -> None:

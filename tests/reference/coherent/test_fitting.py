@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from reference_impl.api.models import PodGang
+from reference_impl.api.models import PodGang, PodGroup
 from reference_impl.plan import labels
-from reference_impl.plan.adoption import adopted, live_layout
+from reference_impl.plan.adoption import adopted, live_layout, named_members
 from reference_impl.plan.coherent.planner import Complete
 from reference_impl.plan.coherent.scope import ReplicaState, scope
 from reference_impl.plan.fitting import fits, fitted, violations
 from reference_impl.plan.layout import Layout, Role
 from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 from tests.reference.coherent.simulation import Replica, batch, components, deployed, keys, named, table
+from tests.reference.examples import disaggregated
 
 
 def fit(replica: Replica, layout: Layout, live: Layout = ()) -> str:
@@ -141,7 +142,44 @@ def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None
     for before, after in zip(living, result[:-1], strict=True):
         assert (before.key, before.role, before.generation) == (after.key, after.role, after.generation)
         assert (before.cliques, before.groups) == (after.cliques, after.groups)
-    assert all(entry.depends_on for entry in result if not entry.anchor)
+        if before.role is not Role.SCALE_OUT:
+            assert before.depends_on == after.depends_on, "no entry depends on one of another generation"
+
+
+def test_a_place_for_more_replicas_depends_on_an_anchor_of_its_own_generation(replica: Replica) -> None:
+    replica.change("v1", keys("FPD"))
+    replica.advance()
+    replica.settle()
+    found, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    result = adopted(live_layout(live_gangs(living), found), replica.components, found, "v1", replica.epochs)
+    anchor = next(entry for entry in result if entry.anchor and entry.generation == "v1")
+    assert (result[-1].role, result[-1].depends_on) == (Role.SCALE_OUT, (anchor.key,))
+
+
+def test_a_replica_that_is_being_moved_is_where_the_newest_gang_says(replica: Replica) -> None:
+    """Its old clique is gone, and the new one does not exist yet."""
+    replica.change("v1", keys("P"))
+    for _ in range(2):
+        replica.advance()
+        replica.settle()
+    before = [entry for entry in replica.layout if not entry.empty]
+    [moved] = before[-1].groups["P"]
+    replica.members[named("P")] = [member for member in replica.members[named("P")] if member.index != moved]
+    found = replica.observed()
+    live = live_layout(live_gangs(before), found, {"P": {moved: before[-1].key, 0: before[-1].key}})
+    result = adopted(live, replica.components, found, "v1", replica.epochs)
+    assert [entry.groups for entry in result if not entry.empty] == [entry.groups for entry in before]
+
+
+def test_gangs_say_by_their_groups_which_replicas_they_hold() -> None:
+    pcs, gangs = disaggregated(group_replicas=2), []
+    for epoch, index in (("10", 0), ("9", 0), ("9", 1)):
+        gang = PodGang()
+        gang.metadata.labels = {labels.EPOCH: epoch}
+        cliques = ("llm-0-router", f"llm-0-workers-{index}-prefill", "llm-0-workers-3-none")
+        gang.spec.podgroups = [PodGroup(name=name, min_replicas=1) for name in cliques]
+        gangs.append(gang)
+    assert named_members(pcs, 0, gangs) == {"workers": {0: "10", 1: "9"}}, "of two gangs, the newest"
 
 
 def test_live_gangs_with_missing_members_hold_them_all_the_same(replica: Replica) -> None:
