@@ -227,9 +227,14 @@ def _autoscaler_unbounded() -> None:
     changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
 
 
-@mutant("autoscaler-orphaned", "operator", "creates autoscalers without an owner", "RES-031")
+@mutant("autoscaler-orphaned", "operator", "creates autoscalers without an owner", "RES-116")
 def _autoscaler_orphaned() -> None:
     changed(autoscalers, "_manifest", lambda m: m["metadata"].pop("ownerReferences"))
+
+
+@mutant("autoscaler-unlabelled", "operator", "creates autoscalers without labels", "RES-031")
+def _autoscaler_unlabelled() -> None:
+    changed(autoscalers, "_manifest", lambda m: m["metadata"].pop("labels"))
 
 
 @mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")

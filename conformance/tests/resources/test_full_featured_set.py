@@ -226,14 +226,23 @@ def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet
 
 
 @requirement("RES-031")
-def test_autoscalers_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
+def test_autoscalers_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
-    wanted, view = run.scene.scalers, run.at(PRESENT)
-    scalers = judging.by_target(view)
-    found = {target: scalers.get(target) for target in wanted}
-    tags = {target: judging.common(one.labels) for target, one in wanted.items()}
-    judging.same_labels(run, SCALERS, tags, found)
-    judging.owned(run, SCALERS, dict.fromkeys(wanted, run.scene.owner), found, view)
+    tags = {target: judging.common(one.labels) for target, one in run.scene.scalers.items()}
+    judging.same_labels(run, SCALERS, tags, _autoscalers(run))
+
+
+@requirement("RES-116")
+def test_autoscalers_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
+    """Whether it is their controller is left open."""
+    owners = dict.fromkeys(run.scene.scalers, run.scene.owner)
+    judging.owned(run, SCALERS, owners, _autoscalers(run), run.at(PRESENT))
+
+
+def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.Found:
+    """The autoscalers that are expected, by their targets."""
+    scalers = judging.by_target(run.at(PRESENT))
+    return {target: scalers.get(target) for target in run.scene.scalers}
 
 
 # -- claims --------------------------------------------------------------------------------------------------------
