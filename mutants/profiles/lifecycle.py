@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +11,12 @@ from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER
+from reference_impl.control.last_errors import earliest
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, conditions, labels, termination
+from reference_impl.plan import children, conditions, labels, termination, update_progress
 from reference_impl.plan.lines import Placement
 
 
@@ -92,6 +94,30 @@ def _name_remembered() -> None:
         if pcs is not None and known.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
             return None
         return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant("hash-awaited-by-name", "operator", "awaits the hash of a set in the next one of its name", "LIFE-007")
+def _hash_awaited_by_name() -> None:
+    right, pause = SetReconciler.reconcile, 5.0
+    awaited: dict[Key, tuple[str, float]] = {}
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is None or pcs.metadata.deletion_timestamp is not None:
+            return await right(self, key)
+        before = update_progress.generation(pcs)
+        written, until = awaited.get(key, (before, 0.0))
+        if written != before:
+            return pause
+        if time.monotonic() >= until:
+            awaited.pop(key, None)
+        wait = await right(self, key)
+        after = update_progress.generation(self._cache.sets.get(*key) or pcs)
+        if after != before:
+            awaited[key] = (after, time.monotonic() + pause)
+        return earliest(wait, pause if key in awaited else None)
 
     replace(SetReconciler, "reconcile", reconcile)
 

@@ -1,0 +1,60 @@
+"""Sets that are deleted right after the operator has written to them, and created again under the same names."""
+
+from __future__ import annotations
+
+import copy
+
+from conformance.grove.fields import at
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.disruption import SETS
+from conformance.testing.observed import all_of, gone
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+YOUNG, CHANGED = "young", "changed"
+
+
+class SetsDeletedEarly(Scene):
+    """Two sets that are deleted while the operator works on them: `young` as soon as it has a status, `changed` as soon
+    as its status changes after a change of its template. An operator that waits to see what it has just written must
+    not wait for it in the next set of the name."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        young, changed = (env.workload("frontend", setName=name) for name in (YOUNG, CHANGED))
+        env.create(changed)
+        env.wait_for("set available", predicates.available(CHANGED, 1))
+        before = at(env.quiet(1).get(SETS, CHANGED), "status")
+
+        env.create(young)
+        env.wait_for("status of the young set written", status_differs(YOUNG, None))
+        env.delete(SETS, YOUNG)
+        cliques = copy.deepcopy(changed["spec"]["template"]["cliques"])
+        cliques[0]["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/web:2"
+        env.patch(SETS, CHANGED, {"spec": {"template": {"cliques": cliques}}})
+        env.wait_for("status of the changed set written", status_differs(CHANGED, before))
+        env.delete(SETS, CHANGED)
+
+        env.wait_for("both sets gone", gone(SETS, [YOUNG, CHANGED]), 150)
+        env.create(young)
+        env.create(changed)
+        env.wait_for(
+            "sets of the same names available", all_of(predicates.available(YOUNG, 1), predicates.available(CHANGED, 1))
+        )
+
+
+@requirement("LIFE-007", reaches="sets of the same names available")
+def test_a_set_of_the_same_name_as_an_unfinished_one_becomes_available(run: Recorded[SetsDeletedEarly]) -> None:
+    """The new sets are created as soon as the old ones are gone; objects of the old ones may be still there."""
+    run.given("both sets gone")
+
+
+test_invariants = invariants(SetsDeletedEarly, "INV-001", "INV-004", "INV-005")
+
+
+@predicate
+def status_differs(view: View, name: str, before: object) -> bool | Unmet:
+    """The set exists and has another status than before."""
+    found = view.get(SETS, name)
+    return (found is not None and at(found, "status") != before) or Unmet(f"the status of {name} is as it was")
