@@ -98,22 +98,34 @@ OTHER_GATE = "grove.io/gang-is-incomplete"
 def rename_gate() -> None:
     """Create pods with a gate of another name. Gates of both names are removed: earlier pods may have the usual one."""
 
-    def renamed(pod: Manifest, *_: Any) -> Manifest:
-        return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": OTHER_GATE}]}}
+    _change_gates([{"name": OTHER_GATE}])
 
     def gated_by(result: bool, pod: Pod, name: str) -> bool:
         gates = pod.spec.scheduling_gates or ()
         return result or (name == labels.GATE and any(gate.name == OTHER_GATE for gate in gates))
 
+    alter(Pod, "gated_by", gated_by)
+
+
+def add_gate() -> None:
+    """Create pods with Grove's gate and a second one, which goes with it."""
+    _change_gates([{"name": labels.GATE}, {"name": OTHER_GATE}])
+
+
+def _change_gates(gates: list[Manifest]) -> None:
+    """Create pods with these gates, and remove all of Grove's together."""
+
+    def gated(pod: Manifest, *_: Any) -> Manifest:
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
-        gates = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
-        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": gates}})
+        gone = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
+        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": gone}})
 
     def pod_has(pod: Pod, name: str) -> bool:
         return any(gate.name == name for gate in pod.spec.scheduling_gates or ())
 
-    alter(PodBuilder, "pod", renamed)
-    alter(Pod, "gated_by", gated_by)
+    alter(PodBuilder, "pod", gated)
     replace(CliqueReconciler, "_ungate", ungate)
 
 

@@ -90,6 +90,20 @@ def _gate_renamed() -> None:
 
 
 @variant(
+    "second-gate",
+    "operator",
+    "gives pods a second scheduling gate, of a name of its own, and removes both at once",
+    "GANG-005",
+    "GANG-006",
+    "GANG-007",
+    "GANG-010",
+    "GANG-026",
+)
+def _second_gate() -> None:
+    gang.add_gate()
+
+
+@variant(
     "scaled-gangs-wait-for-ready",
     "operator",
     "ungates scaled gangs once their base gang is Ready, as the operator's README has it",

@@ -13,6 +13,7 @@ from kube.resource import Resource
 from mutants.registry import variant
 from mutants.replacement import alter, replace, replace_data
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
+from reference_impl.plan import conditions
 from reference_impl.scheduler import cycle, gang_status, preemption, scheduler, unschedulable
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Plan
@@ -87,6 +88,21 @@ def _gangs_without_phase() -> None:
         return msgspec.structs.replace(found, phase=item.status.phase if item.status else "Pending")
 
     alter(gang_status, "status", kept)
+
+
+@variant(
+    "condition-of-its-own",
+    "gang-scheduler",
+    "writes a condition of a type of its own on PodGangs",
+    "SCHED-054",
+    "SCHED-070",
+)
+def _condition_of_its_own() -> None:
+    def reserved(found: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **more: Any) -> Any:
+        own = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
+        return msgspec.structs.replace(found, conditions=conditions.put(found.conditions, own))
+
+    alter(gang_status, "status", reserved)
 
 
 @variant("placements-unscored", "gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")

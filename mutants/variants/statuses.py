@@ -102,9 +102,9 @@ def _completed_kept() -> None:
 @variant(
     "condition-in-other-words",
     "operator",
-    "describes missing topology levels with another text",
+    "describes missing topology levels with one text, which names none",
     "RES-065",
-    exempt=("RES-092",),
+    "RES-092",
 )
 def _condition_in_other_words() -> None:
     right = topology.condition

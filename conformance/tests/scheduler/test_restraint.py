@@ -33,8 +33,8 @@ GANGS = Instance(
     name="restraint",
 )
 """A gang that fits, one that does not, a scaled gang behind that, with Grove's gate, and a pod with another gate."""
-OF_SCHEDULERS = ("Scheduled", "Ready", "DisruptionTarget")
-"""The conditions of a PodGang that a scheduler may know of."""
+OF_OPERATORS = ("Initialized", "Unhealthy")
+"""The conditions of Grove's API that a scheduler leaves alone. Condition types of its own are permitted."""
 
 
 class GangsByHand(Scene):
@@ -150,7 +150,7 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
 def _rest(status: object) -> Mapping[str, Any]:
     """Return the parts of a PodGang's status that are not a scheduler's."""
     found = {text(each, "type"): each for each in items(status, "conditions")}
-    conditions = {kind: each for kind, each in found.items() if kind not in OF_SCHEDULERS}
+    conditions = {kind: each for kind, each in found.items() if kind in OF_OPERATORS}
     whole = status if isinstance(status, Mapping) else {}
     others = {key: value for key, value in whole.items() if key not in ("conditions", "phase", "placementScore")}
     return {**others, **({"conditions": conditions} if conditions else {})}
