@@ -44,3 +44,7 @@ class HarnessError(Exception):
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         self.what, self.where, self.hint = what, where, hint
         super().__init__((f"{where}: " if where else "") + what + (f" — {hint}" if hint else ""))
+
+
+class ClusterTooSlow(HarnessError):
+    """The cluster has not done its own work in time, such as serving a CRD: no implementation is at fault."""

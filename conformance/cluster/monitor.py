@@ -8,8 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_result, wait_fixed
 
+from conformance.cluster import pace
 from conformance.cluster.components import Components, last_words
 from conformance.cluster.facts import Facts
 from conformance.cluster.health import COMPONENTS, Health
@@ -94,7 +95,7 @@ class Monitor:
             return not last
 
         wait: Callable[[Callable[[], bool]], bool] = Retrying(
-            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN)
+            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=pace.stop_after(READY_WITHIN)
         )
         try:
             with closing(health):

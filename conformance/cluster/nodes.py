@@ -15,9 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 
 from conformance import documents
+from conformance.cluster import pace
 from conformance.data import folder
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -229,15 +230,15 @@ async def delete_nodes(client: Client, names: Iterable[str]) -> None:
 
 
 async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeout: float = 60.0) -> None:
-    """Return when all nodes are Ready and the taint of new nodes is gone. Raises HarnessError after `timeout`
-    seconds."""
+    """Return when all nodes are Ready and the taint of new nodes is gone. Raises HarnessError after `timeout` seconds,
+    or later on an overloaded machine."""
     wanted = set(names)
 
     async def missing() -> set[str]:
         return wanted - {node["metadata"]["name"] for node in await client.list(NODES) if schedulable(node)}
 
     try:
-        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(timeout))(missing)
+        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(timeout))(missing)
     except RetryError as error:
         late = sorted(error.last_attempt.result())
         raise HarnessError(

@@ -18,6 +18,7 @@ import psutil
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
+from conformance.cluster.lateness import LATE, Late, Lateness
 from conformance.cluster.state import Owner
 
 LOOK_EVERY = 0.5
@@ -97,6 +98,7 @@ class Watcher:
         self._processes = [(_Line(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
         self._pages = [(_Line(c.name, silence, now, now), c.page) for c in components if c.page is not None]
         self._lines = [line for line, _ in (*self._processes, *self._pages)]
+        self._lateness = Lateness(LATE * max(1.0, time_scale))
         self._past: deque[Outage] = deque(maxlen=1000)
         self._ran, self._offset = now, wall() - now
         self._news = threading.Condition(threading.RLock())
@@ -116,6 +118,25 @@ class Watcher:
             self._threads.append(target)
         for thread in self._threads:
             thread.start()
+
+    def time(self, name: str, ask: Callable[[], object]) -> None:
+        """Note from now on how long the answers of something else take, whatever they are: it is no component, and may
+        be stopped."""
+
+        def page() -> str:
+            ask()
+            return ""
+
+        now, hurry = self._clock(), threading.Event()
+        line = _Line(name, self._silence, now, now)
+        with self._news:
+            self._lines, self._hurry = [*self._lines, line], [*self._hurry, hurry]
+            self._pages = [*self._pages, (line, page)]
+        thread = threading.Thread(
+            target=self._watch_page, args=(line, page, hurry), name=f"outages-{name}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
 
     def stop(self) -> None:
         """Stop observing. Outages are kept."""
@@ -161,6 +182,11 @@ class Watcher:
             self._news.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
             return lasting()
 
+    def slow(self, begin: float) -> tuple[float, list[Late]]:
+        """Return for how many seconds since `begin` the machine was too slow, and what was late, the worst first."""
+        now = self._clock()
+        return self._lateness.seconds(begin, now), self._lateness.since(begin, now)
+
     def look(self) -> None:
         """Check the clocks and the processes."""
         with self._looking:
@@ -178,6 +204,7 @@ class Watcher:
         elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
             with self._news:
                 self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
+        self._lateness.woke(SUITE, self._ran + LOOK_EVERY, now)
         # This look counts from its begin: this process may be stopped before it has ended.
         self._ran, self._offset = now, offset
 
@@ -190,6 +217,7 @@ class Watcher:
             hurry.clear()
             begin = self._clock()
             complaint = _asked(lambda: _unanswered(page()))
+            self._lateness.answered(line.name, begin, self._clock(), not complaint)
             self._note(line, complaint, begin)
             # A complaint is followed closely, so that an outage is known as soon as it counts as one.
             hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)

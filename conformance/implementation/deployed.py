@@ -151,7 +151,7 @@ class Deployed:
             lacks = "; ".join([await self._lacks(client), *map(_complaint, await self._pods(client))])
             await self._collect(client)
             what = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
-            raise self._not_started(what) from None
+            raise self._not_started(what, late=True) from None
         for pod in await self._pods(client):  # restarts on the way to readiness are its own affair
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
@@ -236,8 +236,8 @@ class Deployed:
         said = self._said()
         return f"; its {TAIL}{said}" if said else ""
 
-    def _not_started(self, why: str) -> NotStarted:
-        return NotStarted(self.role, "", self.descriptor.name, why)
+    def _not_started(self, why: str, *, late: bool = False) -> NotStarted:
+        return NotStarted(self.role, "", self.descriptor.name, why, late=late)
 
 
 async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:

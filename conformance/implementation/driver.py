@@ -131,6 +131,12 @@ class Driver:
         judged = (player for role, player in self._players.items() if role in self.descriptor.roles)
         return "; ".join(words for player in judged if (words := player.last_words(lines)))
 
+    def supplied_pages(self) -> list[str]:
+        """Return the ready pages of the roles that the judged implementation does not play."""
+        supplied = (player for role, player in self._players.items() if role not in self.descriptor.roles)
+        processes = (process for player in supplied if isinstance(player, Player) for process in player.processes)
+        return [process.page for process in processes if process.alive and process.page]
+
     def failures(self) -> tuple[Failure, ...]:
         """Return every process so far that ended by itself, in the order in which that was noticed."""
         for player in self._each_player():

@@ -25,6 +25,7 @@ from pathlib import Path
 import psutil
 
 from conformance import regular
+from conformance.cluster import pace
 from conformance.errors import HarnessError
 from conformance.implementation.output import TAIL, Endless, Output
 
@@ -45,6 +46,10 @@ STATUS_LINE = 1024
 
 class NotReady(Exception):
     """The process did not become ready; `str()` is one sentence with the reason."""
+
+
+class ReadyLate(NotReady):
+    """The process runs, and was not ready in time: that time may be too short."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +161,10 @@ class ProcessGroup:
         within: float,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
-        """Return when the page answers 200 and a log line of this run matches. Raises NotReady at the deadline or as
-        soon as the process has ended; the message contains the end of its log. `meanwhile` is called again and again,
-        and ends the wait with what it raises."""
-        deadline = time.monotonic() + within
+        """Return when the page answers 200 and a log line of this run matches. Raises ReadyLate after `within` seconds,
+        or later on an overloaded machine, and NotReady as soon as the process has ended; the message contains the end
+        of its log. `meanwhile` is called again and again, and ends the wait with what it raises."""
+        begin = time.monotonic()
         page, line = http_url is None, log_pattern is None
         while not (page and line):
             if self._over.wait(LOOK_EVERY):
@@ -170,9 +175,10 @@ class ProcessGroup:
                 line = line or self.has_logged(log_pattern or "")
             except Endless as error:
                 raise NotReady(f"is not found to be ready: {error}") from error
-            if not (page and line) and time.monotonic() > deadline:
+            if not (page and line) and (waited := time.monotonic() - begin) > pace.patience(within):
                 missing = f"{http_url} did not answer 200" if not page else f"no log line matched {log_pattern!r}"
-                raise NotReady(f"is not ready after {within:g} s: {missing}; {self.tail()}")
+                after = f"{within:g} s" if waited < within + 1 else f"{waited:.0f} s, on an overloaded machine"
+                raise ReadyLate(f"is not ready after {after}: {missing}; {self.tail()}")
         if self._ended is not None:
             raise NotReady(f"{self._ended} when it had just become ready; {self.tail()}")
 

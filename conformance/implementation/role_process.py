@@ -11,7 +11,7 @@ from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.output import TAIL
-from conformance.implementation.process import Ended, NotReady, ProcessGroup
+from conformance.implementation.process import Ended, NotReady, ProcessGroup, ReadyLate
 from conformance.implementation.program import find_program, located
 from conformance.implementation.values import Place, Values
 
@@ -37,10 +37,11 @@ class Failure:
 
 
 class NotStarted(HarnessError):
-    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is."""
+    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is. `late`:
+    it runs, and was not ready within the time that the descriptor gives it."""
 
-    def __init__(self, role: Role, process: str, implementation: str, why: str) -> None:
-        self.role = role
+    def __init__(self, role: Role, process: str, implementation: str, why: str, *, late: bool = False) -> None:
+        self.role, self.late = role, late
         super().__init__(f"{implementation}: the {subject(role, process)} {why}")
 
 
@@ -63,6 +64,8 @@ class RoleProcess:
         """The running program; None if it was never started or was ended."""
         self._process: Process = descriptor.processes[role][number]
         self._ready = False
+        self.page = ""
+        """The page that says that the running program is ready; empty if it has none."""
         self.name = f"{player}-{self._process.name}" if self._process.name else player
         self._place = Place(player, self.name, role)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
@@ -111,8 +114,9 @@ class RoleProcess:
         try:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
-            raise self._not_started(str(error) + self._missed(str(error))) from error
-        self._ready = True
+            late = isinstance(error, ReadyLate)
+            raise self._not_started(str(error) + self._missed(str(error)), late=late) from error
+        self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
@@ -166,5 +170,5 @@ class RoleProcess:
     def _fill(self, text: str) -> str:
         return self._values.fill(self._place, self._descriptor, text)
 
-    def _not_started(self, why: str) -> NotStarted:
-        return NotStarted(self.role, self._process.name, self._descriptor.name, why)
+    def _not_started(self, why: str, *, late: bool = False) -> NotStarted:
+        return NotStarted(self.role, self._process.name, self._descriptor.name, why, late=late)

@@ -77,6 +77,11 @@ def rules(
     ]
 
 
+def timed() -> frozenset[str]:
+    """Return the rules that a slow machine can break."""
+    return frozenset(rule.id for rule in rules() if rule.timed)
+
+
 def judge(
     history: History,
     only: Sequence[str] = (),

@@ -14,6 +14,7 @@ from conformance.invariants.invariant import Invariant
 class BaseGangFirst(Invariant):
     """INV-002."""
 
+    timed = True
     id = "INV-002"
     what = "a scaled gang's pod keeps Grove's gate until every PodGroup of its base gang has minReplicas bound pods"
 

@@ -15,6 +15,7 @@ TAINT = "node.kubernetes.io/unschedulable"
 class NothingOnCordonedNodes(Invariant):
     """SCHED-042. Judged at each binding. A scheduler may act on what it knew before the node was cordoned."""
 
+    timed = True
     id = "SCHED-042"
     what = f"no pod is bound to a node that has been cordoned for {STALE:g} s, unless it tolerates that"
     of_scheduler = True

@@ -47,6 +47,7 @@ class _Pod:
 class DeletionHasCause(Invariant):
     """INV-009."""
 
+    timed = True
     id = "INV-009"
     what = "no pod that serves in a sound gang is deleted without a cause"
 

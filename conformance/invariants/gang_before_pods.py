@@ -13,6 +13,7 @@ from conformance.invariants.invariant import Invariant
 class GangBeforePods(Invariant):
     """GANG-024. A gang that somebody has just deleted still counts as existing."""
 
+    timed = True
     id = "GANG-024"
     what = "a pod is created while its PodGang exists"
 

@@ -41,6 +41,8 @@ class Gates:
 class GateUntilGang(Invariant):
     """Judges the gang at the times at which its pods lose their gate."""
 
+    timed = True
+
     def __init__(self) -> None:
         super().__init__()
         self._gates = Gates()

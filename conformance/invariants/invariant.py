@@ -19,6 +19,8 @@ class Invariant:
     what: str
     of_scheduler: ClassVar[bool] = False
     """Whether only a gang scheduler can break it."""
+    timed: ClassVar[bool] = False
+    """Whether it permits what is over within seconds: then a slow machine can break it, too."""
 
     def __init__(self) -> None:
         self._violation: Violation | None = None

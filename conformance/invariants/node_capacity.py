@@ -20,6 +20,7 @@ class WithinNodeCapacity(Invariant):
     """INV-010. Judged at each binding. Pods that were created with their node count but are no violation themselves.
     Pods of other namespaces are not seen, so a node may be fuller than this rule knows."""
 
+    timed = True
     id = "INV-010"
     what = "the pods on a node never ask for more than it has"
     of_scheduler = True

@@ -17,6 +17,7 @@ class NoGangHeldBelowMinimum(Invariant):
     once: gang termination deals with that. A gang that takes over bound pods from one that was admitted counts as
     admitted: no scheduler has bound them for it."""
 
+    timed = True
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
     of_scheduler = True

@@ -27,6 +27,7 @@ class NoStatusWritesAtRest(Invariant):
     Time alone proves no rest: an operator may be late. A status is settled only if it has been written since the last
     change that may be the reason for writing it. Another write of it is idle, and does not end the rest."""
 
+    timed = True
     id = "INV-007"
     what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 

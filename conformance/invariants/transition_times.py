@@ -26,6 +26,7 @@ class TransitionTimes(Invariant):
     """CORE-019. An operator that does not see its own change of a status yet may make it again, with a later time.
     Whether the time moves with the status cannot be told from records: it has whole seconds only."""
 
+    timed = True
     id = "CORE-019"
     what = f"no lastTransitionTime changes when the status of its condition has been the same for {STALE:g} s"
 

@@ -58,7 +58,7 @@ class Progress:
     ) -> None:
         self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
         self._book, self._total, self._console, self._begin = book, total, console, begin
-        self._taken = self._done = self._failed = 0
+        self._taken = self._done = self._failed = self._unjudged = 0
         self._left = left
         self._first: float | None = None
         """When the first test began, by the monotonic clock."""
@@ -106,6 +106,8 @@ class Progress:
 
     def _now(self) -> str:
         said = [f"{self._done} of {self._total} tests", f"{self._failed} failed"]
+        if self._unjudged:
+            said.append(f"{self._unjudged} not judged")
         if self._left is not None and self._first is not None:
             said.append(time_left.words(self._left.seconds(time.monotonic() - self._first)))
         return ", ".join(filter(None, said))
@@ -159,6 +161,7 @@ class Progress:
         ids = sorted({check.id for check in self._failing.pop(event.test, []) if check.outcome == "failed"})
         if event.outcome == "failed" and not set(ids) <= set(self._expected):
             self._failed += 1
+        self._unjudged += event.outcome in ("blocked", "harness-error")
         if event.worker in self._given_up:
             return
         more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""

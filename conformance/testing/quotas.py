@@ -21,7 +21,7 @@ def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
         quota = env.dry_run.ask(env.dry_run.get("resourcequotas", name)).object
         return mapping(quota, "status", "hard") == hard
 
-    stop = stop_after_delay(ENFORCED_WITHIN * max(1.0, env.time_scale))
+    stop = stop_after_delay(env.patience(ENFORCED_WITHIN))
     try:
         Retrying(retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop)(counted)
     except RetryError:

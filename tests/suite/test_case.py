@@ -19,6 +19,7 @@ from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
 from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.scene import SceneEnded
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
@@ -58,6 +59,7 @@ def play(
     silence: Silence | None = None,
     audit: AuditLog | None = None,
     unplayed: Mapping[str, str] = MappingProxyType({}),
+    machine: Machine | None = None,
 ) -> Case:
     return Case(
         checks=Checks("test", ["AA-001"], lambda check: None),
@@ -74,6 +76,7 @@ def play(
         silence=silence,
         audit=audit,
         unplayed=unplayed,
+        machine=machine,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import kubeconfigs
+from conformance.cluster import kubeconfigs, pace
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import UsageError
 from conformance.implementation import loading
@@ -47,12 +47,12 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
         wanted = Wanted("r1", ("--context", "theirs"))
         with (
             pytest.raises(
-                UsageError, match=r"^--context theirs: a fake node is not Ready after 4 s: KWOK does not run"
+                UsageError, match=r"^--context theirs: a fake node is not Ready after [0-9.]+ s: KWOK does not run"
             ),
             occupied(bare_cluster.kubeconfig, wanted),
         ):
             pytest.fail("nothing plays the nodes")
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 15 * pace.factor()
     finally:
         kwok.resume()
     assert [name for name in api.names("nodes") if "preflight" in name] == []

@@ -41,6 +41,7 @@ class NoSurge(CoherentRule):
 class PodsFollowTheMap(CoherentRule):
     """INV-020 (COH-I11)."""
 
+    timed = True
     id = "INV-020"
     what = "every pod belongs to a gang of its replica's PodGangMap, and never to another one"
     nothing = "no pod of a set with a PodGangMap was created"

@@ -19,6 +19,7 @@ SETTLED = 5.0
 class SteadyState(CoherentRule):
     """INV-022 (COH-I13), at the end of a history that ends at rest."""
 
+    timed = True
     id = "INV-022"
     what = "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
     nothing = "no set with a PodGangMap was at rest at the end"

@@ -12,6 +12,7 @@ from conformance.history.record import DELETED
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.scenes.machine import Machine
 
 Numbers = tuple[int, int | None]
 """A span of a history: after which record it begins, and with which it ends (None: it lasts)."""
@@ -22,9 +23,16 @@ class Roles:
     operator. The descriptor decides which process plays a role."""
 
     def __init__(
-        self, driver: Driver, namespace: str, history: History, checks: Checks, blame: Callable[[], None]
+        self,
+        driver: Driver,
+        namespace: str,
+        history: History,
+        checks: Checks,
+        blame: Callable[[], None],
+        machine: Machine,
     ) -> None:
         """`blame` raises HarnessError if the implementation is not at fault."""
+        self._machine = machine
         self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
         self._blame = blame
         self._takeovers: list[tuple[int, bool]] = []
@@ -59,12 +67,8 @@ class Roles:
 
     def restart(self, role: str) -> None:
         """Restart the processes of a role, or start killed ones. If a role does not come back, the scene ends."""
-        try:
-            self._driver.restart(self._controlled(role))
-        except NotStarted as error:
-            seen = self._of_the_bundle(str(error))
-            raise self._checks.broken(f"the {role} starts again", "ready", seen) from None
-        self._history.stir()
+        controlled = self._controlled(role)
+        self._starting(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
 
     # -- several operators ---------------------------------------------------------------------------------------
 
@@ -164,13 +168,16 @@ class Roles:
             raise Blocked(reason, "circumstances")
         return Role(role)
 
-    def _starting(self, what: str, action: Callable[[], None]) -> None:
+    def _starting(self, what: str, action: Callable[[], None], verb: str = "starts") -> None:
+        begin = self._machine.now()
         try:
             action()
         except NotStarted as error:
             self._blame()
+            if error.late:
+                self._machine.require(begin, f"{what} was not ready in time")
             seen = self._of_the_bundle(str(error))
-            raise self._checks.broken(f"{what} starts", "ready", seen) from None
+            raise self._checks.broken(f"{what} {verb}", "ready", seen) from None
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:

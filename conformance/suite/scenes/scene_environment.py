@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from conformance.cluster import abilities, nodes, pod_behaviors
+from conformance.cluster import abilities, nodes, pace, pod_behaviors
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
@@ -28,8 +28,10 @@ from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
 from conformance.suite.outcomes.checks import Blocked, Checks
+from conformance.suite.scenes import unattended
 from conformance.suite.scenes.api import Api, NotServed, Object, by_admission, words
 from conformance.suite.scenes.dry_run import DryRun
+from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.premises import Premises
 from conformance.suite.scenes.roles import Roles
 from conformance.suite.scenes.scene import NotReached, SceneEnded, Step
@@ -67,6 +69,7 @@ class SceneEnvironment:
         audit: AuditLog | None = None,
         silence: Silence | None = None,
         unplayed: Mapping[str, str] = MappingProxyType({}),
+        machine: Machine | None = None,
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
@@ -79,10 +82,12 @@ class SceneEnvironment:
         """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
         self.sole_writer = SoleWriter(pool)
-        self.roles = Roles(driver, namespace, history, checks, self._blame)
+        self.machine = machine or Machine()
+        """The speed of the machine."""
+        self.roles = Roles(driver, namespace, history, checks, self._blame, self.machine)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
         self._unplayed = unplayed
-        self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
+        self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale, self.machine)
         self.steps: dict[str, Step] = {}
         """The steps of a scene that were reached, by name."""
         self.markers: dict[str, dict[str, float]] = {}
@@ -97,6 +102,10 @@ class SceneEnvironment:
     def time_scale(self) -> float:
         """Return the factor of every timeout."""
         return self._scale
+
+    def patience(self, seconds: float) -> float:
+        """Return how long to wait for what the cluster does by itself."""
+        return pace.patience(seconds * max(1.0, self._scale))
 
     def served(self, kind: str) -> str:
         """Return the preferred apiVersion of a kind by `plural.group`; empty if the API server does not serve it."""
@@ -146,7 +155,7 @@ class SceneEnvironment:
             self.history.wait(
                 f"{count} nodes are Ready",
                 ready,
-                60 * max(1.0, self._scale),
+                self.patience(60),
                 resources=("nodes",),
                 hopeless=self._hopeless,
             )
@@ -315,6 +324,14 @@ class SceneEnvironment:
         if dead := self.roles.dead():
             raise SceneEnded(step, dead, self.history.now())
 
+    def require_in_time(self, event: str, since: float, seconds: float) -> None:
+        """Raise HarnessError if more than so many seconds have passed since an event of the history, after which the
+        suite had to act: then it was too slow itself, and what follows says nothing about the implementation."""
+        if (late := self.history.now() - since) > seconds:
+            what = f"the suite acted {late:.1f} s after {event}, and had to act within {seconds:g} s"
+            hint = "give the machine less to do, or a larger --time-scale"
+            raise HarnessError(f"the machine was too slow: {what}", hint=hint)
+
     def mark(self, step: str, unmet: str = "") -> None:
         """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
         if step in self.steps:
@@ -365,6 +382,8 @@ class SceneEnvironment:
             )
         except WaitTimeout as error:
             self._blame()
+            if late := unattended.pods_of(self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)):
+                raise HarnessError(f"the cluster was too slow: {late}", where=f"pool {self.pool}") from None
             dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
             silent = "" if dead else self._waits.silent(timeout)
             raise NotReached("\n".join(filter(None, (dead, str(error), silent)))) from None
@@ -383,7 +402,7 @@ class SceneEnvironment:
             late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
             return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
 
-        what, limit = f"node {node} is {'lost' if lost else 'back'}", 60 * max(1.0, self._scale)
+        what, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)
         try:
             self.history.wait(what, turned, limit, hopeless=self._hopeless)
         except WaitTimeout as error:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.view import View
+from conformance.suite.scenes.machine import MOST, OWED, Machine
 from conformance.suite.scenes.silence import SILENCE, Silence, delay
 from conformance.suite.scenes.wait_budget import WaitBudget
 
@@ -26,11 +27,20 @@ _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 class Waits:
     """The waits of one test. `silence` is None if the requests of the implementation cannot be observed.
 
-    A time scale below 1 shortens a wait for an implementation that does nothing, not for one that is at work.
+    A time scale below 1 shortens a wait for an implementation that does nothing, not for one that is at work. Time in
+    which the machine was too slow counts for no wait, and no quiet time.
     """
 
-    def __init__(self, history: History, wait_budget: WaitBudget, silence: Silence | None, time_scale: float) -> None:
+    def __init__(
+        self,
+        history: History,
+        wait_budget: WaitBudget,
+        silence: Silence | None,
+        time_scale: float,
+        machine: Machine | None = None,
+    ) -> None:
         self._history, self._patience, self._silence, self._scale = history, wait_budget, silence, time_scale
+        self._machine = machine or Machine()
 
     def wait(
         self,
@@ -42,15 +52,39 @@ class Waits:
         real: bool = False,
         resources: Sequence[str] | None = None,
     ) -> R:
-        """Run `History.wait`, which raises WaitTimeout. `real`: neither time scale nor silence shortens the wait."""
+        """Run `History.wait`, which raises WaitTimeout. `real`: neither time scale nor silence shortens the wait.
+
+        Raises HarnessError if the machine was too slow for too long.
+        """
         begin = self._history.now()
         try:
-            return self._wait(what, predicate, timeout, hopeless, real, resources)
+            return self._wait_well(what, predicate, timeout, hopeless, real, resources)
         except WaitTimeout as error:
             error.timeout = self._history.now() - begin
             if not real and self._over(timeout):
                 error.timeout = max(error.timeout, self._still())  # nothing has changed since then
             raise
+
+    def _wait_well(
+        self,
+        what: str,
+        predicate: Callable[[View], R | Unmet | None],
+        timeout: float,
+        hopeless: Callable[[], object],
+        real: bool,
+        resources: Sequence[str] | None,
+    ) -> R:
+        """Wait, and then for as long again as the machine was too slow meanwhile."""
+        begin, given, length = self._machine.now(), 0.0, timeout
+        while True:
+            try:
+                return self._wait(what, predicate, length, hopeless, real, resources)
+            except WaitTimeout:
+                if hopeless() or (owed := self._machine.lost(begin) - given) < OWED:
+                    raise
+                if given >= MOST * timeout:
+                    raise self._machine.too_slow(begin, f'"{what}" was not seen') from None
+                given, length = given + owed, owed if real else owed / min(1.0, self._scale)
 
     def _wait(
         self,
@@ -69,11 +103,13 @@ class Waits:
         def in_vain() -> bool:
             return bool(hopeless()) or (not real and self._over(timeout))
 
+        begin = self._machine.now()
         how: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
         try:
             return self._history.wait(what, careful, limit, **how)
         except WaitTimeout:
-            self._patience.timed_out(self._history)
+            if self._machine.lost(begin) < OWED:  # on a slow machine, that nothing was seen yet is no sign of death
+                self._patience.timed_out(self._history)
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
                 raise
@@ -95,7 +131,10 @@ class Waits:
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         longer = max(0.0, settle * unhurried - calm)
         with contextlib.suppress(WaitTimeout):
-            self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of, unless=unless)
+            for _ in range(1 + MOST):
+                self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of, unless=unless)
+                if self._machine.lost(self._machine.now() - calm - longer) <= 0 or unless(self._history.arrived):
+                    return
 
     def for_write(self, resource: str, name: str, version: str) -> None:
         """Wait until the history has the suite's own write, if the object is recorded."""
@@ -116,6 +155,7 @@ class Waits:
         if self._silence is None:
             return False
         least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
+        least += self._machine.lost(self._machine.now() - self._history.still)
         return self._silence.over(self._history.still, least)
 
     def _still(self) -> float:

@@ -20,7 +20,7 @@ from typing import TypeVar, cast
 
 import aiohttp
 
-from conformance.cluster import abilities
+from conformance.cluster import abilities, pace
 from conformance.cluster.abilities import Ability
 from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
 from conformance.cluster.existing.claim import Claim, claimed
@@ -140,8 +140,9 @@ def _install(kubeconfig: Path, wanted: Wanted, stack: ExitStack) -> tuple[list[s
 
 def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
     """Return what the cluster does not play, each with what was seen instead. A KWOK needs a moment for new Stages."""
-    within = existing.WITHIN * max(1.0, wanted.time_scale)
-    deadline = time.monotonic() + (PLAYED_WITHIN * max(1.0, wanted.time_scale) if wanted.install_stages else 0)
+    within = pace.patience(existing.WITHIN * max(1.0, wanted.time_scale))
+    played = pace.patience(PLAYED_WITHIN * max(1.0, wanted.time_scale))
+    deadline = time.monotonic() + (played if wanted.install_stages else 0)
 
     async def look(client: Client) -> dict[Ability, str]:
         while existing.ours(kubeconfig) is None:

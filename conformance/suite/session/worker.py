@@ -18,13 +18,13 @@ from typing import cast
 import msgspec
 
 from conformance import disk, invariants
-from conformance.cluster import outages
+from conformance.cluster import outages, pace
 from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
-from conformance.errors import HarnessError, UsageError
+from conformance.errors import ClusterTooSlow, HarnessError, UsageError
 from conformance.evidence import bundle
 from conformance.history import redaction
 from conformance.history.query import History
@@ -32,6 +32,7 @@ from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.implementation.process import answers
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Check, ClusterKept, HarnessFault, Ledger, Phase
@@ -39,6 +40,7 @@ from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import not_claimed
 from conformance.suite.scenes.api import Api, Loop, by_admission, words
 from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.session import existing, new_kinds, shared, watched
@@ -53,6 +55,8 @@ TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 
 RECOVERY = 30.0
 """Seconds after which an outage that has not ended means that the cluster is broken."""
+BEFORE_VIOLATION = 15.0
+"""Seconds before a violation in which a slow machine may have caused it."""
 UNMADE = 3
 """Number of namespaces that cannot be made before a worker gives up."""
 CLUSTERS = 2
@@ -167,10 +171,13 @@ class ClusterEnvironment:
             self._phase(f"starting {judged.name}")
             self._implementation("start", self.driver.start)
             self._tell(shared.Running.of(self.driver))
+            if supplied is not None:
+                pages = self.driver.supplied_pages
+                self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
         self._phase("recording")
         self._recorder = Recorder(self._server, "grove-conformance/recorder", watched.resources(judged, api))
         self._stack.callback(self._recorder.stop)
-        self._recorder.start(60 * max(1.0, self._settings.time_scale))
+        self._recorder.start(pace.patience(60 * max(1.0, self._settings.time_scale)))
         self._phase("ready")
 
     def _own(self, scheduler_name: str) -> Cluster:
@@ -244,7 +251,7 @@ class ClusterEnvironment:
     def _breaks(self) -> Outage | None:
         """Return the outage that has not ended in time: then the cluster is broken."""
         if self._broken is None:
-            lasting = self._watcher.over(RECOVERY * max(1.0, self._settings.time_scale))
+            lasting = self._watcher.over(pace.patience(RECOVERY * max(1.0, self._settings.time_scale)))
             self._broken = lasting[0] if lasting else None
         return self._broken
 
@@ -264,17 +271,22 @@ class ClusterEnvironment:
             raise GivenUp(f"given up: no new cluster: {error}") from error
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
-        """Run a step of the driver. An error is the implementation's fault unless the cluster is not healthy or the
-        role is supplied by another one."""
+        """Run a step of the driver. An error is the implementation's fault unless the cluster is not healthy or too
+        slow, or the role is supplied by another one. Raises GivenUp if it runs and is not ready in time."""
         begin = time.monotonic()
         try:
             action()
+        except ClusterTooSlow as error:
+            raise GivenUp(f"given up: {error}") from error
         except (HarnessError, UsageError) as error:
             self._sound(begin, True)
             text = str(redaction.value(self._keep_logs(str(error))))
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
                 raise HarnessError(f"a supplied role cannot be started: {text}") from error
+            if isinstance(error, NotStarted) and error.late:
+                hint = "if it needs longer, say so in its descriptor (`within`)"
+                raise GivenUp(f"given up, since nothing can be judged: {text}", hint=hint) from error
             raise Blocked(f"{judged.name} cannot be {step}ed: {text}", "implementation") from error
 
     def _keep_logs(self, text: str) -> str:
@@ -316,13 +328,14 @@ class ClusterEnvironment:
                 randomness=randomness(running.test, self._settings.seed),
                 audit=self._audit,
                 unplayed=self._settings.unplayed,
+                machine=Machine(lambda begin: self._watcher.slow(begin)),
                 silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
             )
             case = environment(namespace=name, history=history)
             case.second_namespace = partial(self._second_namespace, case, environment, api)
 
             def judge(finished: bool) -> None:
-                sound(False)  # before anything passes that would have failed without an outage
+                sound(True)  # before anything passes or fails by an outage, which may have only just begun
                 if finished and case.premises.gone():
                     case.require_premises()
                 self._invariants(running, case, finished)
@@ -436,6 +449,10 @@ class ClusterEnvironment:
             )
             if claimed and (verdict.id in declared or verdict.holds is False):
                 at = verdict.records[-1] if verdict.records else None
+                if verdict.holds is False and verdict.id in invariants.timed():
+                    ago = case.history.now() - (at.at if at else 0.0)
+                    begin = case.machine.now() - ago - BEFORE_VIOLATION
+                    case.machine.require(begin, f"{verdict.id} depends on how fast things are noticed")
                 running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:
@@ -448,7 +465,11 @@ class ClusterEnvironment:
             except GivenUp as error:
                 self._refusal = error
                 raise
-        self._implementation("start", self.driver.start)  # those that run already are left alone
+        try:
+            self._implementation("start", self.driver.start)  # those that run already are left alone
+        except GivenUp as error:  # each further test would wait as long
+            self._refusal = error
+            raise
         if self._line is not None and self._worker == shared.FIRST:
             self._tell(shared.Running.of(self.driver))
 

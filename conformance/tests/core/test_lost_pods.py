@@ -48,10 +48,14 @@ class PodsLostOneByOne(Scene):
 
         # Statuses may first catch up with what has happened.
         env.wait_for("set available again", predicates.available("s", 1))
+        begin = env.machine.now()
         env.quiet(2, real=True, of=WRITTEN)
         env.mark("nothing changes")
+        calm = env.history.mark()
         env.quiet(3, real=True)
         env.mark("nothing has changed")
+        if any(record.resource in OWN for record in env.history.records(since=calm)):
+            env.machine.require(begin, "statuses had caught up before the quiet time")
         # A status that is written once more may be late. One that is written again and again is so twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
 

@@ -26,6 +26,7 @@ class LeaderEndsTwice(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
+        begin = env.machine.now()
         env.roles.elect()
         self.first = env.wait_for("an operator holds the Lease", leases.led)
         env.roles.second_operator()
@@ -41,6 +42,8 @@ class LeaderEndsTwice(Scene):
         self.total = sum(clique.template.replicas for clique in wanted.cliques.values())
         env.create(workload)
         env.wait_for("the leader has begun with the set", _some_pod)
+        if leases.holders(env.history.records(leases.LEASES, LEASE)) != [self.first]:
+            env.machine.require(begin, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
         # What the leader had requested last may still arrive. After that, an operator that works without leading
@@ -57,8 +60,11 @@ class LeaderEndsTwice(Scene):
         self.second = env.wait_for("the new leader holds the Lease", leases.led)
         env.roles.second_operator()
         env.roles.hand_over(kill=False)
-        led = leases.led_by_another(self.second)
+        stopped, led = env.machine.now(), leases.led_by_another(self.second)
         env.wait_for("another operator takes the Lease of the stopped one", led, timeout=120)
+        seconds, good_for = leases.waited(env.history, self.second)
+        if seconds >= good_for:
+            env.machine.require(stopped, "another operator took a Lease that was released")
         before = {name(pod) for pod in env.history.view().list("pods")}
         env.delete("pods", min(before))
         env.wait_for("the last leader replaces a lost pod", _replaced(before, self.total))

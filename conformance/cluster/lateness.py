@@ -1,0 +1,73 @@
+"""Record when a machine was too slow to blame anybody: the suite woke late, or a component answered late.
+
+A late answer counts from the request until the next request that is answered in time: what happens between two
+requests is as slow as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+
+LATE = 0.5
+"""Seconds that an answer to a health check, or a wake-up of the suite, takes on a machine that is too slow. It takes
+milliseconds on one that is not; limits of scenes are made for dozens of requests, one after the other."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """A time in which the machine was too slow, in seconds of the monotonic clock. `end` is None while it lasts;
+    `worst` is the longest delay."""
+
+    component: str
+    worst: float
+    begin: float
+    end: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.component} answered after {self.worst:.1f} s"
+
+
+class Lateness:
+    """What was late, and when. Any thread may write and read."""
+
+    def __init__(self, limit: float = LATE) -> None:
+        self._limit = limit
+        self._lasting: dict[str, Late] = {}
+        self._past: deque[Late] = deque(maxlen=1000)
+        self._lock = threading.Lock()
+
+    def answered(self, component: str, begin: float, end: float, well: bool = True) -> None:
+        """Note a request at `begin` that has its answer at `end`. A complaint is no answer in time."""
+        with self._lock:
+            lasting = self._lasting.pop(component, None)
+            if not well or end - begin >= self._limit:
+                worst = max(end - begin, lasting.worst if lasting else 0.0)
+                self._lasting[component] = Late(component, worst, lasting.begin if lasting else begin)
+            elif lasting is not None:
+                self._past.append(replace(lasting, end=begin))
+
+    def woke(self, component: str, begin: float, end: float) -> None:
+        """Note a span in which a thread was to run and did not."""
+        if end - begin >= self._limit:
+            with self._lock:
+                self._past.append(Late(component, end - begin, begin, end))
+
+    def since(self, begin: float, now: float) -> list[Late]:
+        """Return what was late at some time from `begin` until now, the worst first."""
+        with self._lock:
+            known = [*self._past, *self._lasting.values()]
+        late = [each for each in known if each.end is None or each.end > begin]
+        return sorted((each for each in late if each.begin < now), key=lambda each: -each.worst)
+
+    def seconds(self, begin: float, now: float) -> float:
+        """Return for how many seconds from `begin` until now something was late."""
+        spans = sorted(
+            (max(each.begin, begin), now if each.end is None else min(each.end, now)) for each in self.since(begin, now)
+        )
+        total, until = 0.0, begin
+        for start, end in spans:
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total

@@ -1,0 +1,34 @@
+"""How long to wait for what a cluster does by itself: longer on a machine with more to do than it can."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import tenacity
+
+USUAL = 4.0
+"""Processes that want to run, for each CPU, on a machine that is busy with runs alone: limits are made for it."""
+MOST = 20.0
+"""The largest factor."""
+_LOAD = Path("/proc/loadavg")
+
+
+def factor() -> float:
+    """Return how many times longer than usual things take on this machine at present."""
+    waiting = [os.getloadavg()[0]]
+    with suppress(OSError, ValueError, IndexError):  # the number of the last minute lies behind that of this moment
+        waiting.append(float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0]))
+    return min(MOST, max(1.0, max(waiting) / (os.cpu_count() or 1) / USUAL))
+
+
+def patience(seconds: float) -> float:
+    """Return for how long to wait for what is done within so many seconds on a machine that is not overloaded."""
+    return seconds * factor()
+
+
+def stop_after(seconds: float) -> Callable[[tenacity.RetryCallState], bool]:
+    """Return tenacity's condition that `patience` is over, which grows and shrinks with what the machine has to do."""
+    return lambda state: (state.seconds_since_start or 0.0) >= patience(seconds)

@@ -1,0 +1,62 @@
+"""When a machine counts as too slow, and how much longer things then have. No cluster, and no seconds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import pace
+from conformance.cluster.lateness import LATE, Lateness
+from conformance.cluster.outages import LOOK_EVERY, SUITE
+from tests.cluster.test_outages import Clock, still
+
+
+def test_a_late_answer_counts_until_the_next_request_that_is_answered_in_time() -> None:
+    found = Lateness()
+    found.answered("kwok", 10, 10.1)
+    assert found.seconds(0, 12) == 0
+    found.answered("kwok", 12, 12 + LATE)
+    found.answered("kwok", 14, 17)
+    assert (found.seconds(0, 20), found.seconds(18, 20), found.seconds(0, 13)) == (8, 2, 1)
+    found.answered("kwok", 21, 21.1)
+    assert found.seconds(0, 30) == 9 and found.seconds(21, 30) == 0
+    assert str(found.since(0, 30)[0]) == "kwok answered after 3.0 s"
+
+
+def test_a_complaint_is_no_answer_in_time() -> None:
+    found = Lateness()
+    found.answered("etcd", 5, 5, well=False)
+    assert found.seconds(0, 8) == 3
+
+
+def test_time_that_two_components_were_late_counts_once() -> None:
+    found = Lateness()
+    for component, begin, end in (("etcd", 1, 3), ("kwok", 2, 5)):
+        found.answered(component, begin, begin + LATE)
+        found.answered(component, end, end)
+    assert found.seconds(0, 9) == 4 and found.seconds(4, 9) == 1
+
+
+def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:
+    clock = Clock()
+    watcher = still(lambda: "", clock)
+    clock.now += LOOK_EVERY + LATE / 2
+    watcher.look()
+    assert watcher.slow(0) == (0, [])
+    clock.now += LOOK_EVERY + 2
+    watcher.look()
+    seconds, [late] = watcher.slow(0)
+    assert (seconds, late.component) == (2, SUITE) and watcher.since(0) == []
+
+
+@pytest.mark.parametrize(("load", "running", "times"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)])
+def test_patience_grows_with_what_the_machine_has_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, load: float, running: int, times: float
+) -> None:
+    (tmp_path / "loadavg").write_text(f"{load} 1.0 1.0 {running}/900 1234\n")
+    monkeypatch.setattr(pace, "_LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 1.0, 1.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert pace.patience(30) == 30 * times

@@ -1,0 +1,26 @@
+"""Whose fault it is that CRDs are not established. No cluster."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from conformance.errors import ClusterTooSlow, HarnessError
+from conformance.implementation import installation
+
+
+@pytest.mark.parametrize(
+    ("accepted", "error", "reason"),
+    [("True", ClusterTooSlow, "no condition yet"), ("False", HarnessError, "in use")],
+)
+def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
+    accepted: str, error: type[HarnessError], reason: str
+) -> None:
+    """Names that are taken are the manifest's mistake; everything else is the API server's work."""
+    conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
+    crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
+    sink = installation._Established(["gadgets.example.com"])
+    sink.changed("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
+    found = sink.late(31)
+    assert type(found) is error
+    assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(found)

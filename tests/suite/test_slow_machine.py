@@ -1,0 +1,88 @@
+"""Only time in which the machine was well counts for a wait. No cluster, and no seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.cluster import nodes
+from conformance.cluster.lateness import Late
+from conformance.errors import HarnessError
+from conformance.grove import health
+from conformance.suite.outcomes.checks import CheckFailed
+from conformance.suite.scenes import unattended
+from conformance.suite.scenes.case import Case
+from conformance.suite.scenes.machine import MOST, Machine
+from conformance.suite.scenes.scene import SceneEnded
+from tests.history.scripted import Scripted
+from tests.history.story import Story
+from tests.suite.test_case import later, play
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story(Scripted())
+
+
+def slow(story: Story, until: float, **how: Any) -> Case:
+    """A case on a machine that is too slow until a moment."""
+
+    def lost(begin: float) -> tuple[float, list[Late]]:
+        end = min(until, story.log.now())
+        return max(0.0, end - begin), [Late("kube-apiserver", 1.5, 0, end)] if end > begin else []
+
+    return play(story, machine=Machine(lost, story.log.now), **how)
+
+
+def test_a_wait_lasts_for_as_long_again_as_the_machine_was_too_slow(story: Story) -> None:
+    later(story, 75, "a1")
+    slow(story, until=50).until("AA-001", "a pod", lambda view: view.get("pods", "a1") is not None, 30)
+    assert story.log.now() == 75
+
+
+@pytest.mark.parametrize("scale", [1, 0.25])
+def test_an_implementation_that_had_its_time_is_blamed(story: Story, scale: float) -> None:
+    with pytest.raises(CheckFailed):
+        slow(story, until=20, scale=scale).until("AA-001", "a pod", lambda view: False, 40)
+    assert story.log.now() == pytest.approx(40 * scale + 20, abs=2)
+
+
+def test_a_machine_that_stays_too_slow_ends_the_scene_without_a_verdict(story: Story) -> None:
+    case = slow(story, until=float("inf"))
+    with pytest.raises(HarnessError, match=r'too slow: "a pod" was not seen \(kube-apiserver answered after 1\.5 s'):
+        case.wait_for("a pod", lambda view: False, 30)
+    assert 30 * MOST <= story.log.now() <= 30 * (MOST + 2) and case.checks.made == []
+
+
+def test_a_quiet_time_is_one_in_which_the_machine_was_well(story: Story) -> None:
+    slow(story, until=3).quiet(2, 30)
+    assert story.log.now() == pytest.approx(6)
+
+
+@pytest.mark.parametrize("seconds", [4, 9])
+def test_what_the_suite_did_too_late_is_not_the_implementations_doing(story: Story, seconds: float) -> None:
+    case = play(story)
+    case.quiet(5)
+    if seconds > 5:
+        case.require_in_time("a breach", 0, seconds)
+    else:
+        with pytest.raises(HarnessError, match=r"the suite acted 5\.0 s after a breach, and had to act within 4 s"):
+            case.require_in_time("a breach", 0, seconds)
+
+
+def _bound(story: Story, **metadata: Any) -> None:
+    story.node("n1", tags={nodes.POOL: "pool"})
+    story.tell("pods", "a1", {"metadata": metadata, "spec": {"nodeName": "n1"}}, after=0)
+
+
+def test_a_kubelet_that_lies_behind_ends_the_scene_without_a_verdict(story: Story) -> None:
+    _bound(story)
+    with pytest.raises(HarnessError, match=r"nothing was heard of 1 bound pods, of the first for 30 s"):
+        play(story).wait_for("Ready", lambda view: False, 30)
+
+
+def test_a_kubelet_that_is_to_say_nothing_does_not_lie_behind(story: Story) -> None:
+    _bound(story, annotations={health.HOLD_STATUS: "yes"})
+    with pytest.raises(SceneEnded):
+        play(story).wait_for("Ready", lambda view: False, 2 * unattended.WITHIN)
