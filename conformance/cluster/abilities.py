@@ -21,6 +21,7 @@ from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.existing.marks import marked
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import UsageError
+from conformance.grove.restricted import restricted
 from kube.client import Client
 from kube.resource import NODES, PODS
 
@@ -180,7 +181,7 @@ def _pod(probe: _Probe, mark: str, node: str) -> Object:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {**metadata, "annotations": dict(probe.annotations)},
-        "spec": {**spec, "tolerations": [{"operator": "Exists"}]},
+        "spec": restricted({**spec, "tolerations": [{"operator": "Exists"}]}),
     }
 
 

@@ -76,6 +76,7 @@ class _Object(msgspec.Struct, frozen=True, gc=False):
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
     code: int = 0
+    message: str = ""
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False):
@@ -122,6 +123,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 READS = ("get", "list", "watch")
+CONFLICT = 409
 
 
 class AuditTail:
@@ -185,6 +187,18 @@ class AuditLog:
             and event.objectRef.namespace == namespace
             and event.responseStatus.code >= 400
         }
+
+    def refused_creations(self, namespace: str, since: int = 0) -> list[str]:
+        """Return what the API server said when it refused creations in a namespace since a mark, each text once."""
+        said = {
+            event.responseStatus.message: None
+            for event in self._finished(since)
+            if event.objectRef.namespace == namespace
+            and event.verb == "create"
+            and event.responseStatus.code >= 400
+            and event.responseStatus.code != CONFLICT
+        }
+        return list(said)
 
     def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
         """Return who made accepted writes since a mark to cluster-scoped objects of these names, or to a whole

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_delay, wait_fixed
+from tenacity import AsyncRetrying, RetryError, retry_if_not_result, wait_fixed
 
+from conformance.cluster import pace
 from conformance.cluster.features import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Features
 from conformance.errors import UsageError
+from conformance.grove.restricted import restricted
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, PODS, Resource
@@ -262,7 +264,7 @@ class _Preflight:
         }
         if group:
             spec["schedulingGroup"] = {"podGroupName": group}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": restricted(spec)}
 
     def _group(self, name: str, count: int, *, parent: str = "", topology: bool = False) -> Manifest:
         spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": count}}}
@@ -280,7 +282,7 @@ class _Preflight:
 
     async def _within_time(self, done: Callable[[], Awaitable[bool]]) -> bool:
         retrying = AsyncRetrying(
-            retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(self._within)
+            retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=pace.stop_after(self._within)
         )
         try:
             await retrying(done)

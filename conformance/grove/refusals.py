@@ -7,7 +7,7 @@ webhooks have doubled segments and lack indices.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,12 @@ _ADMISSION = re.compile(
     r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
 )
 """How the API server names what has denied a request, or has not answered."""
+_QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
+_LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
+_STANDARD = re.compile(r'violates PodSecurity "')
+_DENIED = re.compile(
+    r"""admission webhook "(?P<hook>[^"]+)" denied|AdmissionPolicy '(?P<policy>[^']+)' with binding '[^']*' denied"""
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,18 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         return
     for match in _TOLD.finditer(message):
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]])
+
+
+def by_cluster(answer: str, own: Collection[str], hooks: Collection[str]) -> bool:
+    """Return whether the cluster has refused a request for a reason of its own: a quota, limits, the security of pods,
+    or one of its webhooks and policies, `hooks`. `own`: kinds and names of what the test has made for that."""
+    if (quota := _QUOTA.search(answer)) is not None:
+        return quota["name"] not in own
+    if _LIMITS.search(answer) is not None:
+        return "LimitRange" not in own
+    if (denied := _DENIED.search(answer)) is not None:
+        return (denied["hook"] or denied["policy"]) in hooks
+    return _STANDARD.search(answer) is not None
 
 
 def by_webhook(answer: str) -> bool:

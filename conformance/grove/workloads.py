@@ -16,6 +16,7 @@ from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.grove import template
 from conformance.grove.kinds import PODCLIQUESETS
+from conformance.grove.restricted import restricted
 
 SCHEMA = "workload.schema.json"
 TYPES: Mapping[str, type] = {"integer": int, "text": str, "quantity": int}
@@ -35,15 +36,18 @@ def names(place: Path | None = None) -> list[str]:
 
 
 def load(name: str, values: Mapping[str, object] | None = None, place: Path | None = None) -> dict[str, Any]:
-    """Return the PodCliqueSet of a workload, without a namespace. Raises UsageError for an unknown workload or
-    parameter, or a value of the wrong type."""
+    """Return the PodCliqueSet of a workload, without a namespace, with pods that restricted namespaces admit. Raises
+    UsageError for an unknown workload or parameter, or a value of the wrong type."""
     place = place or folder()
     if name not in names(place):
         raise UsageError(f"unknown workload {name!r}", hint=documents.suggestion(name, names(place)))
     document = documents.read(place / f"{name}.yaml", folder() / SCHEMA)
     for key, value in (values or {}).items():
         _check_value(name, document, key, value)
-    return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **_manifest(document, values or {})}
+    manifest = _manifest(document, values or {})
+    for clique in manifest["spec"]["template"]["cliques"]:
+        clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
+    return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **manifest}
 
 
 def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:

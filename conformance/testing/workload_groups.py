@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.grove.restricted import restricted
+
 GROUP = "scheduling.k8s.io"
 POD_GROUPS, COMPOSITES = f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3"
 """The versions of Kubernetes 1.37 (WL37-E01)."""
@@ -166,4 +168,4 @@ def _spec(place: Place, gpus: int, priority: str, scheduler: str) -> Object:
     }
     if priority:
         spec["priorityClassName"] = priority
-    return spec
+    return restricted(spec)

@@ -3,6 +3,7 @@ OBJ-601 to OBJ-607, OBJ-630 to OBJ-634)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, StartupType
@@ -10,6 +11,13 @@ from reference_impl.plan import labels, names
 from reference_impl.plan.layout import Entry, Gang
 
 CONTAINER = "grove-initc"
+RESTRICTED: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What namespaces with the Pod Security Standard `restricted` ask of a container, whatever the pod says."""
 TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 POD_INFO_VOLUME = "pod-info-vol"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
@@ -94,6 +102,7 @@ def container(waits: dict[str, int], image: str) -> dict[str, Any]:
         "name": CONTAINER,
         "image": image,
         "args": [f"--podcliques={parent}:{minimum}" for parent, minimum in waits.items()],
+        "securityContext": RESTRICTED,
         "volumeMounts": [
             {"name": POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
             {"name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},

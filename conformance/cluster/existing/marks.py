@@ -23,6 +23,11 @@ def marked(manifest: Mapping[str, Any], run: str) -> dict[str, Any]:
     return {**manifest, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), RUN: run}}}
 
 
+def run_of(manifest: Mapping[str, Any]) -> str:
+    """Return the run that has made an object; empty if none has."""
+    return str((manifest["metadata"].get("labels") or {}).get(RUN, ""))
+
+
 def marked_if_own(manifest: Mapping[str, Any], there: bytes | None, run: str) -> Mapping[str, Any]:
     """Return an object with the label of a run, unless it was `there` before that run."""
     labels = orjson.loads(there)["metadata"].get("labels") or {} if there is not None else {RUN: run}

@@ -17,6 +17,7 @@ import orjson
 from conformance.cluster import nodes
 from conformance.cluster.existing.marks import marked
 from conformance.errors import UsageError
+from conformance.grove.restricted import restricted
 from kube.client import Client
 from kube.resource import PODS, Resource
 
@@ -103,4 +104,9 @@ def _pod(name: str, scheduler: str) -> dict[str, Any]:
         "containers": [{"name": "main", "image": "registry.example/preflight:1"}],
         "automountServiceAccountToken": False,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": restricted(spec),
+    }

@@ -15,6 +15,7 @@ from typing import Any
 
 from conformance.grove import labels
 from conformance.grove.kinds import PODGANGS
+from conformance.grove.restricted import restricted
 from conformance.grove.scheduling.instance import (
     HOST,
     Gang,
@@ -304,7 +305,7 @@ def _pod(
         required = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     metadata = {"name": name, "namespace": testbed.namespace, "labels": {**own, **testbed.tag}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": restricted(spec)}
 
 
 def _pod_labels(gang: Gang, group: Group, testbed: Testbed) -> dict[str, str]:

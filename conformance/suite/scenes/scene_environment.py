@@ -33,6 +33,7 @@ from conformance.suite.scenes.api import Api, NotServed, Object, by_admission, w
 from conformance.suite.scenes.dry_run import DryRun
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.premises import Premises
+from conformance.suite.scenes.refused import Refused
 from conformance.suite.scenes.roles import Roles
 from conformance.suite.scenes.scene import NotReached, SceneEnded, Step
 from conformance.suite.scenes.silence import Silence
@@ -70,6 +71,7 @@ class SceneEnvironment:
         silence: Silence | None = None,
         unplayed: Mapping[str, str] = MappingProxyType({}),
         machine: Machine | None = None,
+        hooks: Collection[str] = (),
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
@@ -82,6 +84,7 @@ class SceneEnvironment:
         """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
         self.sole_writer = SoleWriter(pool)
+        self._refused = Refused(history, namespace, audit, hooks, self.made)
         self.machine = machine or Machine()
         """The speed of the machine."""
         self.roles = Roles(driver, namespace, history, checks, self._blame, self.machine)
@@ -384,6 +387,10 @@ class SceneEnvironment:
             self._blame()
             if late := unattended.pods_of(self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)):
                 raise HarnessError(f"the cluster was too slow: {late}", where=f"pool {self.pool}") from None
+            if answer := self._refused.words():
+                raise Blocked(
+                    f"the cluster has refused what the scene needs: {answer}", "circumstances", what
+                ) from None
             dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
             silent = "" if dead else self._waits.silent(timeout)
             raise NotReached("\n".join(filter(None, (dead, str(error), silent)))) from None
@@ -432,6 +439,10 @@ class SceneEnvironment:
             return done
         except (ApiError, NotServed) as error:
             self._blame()
+            if isinstance(error, ApiError) and self._refused.by_cluster(error.message):
+                raise Blocked(
+                    f"the cluster has refused what the scene needs: {words(error)}", "circumstances"
+                ) from None
             dead = self.roles.dead()
             seen = words(error) + (f"; {dead}" if dead else "")
             raise self.checks.broken(what, "accepted", seen, at=round(self.history.now(), 3)) from None

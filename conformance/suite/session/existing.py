@@ -15,6 +15,7 @@ from pathlib import Path
 
 from conformance.cluster import features, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
+from conformance.cluster.existing.marks import run_of
 from conformance.cluster.features import Requested
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
@@ -34,6 +35,9 @@ from kube.resource import CRDS, NAMESPACES
 
 DISPOSABLE = "conformance.grove.io/disposable"
 """The label (`true`, on the namespace kube-system) by which the owner of a cluster declares it disposable."""
+
+GROUP_OF_HOOKS = "admissionregistration.k8s.io"
+KINDS_OF_HOOKS = frozenset({*WEBHOOKS, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
 
 WITHIN = 4.0
 """Seconds within which a fake node and the pods on it do what they should. It takes about one."""
@@ -171,6 +175,21 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | No
     server = Component(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
     beside = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
     return Watcher([server, *beside], time_scale=time_scale)
+
+
+def hooks(api: Api) -> frozenset[str]:
+    """Return the names of the webhooks and admission policies of a cluster that no run has installed."""
+
+    async def look(client: Client) -> frozenset[str]:
+        names = set[str]()
+        for resource in api.served.values():
+            if resource.group == GROUP_OF_HOOKS and resource.kind in KINDS_OF_HOOKS:
+                for found in await client.list(resource):
+                    if not run_of(found):
+                        names |= {str(hook["name"]) for hook in found.get("webhooks") or [found["metadata"]]}
+        return frozenset(names)
+
+    return api.work(look)
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:

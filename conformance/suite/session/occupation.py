@@ -30,7 +30,7 @@ from conformance.cluster.progress import Report, silent
 from conformance.cluster.state import Owner
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
-from conformance.suite.session import existing
+from conformance.suite.session import admitted, existing
 from kube.client import Client
 from kube.errors import ApiError
 
@@ -156,6 +156,7 @@ def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
         answers = await asyncio.gather(
             look(client),
             _undisturbed(client, wanted, noticed),
+            admitted.require(client, wanted.run),
             return_exceptions=True,  # both remove what they made
         )
         for answer in answers:

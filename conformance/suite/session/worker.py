@@ -26,6 +26,7 @@ from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import ClusterTooSlow, HarnessError, UsageError
 from conformance.evidence import bundle
+from conformance.grove import refusals
 from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import Recorder
@@ -103,6 +104,9 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
 class ClusterEnvironment:
     """A cluster (its own or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
+    _hooks: frozenset[str] = frozenset()
+    """The webhooks and policies that an existing cluster had before the run."""
+
     def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: Line | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
         self._line = line if settings.shared else None
@@ -146,7 +150,7 @@ class ClusterEnvironment:
         judged, supplied = load_implementation(self._settings)
         own = self._settings.cluster != "existing"
         cluster = self._cluster = self._own(scheduler_names.kube_scheduler(judged, supplied)) if own else None
-        facts = deployment.facts_of(cluster) if cluster else self._existing()
+        facts = deployment.facts_of(cluster) if cluster else self._existing(judged.start == "processes")
         attached = self._line is not None and self._worker != shared.FIRST
         if attached:
             self._phase("waiting for the first worker to start the implementation")
@@ -226,7 +230,9 @@ class ClusterEnvironment:
             )
         )
 
-    def _existing(self) -> ClusterFacts:
+    def _existing(self, installs: bool) -> ClusterFacts:
+        """Attach to an existing cluster. `installs`: whether the run starts the implementation, so that the webhooks
+        that are there are of others."""
         self._phase("looking at the existing cluster")
         kubeconfig = Path(self._settings.kubeconfig)
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")
@@ -234,6 +240,8 @@ class ClusterEnvironment:
         existing.check(kubeconfig, api)
         if self._line is None or self._worker == shared.FIRST:
             existing.keep_webhooks(api, self._stack)
+        if installs:
+            self._hooks = existing.hooks(api)
         self._look(existing.watcher(kubeconfig, api, self._settings.time_scale, self._settings.simulator))
         return existing.facts(kubeconfig, self._settings.folder / "cluster", self._settings.run, self._stack)
 
@@ -329,6 +337,7 @@ class ClusterEnvironment:
                 audit=self._audit,
                 unplayed=self._settings.unplayed,
                 machine=Machine(lambda begin: self._watcher.slow(begin)),
+                hooks=self._hooks,
                 silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
             )
             case = environment(namespace=name, history=history)
@@ -480,7 +489,9 @@ class ClusterEnvironment:
             what = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
             self._unmade += 1
             # No later test can be played, and each would wait as long for its own refusal.
-            if by_admission(error):
+            if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
+                self._refusal = Blocked(what, "circumstances")
+            elif by_admission(error):
                 self._refusal = Blocked(what, "implementation")
             elif self._unmade >= UNMADE:
                 self._refusal = GivenUp(f"given up: {what}")

@@ -15,6 +15,7 @@ from conformance.grove import health, labels, pods, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Entry, Key, Layout, total
 from conformance.grove.fields import Document, label, name, number, uid
+from conformance.grove.restricted import restricted
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -89,7 +90,12 @@ def _rolling(budget: Sequence[int]) -> Object:
 
 def _clique(each: str, size: int, least: int, *budget: int) -> Object:
     container = {"name": "main", "image": f"registry.example/{each}:1", "resources": {"requests": {"cpu": "10m"}}}
-    spec = {"roleName": each, "replicas": size, "minAvailable": least, "podSpec": {"containers": [container]}}
+    spec = {
+        "roleName": each,
+        "replicas": size,
+        "minAvailable": least,
+        "podSpec": restricted({"containers": [container]}),
+    }
     return {"name": each, "spec": spec, **_rolling(budget)}
 
 

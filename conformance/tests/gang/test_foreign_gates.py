@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.errors import HarnessError
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
+from conformance.grove.restricted import restricted
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
@@ -68,7 +69,7 @@ def _policy(namespace: str) -> tuple[Object, Object]:
 
 def _wait_for_policy(env: SceneEnvironment) -> None:
     """Until a pod would get the gate; the API server takes a second to heed a policy, and says nowhere that it does."""
-    pod = {"containers": [{"name": "main", "image": "registry.example/probe:1"}]}
+    pod = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):
         if items(env.dry_run.ask(probe).object, "spec", "schedulingGates"):

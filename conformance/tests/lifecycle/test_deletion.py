@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.grove import labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label, name, terminating
+from conformance.grove.restricted import restricted
 from conformance.history.query import Predicate, Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
@@ -90,7 +91,7 @@ test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-
 
 def _strangers() -> list[Object]:
     """Objects in the namespace that belong to no set; one is named like a clique, one like a Service of the set."""
-    pod = {"containers": [{"name": "main", "image": "registry.example/stranger:1"}]}
+    pod = restricted({"containers": [{"name": "main", "image": "registry.example/stranger:1"}]})
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-0-router-stranger"}, "spec": pod},
         {

@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, number, terminating, text
+from conformance.grove.restricted import restricted
 from conformance.grove.template_hashes import Way
 from conformance.grove.template_pairs import Spec, template
 from conformance.history.query import Unmet, predicate
@@ -27,12 +28,14 @@ def pod_spec(image: str = "engine:1") -> Spec:
         mounts = [{"name": "shared", "mountPath": "/shared"}, {"name": "cache", "mountPath": "/cache"}]
         return {"name": each, "image": f"registry.example/{image}", "volumeMounts": mounts}
 
-    return {
-        "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": 1,
-        "containers": [container("sidecar"), container("main")],
-        "volumes": [{"name": "shared", "emptyDir": {}}, {"name": "cache", "emptyDir": {}}],
-    }
+    return restricted(
+        {
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [container("sidecar"), container("main")],
+            "volumes": [{"name": "shared", "emptyDir": {}}, {"name": "cache", "emptyDir": {}}],
+        }
+    )
 
 
 def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:

@@ -1,0 +1,58 @@
+"""Learn whether the cluster has refused what a scene needs, for a reason that no scene has made.
+
+Where there is an audit log, it has the API server's answers. Elsewhere an operator passes them on: in events, and in
+the statuses of its objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from conformance.cluster.audit import AuditLog
+from conformance.grove import refusals
+from conformance.grove.fields import name
+from conformance.history.query import History
+
+_TELLING = ("message", "note", "description")
+"""Fields with texts for people: of conditions and events, and of lastErrors."""
+
+
+class Refused:
+    """What the cluster refuses in one namespace. `hooks`: its own webhooks and policies; `made`: what the test did."""
+
+    def __init__(
+        self,
+        history: History,
+        namespace: str,
+        audit: AuditLog | None,
+        hooks: Collection[str],
+        made: Sequence[tuple[str, Mapping[str, object]]],
+    ) -> None:
+        self._history, self._namespace, self._audit, self._hooks, self._made = history, namespace, audit, hooks, made
+        self._since = audit.mark() if audit is not None else 0
+
+    def by_cluster(self, answer: str) -> bool:
+        """Return whether an answer of the API server is a refusal for a reason of the cluster's own."""
+        own = {word for verb, obj in self._made if verb == "create" for word in (name(obj), str(obj.get("kind")))}
+        return refusals.by_cluster(answer, own, self._hooks)
+
+    def words(self) -> str:
+        """Return such a refusal in the API server's words; empty if there was none."""
+        answers = self._audit.refused_creations(self._namespace, self._since) if self._audit else self._passed_on()
+        return next((" ".join(answer.split()) for answer in answers if self.by_cluster(answer)), "")
+
+    def _passed_on(self) -> Iterator[str]:
+        for record in self._history.records():
+            yield from _texts(record.object)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in _TELLING and isinstance(item, str):
+                yield item
+            else:
+                yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

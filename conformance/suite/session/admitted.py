@@ -1,0 +1,67 @@
+"""Find out before a run whether a cluster admits the pods of its scenes in a new namespace.
+
+A dry run shows less: admission may answer it otherwise, and what others make in each new namespace, such as a quota,
+comes a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+
+import orjson
+
+from conformance.cluster import nodes, pace
+from conformance.cluster.existing.marks import marked
+from conformance.errors import UsageError
+from conformance.grove import workloads
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NAMESPACES, PODS
+
+WORKLOAD = "frontend"
+"""The workload whose pods are tried: it has what the pods of most scenes have."""
+WITHIN = 30.0
+"""Seconds within which a new namespace has its service account. It takes less than one."""
+LOOK_EVERY = 0.1
+HINT = "let new namespaces admit the pods of scenes (docs/running.md), or give another cluster"
+
+
+async def require(client: Client, run: str = "") -> None:
+    """Raise UsageError, in the API server's words, if it does not admit a pod. Everything is removed."""
+    name = f"preflight-{secrets.token_hex(3)}"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    try:
+        await client.create(NAMESPACES, marked(namespace, run))
+        try:
+            await _with_account(client, name)
+            await client.create(PODS, _pod(name), namespace=name)
+        finally:
+            await client.delete(NAMESPACES, None, name)
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        said = " ".join(error.message.split())
+        raise UsageError(f"refuses the pods of scenes in a new namespace: {said}", hint=HINT) from error
+
+
+def _pod(namespace: str) -> dict[str, object]:
+    """Return a pod that no scheduler looks at."""
+    workload = workloads.load(WORKLOAD)
+    nodes.bind_to(namespace, workload)
+    spec = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+    gate = {"name": "conformance.grove.io/preflight"}
+    metadata = {"name": "scene", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "schedulingGates": [gate]}}
+
+
+async def _with_account(client: Client, namespace: str) -> None:
+    """Wait until the namespace has its service account, without which it admits no pod."""
+    begin = time.monotonic()
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    while (answer := await client.exchange("GET", path)).status != 200:
+        if time.monotonic() - begin > pace.patience(WITHIN):
+            message = orjson.loads(answer.content).get("message", "")
+            raise UsageError(f"a new namespace has no service account after {WITHIN:g} s: {message}", hint=HINT)
+        await asyncio.sleep(LOOK_EVERY)

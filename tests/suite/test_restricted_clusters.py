@@ -1,0 +1,151 @@
+"""Whole runs on clusters that admit less than others: restricted namespaces, and a quota and limits in each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.errors import UsageError
+from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import admitted
+from kube.errors import ApiError
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+FOLDER = Path(__file__).parent
+FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
+WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
+"""What is judged: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
+LIMITS = {"default": {"cpu": "100m", "memory": "64Mi"}, "defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
+ENOUGH, FEW = "500", "3"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        made = Cluster.up("strict", settings=ClusterSettings(reads=True), owner=True)
+        try:
+            yield made
+        finally:
+            made.down()
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[Api]:
+    loop = Loop()
+    made = Api(loop, cluster.kubeconfig, "test")
+    yield made
+    made.close()
+    loop.close()
+
+
+@contextmanager
+def restricted(api: Api) -> Iterator[None]:
+    """New namespaces enforce the standard, from when this begins."""
+    policies = list(yaml.safe_load_all((FOLDER / "restricted.yaml").read_text(encoding="utf-8")))
+    for policy in policies:
+        api.create(policy)
+    probe = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "probe-"}}
+    try:
+        while "pod-security.kubernetes.io/enforce" not in (made := api.create(probe))["metadata"]["labels"]:
+            api.delete("namespaces", None, [made["metadata"]["name"]])
+        yield
+    finally:
+        for plural in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
+            api.delete(plural, None, [policies[0]["metadata"]["name"]])
+
+
+@contextmanager
+def limited(api: Api, pods: str) -> Iterator[None]:
+    """Each new namespace gets a quota for so many pods, and limits, as operators of clusters have a controller do."""
+    over = threading.Event()
+    before = set(api.names("namespaces"))
+
+    def make() -> None:
+        known = set(before)
+        while not over.wait(0.05):
+            for namespace in set(api.names("namespaces")) - known:
+                known.add(namespace)
+                for made in _objects(namespace, pods):
+                    try:
+                        api.create(made)
+                    except ApiError as error:  # the namespace is being deleted
+                        assert error.status in (403, 404), error
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _objects(namespace: str, pods: str) -> list[Mapping[str, Any]]:
+    metadata = {"name": "of-the-house", "namespace": namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": pods}}},
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": metadata,
+            "spec": {"limits": [{"type": "Container", **LIMITS}]},
+        },
+    ]
+
+
+def run(cluster: Cluster, folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """A run of the reference on the cluster, and its report."""
+    command = [sys.executable, "-m", "grove_conformance", "run", "--cluster", "existing"]
+    command += ["--kubeconfig", str(cluster.kubeconfig), "--workers", "1", "--report-dir", str(folder), *arguments]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    [report] = folder.rglob("report.yaml")
+    return done, yaml.safe_load(report.read_text(encoding="utf-8"))
+
+
+def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: Api, tmp_path: Path) -> None:
+    with restricted(api):
+        done, report = run(cluster, tmp_path, *WHOLE)
+    outcomes = {found["outcome"] for found in report["verdict"]["requirements"] if found["tests"]}
+    assert (done.returncode, outcomes) == (0, {"passed"}), done.stdout + done.stderr
+
+
+def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api: Api, tmp_path: Path) -> None:
+    with limited(api, ENOUGH):
+        done, report = run(cluster, tmp_path, *WHOLE)
+    outcomes = {found["outcome"] for found in report["verdict"]["requirements"] if found["tests"]}
+    assert outcomes <= {"passed", "blocked"} and done.returncode in (0, 6), done.stdout + done.stderr
+
+
+def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
+    cluster: Cluster, api: Api, tmp_path: Path
+) -> None:
+    """The scene of CORE-031 makes a quota of its own, and is judged by that as long as the other one permits it."""
+    with limited(api, FEW):
+        done, report = run(cluster, tmp_path, "--id", "CORE-001")
+    [found] = [found for found in report["verdict"]["requirements"] if found["id"] == "CORE-001"]
+    assert (done.returncode, found["outcome"]) == (6, "blocked"), done.stdout
+    assert "exceeded quota: of-the-house" in found["reason"] and "exceeded quota: of-the-house" in done.stdout
+
+
+def test_a_cluster_that_refuses_the_pods_of_scenes_is_refused_in_one_line(
+    cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.work(admitted.require)
+    monkeypatch.setattr("conformance.grove.workloads.restricted", lambda spec: spec)
+    with restricted(api), pytest.raises(UsageError, match=r'violates PodSecurity "restricted:latest": ') as refused:
+        api.work(admitted.require)
+    assert len(str(refused.value).splitlines()) == 1
+    left = (api.get("namespaces", None, name) for name in api.names("namespaces") if name.startswith("preflight-"))
+    assert all("deletionTimestamp" in each["metadata"] for each in left)
