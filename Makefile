@@ -24,7 +24,7 @@ CHAOS ?= 1/16
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types site mutants variants attacks histories scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types site mutants variants attacks overload histories scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -58,6 +58,9 @@ variants: $(READY)  ## prove that the suite lets each permitted difference of th
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
 	@$(BIN)/pytest tests/attacks/whole_runs.py $(ARGS)
+
+overload: $(READY)  ## judge the reference beside busy loops while API servers stop for 20 s (ARGS="--outages 5 -- run --profile gang")
+	@$(BIN)/python -m tests.attacks.overload $(if $(ARGS),$(ARGS),-- run)
 
 histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n, SEED=n)
 	@HISTORIES=$(HISTORIES) SEED=$(SEED) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO
