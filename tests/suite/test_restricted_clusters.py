@@ -16,7 +16,7 @@ import yaml
 
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings
-from conformance.errors import UsageError
+from conformance.errors import HarnessError, UsageError
 from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import admitted
 from kube.errors import ApiError
@@ -73,14 +73,14 @@ def limited(api: Api, pods: str) -> Iterator[None]:
     before = set(api.names("namespaces"))
 
     def make() -> None:
-        known = set(before)
         while not over.wait(0.05):
-            for namespace in set(api.names("namespaces")) - known:
-                known.add(namespace)
-                with suppress(ApiError):  # the namespace is being deleted
-                    for made in _objects(namespace, pods):
-                        api.create(made)
-                    limits.append(namespace)
+            with suppress(HarnessError):  # the API server is busy: once more
+                for namespace in set(api.names("namespaces")) - before:
+                    with suppress(ApiError):  # the namespace is being deleted
+                        for made in _objects(namespace, pods):
+                            api.create(made)
+                        limits.append(namespace)
+                    before.add(namespace)
 
     thread = threading.Thread(target=make)
     thread.start()
