@@ -9,7 +9,10 @@ import pytest
 
 from conformance.cluster import users
 from conformance.cluster.audit import Writer
-from conformance.errors import HarnessError
+from conformance.cluster.outages import Watcher
+from conformance.errors import ClusterTooSlow, HarnessError
+from conformance.implementation.descriptor import Role
+from conformance.implementation.driver import NotStarted
 from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.registry import requirement
@@ -101,6 +104,44 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
     for step in (environment._restore, environment._revive):
         with pytest.raises(GivenUp, match="given up: the operator cannot be restored: the API server failed"):
             step()
+
+
+SLOW = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
+LATE = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", late=True)
+DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (SLOW, GivenUp, "given up: CRDs are not established"),
+        (LATE, GivenUp, "given up, since nothing can be judged: .* — if it needs longer, say so in its descriptor"),
+        (DEAD, Blocked, "mine cannot be started: .*exited with code 3"),
+    ],
+)
+def test_what_is_too_late_ends_the_run_without_a_verdict(
+    error: HarnessError, raised: type[Exception], words: str
+) -> None:
+    """No later test waits for its own."""
+
+    def start() -> None:
+        raise error
+
+    environment = object.__new__(ClusterEnvironment)
+    environment._refusal = environment._line = environment._broken = None
+    environment._settings = RunSettings(run="r", directory="", implementation="x")
+    environment._watcher = Watcher([])
+    judged = SimpleNamespace(name="mine", roles=frozenset({Role.OPERATOR}))
+    driver = SimpleNamespace(descriptor=judged, start=start, logs=dict)
+    environment.driver = driver  # type: ignore[assignment]
+    with pytest.raises(raised, match=words):
+        environment._revive()
+    driver.start = lambda: None
+    if raised is GivenUp:
+        with pytest.raises(GivenUp, match=words):
+            environment._revive()
+    else:
+        environment._revive()
 
 
 @pytest.mark.parametrize(("user", "by"), [("mallory", " by the user mallory"), (users.SUITE, "")])
