@@ -20,8 +20,6 @@ from conformance.suite.registry.requirement import Level, Registry, Requirement
 FILE = Path(__file__).with_name("states.yaml")
 UNKNOWN = "unknown"
 """The commit of a merged thread that no clone at hand has."""
-DISPUTED = frozenset({"TMPL-005", "UPD-001", "UPD-018", "UPG-002"})
-"""MUSTs that rest on what upstream has taken back or not published, until they are corrected."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
 FILE_AT = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
 
@@ -47,7 +45,7 @@ def documents(entries: Iterable[PublicDocument], known_states: Listed) -> Iterat
 def unsupported(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
     """Return the MUSTs that no document carries. What is still open carries them as a seed only."""
     must = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
-    return [entry for entry in must if entry.id not in DISPUTED and not _carried(entry, by_id)]
+    return [entry for entry in must if not _carried(entry, by_id)]
 
 
 def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
