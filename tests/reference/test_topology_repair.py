@@ -34,3 +34,18 @@ def test_the_reason_is_what_was_not_permitted(wanted: TopologyConstraint, of_set
     found = topology_updates.violations(new, old)
     wanted_details = [detail for detail in (of_set, of_clique) if detail]
     assert [each.detail for each in found] == wanted_details
+
+
+def test_a_constraint_without_a_name_is_called_removed():
+    """And not changed to a constraint of nothing: a legacy one has no name that would differ."""
+    old, new = disaggregated(), disaggregated()
+    old.spec.template.topology_constraint = UNNAMED
+    [error] = topology_updates.violations(new, old)
+    assert error.detail == "PodCliqueSet topology constraint cannot be removed after creation"
+
+
+def test_a_constraint_without_a_name_is_called_added():
+    old, new = disaggregated(), disaggregated()
+    new.spec.template.topology_constraint = UNNAMED
+    [error] = topology_updates.violations(new, old)
+    assert error.detail == "PodCliqueSet topology constraint cannot be added after creation"

@@ -46,8 +46,7 @@ def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, r
     if name != had and not adds_name:
         yield forbidden(f"{SET}.topologyName", f'topologyName cannot be changed from "{had}" to "{name}"')
     elif not _same_domains(now, before):
-        change = f"from {_domains(before)} to {_domains(now)}"
-        yield forbidden(SET, f"PodCliqueSet topology constraint cannot be changed {change}")
+        yield forbidden(SET, f"PodCliqueSet topology constraint {_change(now, before)}")
 
 
 def _of_part(
@@ -66,8 +65,7 @@ def _of_part(
     if name != had and not adds_name:
         yield forbidden(path, f"{what} topologyName cannot be changed from '{had}' to '{name}'")
     elif not _same_domains(now, before):
-        change = f"from {_domains(before)} to {_domains(now)}"
-        yield forbidden(path, f"{what} cannot be changed {change}")
+        yield forbidden(path, f"{what} {_change(now, before)}")
 
 
 def _name(constraint: TopologyConstraint | None) -> str:
@@ -85,6 +83,19 @@ def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | N
     if now is not None and now.pack_domain and not (before is not None and before.pack_domain):
         return False
     return (required_domain(now), preferred_domain(now)) == (required_domain(before), preferred_domain(before))
+
+
+def _change(now: TopologyConstraint | None, before: TopologyConstraint | None) -> str:
+    """Why the change of a constraint is refused. One without any domain counts as none."""
+    if not _has_domain(now):
+        return "cannot be removed after creation"
+    if not _has_domain(before):
+        return "cannot be added after creation"
+    return f"cannot be changed from {_domains(before)} to {_domains(now)}"
+
+
+def _has_domain(constraint: TopologyConstraint | None) -> bool:
+    return bool(required_domain(constraint) or preferred_domain(constraint))
 
 
 def _domains(constraint: TopologyConstraint | None) -> str:
