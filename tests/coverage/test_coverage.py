@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,10 +123,13 @@ def test_a_defect_is_seen_where_its_requirements_failed():
 def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
     table = Rows({"x": {"contract": (), "defect": ("X-1",)}}, (), {}, (), (Reason("never met", ("X-1",)),))
     text = coverage.page(REGISTRY, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
-    assert "1 of the 1 were seen on an operator." in text
+    assert "1 of the 1 were seen on an operator, 1 of them by a MUST" in text
     assert "| A | op 1, 2026-11-24 | 1 |" in text
     assert "| X-1 | AA-001 (decision) | bad | AA-001 (A) |" in text
     assert "| never met | X-1 |" in text
+    wish = Registry(REGISTRY.profiles, {"AA-001": replace(ENTRY, level=Level.SHOULD)}, {})
+    text = coverage.page(wish, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
+    assert "1 of the 1 were seen on an operator, 0 of them by a MUST" in text
 
 
 def test_a_scenario_is_judged_by_the_requirements_that_name_it():

@@ -13,6 +13,7 @@ from conformance.report.findings import Finding
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
+from conformance.suite.registry.basis import BINDING, Basis
 from conformance.suite.registry.requirement import Level, Registry
 
 FOLDER = data.PROJECT / "docs" / "findings"
@@ -32,7 +33,12 @@ COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 def text() -> str:
     """The index page as it should be."""
     runs, found, registry = recorded.read(RUNS), findings.read(PAGES), requirement.load()
-    parts = {"runs": _runs(runs), "profiles": _profiles(runs, registry), "findings": _findings(found, registry)}
+    parts = {
+        "runs": _runs(runs),
+        "profiles": _profiles(runs, registry),
+        "findings": _findings(found, registry),
+        "recall": _recall(found, registry),
+    }
     return PART.sub(
         lambda match: match[1] + "\n" + "\n".join(parts[match[2]]) + "\n" + match[3], INDEX.read_text("utf-8")
     )
@@ -71,6 +77,29 @@ def _findings(found: Iterable[Finding], registry: Registry) -> Iterator[str]:
         for each in own:
             ids = ", ".join(_leveled(id, registry) for id in each.ids)
             yield f"| [{each.title}]({page.name}#{each.anchor}) | {ids} |"
+
+
+def _recall(found: Sequence[Finding], registry: Registry) -> Iterator[str]:
+    """Yield how many findings fail a MUST, and what documents say of each other one."""
+    decided = [each for each in found if any(registry.requirements[id].level is Level.MUST for id in each.ids)]
+    yield f"{len(decided)} of {len(found)} findings fail a MUST. The others decide nothing:"
+    yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")
+    for each in found:
+        for id in () if each in decided else each.ids:
+            basis = registry.requirements[id].basis
+            reason = basis.reason or (f"No document says: {basis.unwritten}" if basis.unwritten else _words(basis))
+            cells = (f"[{each.title}]({each.page.name}#{each.anchor})", _leveled(id, registry), _said(basis), reason)
+            yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
+
+
+def _words(basis: Basis) -> str:
+    return f"The document says no more than “{basis.quotations[0].words}”"
+
+
+def _said(basis: Basis) -> str:
+    if basis.contradictions:
+        return "contradict each other"
+    return "say a part" if basis.kind in BINDING else "silent"
 
 
 def _title(page: Path) -> str:

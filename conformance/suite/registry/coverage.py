@@ -14,7 +14,7 @@ from typing import Any
 from conformance import data, documents
 from conformance.specification import Row
 from conformance.suite.registry.basis import BINDING
-from conformance.suite.registry.requirement import Registry
+from conformance.suite.registry.requirement import Level, Registry
 
 SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
 """Ids of scenarios, and of instances that were played by hand."""
@@ -269,6 +269,10 @@ def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[st
     found = caught(registry, table)
     tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
     shown = seen(found, runs)
+    failed = frozenset[str]().union(*(run.failed for run in runs))
+    by_must = sum(
+        any(registry.requirements[id].level is Level.MUST for id in failed.intersection(ids)) for ids in found.values()
+    )
     share = round(100 * len(found) / max(1, len(found) + tried))
     lines = [
         "",
@@ -282,7 +286,8 @@ def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[st
         "last column names the requirements of the row that failed on an operator that has the defect, in these runs",
         "([findings](findings/grove-operator.md)); such a failure may have another cause than this row, too.",
         "",
-        f"{sum(map(bool, shown.values()))} of the {len(found)} were seen on an operator.",
+        f"{sum(map(bool, shown.values()))} of the {len(found)} were seen on an operator, {by_must} of them by a MUST",
+        "([why not by more](findings/grove-operator.md#recall-by-a-must)).",
         "",
         "| run | operator and date | requirements that failed |",
         "|---|---|---|",
