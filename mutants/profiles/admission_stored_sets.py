@@ -33,7 +33,7 @@ def _pack_domain_unwarned() -> None:
     replace(topology, "deprecations", lambda pcs: [])
 
 
-@mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049")
+@mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
 def _stored_set_stuck() -> None:
     right = podcliqueset._of_metadata
 

@@ -92,7 +92,7 @@ def _always_published() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
+@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-043")
 def make_services_on_demand() -> None:
     """Default no headlessServiceConfig, and make the Services of sets without one no headless ones."""
     defaulted, right = defaults._zero, children.service
@@ -213,7 +213,7 @@ def _restart_forgets() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("failed-pods-stay", "operator", "counts failed pods as existing", "CORE-026")
+@mutant("failed-pods-stay", "operator", "counts failed pods as existing", "CORE-026", "CORE-043")
 def _failed_pods_stay() -> None:
     replace(Pod, "finished", property(lambda self: False))
 

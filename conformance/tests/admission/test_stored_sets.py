@@ -102,11 +102,16 @@ def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) ->
     run.expect("a label is changed with a warning of packDomain", True, warned)
 
 
-@requirement("ADM-049", reaches="deleted set is gone")
-def test_stored_sets_can_be_changed_outside_the_spec_and_deleted(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The operator's own finalizer is in the way of the deletion: it is removed by such an update."""
+@requirement("ADM-049")
+def test_stored_sets_can_be_changed_outside_the_spec(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """A label and a finalizer are added."""
     for what, reply in run.scene.touches.items():
         run.expect(f"a {what} is added", "accepted", _verdict(reply, "accepted"))
+
+
+@requirement("ADM-064", reaches="deleted set is gone")
+def test_stored_sets_can_be_deleted(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """The operator's own finalizer is in the way of the deletion, and its removal is an update."""
 
 
 @requirement("ADM-050")

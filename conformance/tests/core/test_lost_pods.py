@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.grove import health, labels
 from conformance.grove.expected import expected
-from conformance.grove.fields import condition_is, items, label, name, text, uid
+from conformance.grove.fields import condition_is, items, label, name, number, text, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -75,6 +75,7 @@ class PodsLostOneByOne(Scene):
         """Has a pod fail. Where it is not replaced it is deleted, so that the scene can go on."""
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
+        env.settle("failed pod is no replica", _replicas_run(self.clique), 60)
         replaced = _replaced(self.clique, uid(pod), label(pod, labels.POD_INDEX))
         if not replaced(env.settle("failed pod replaced", replaced, 60)):
             env.delete("pods", name(pod))
@@ -106,6 +107,12 @@ def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne
 @requirement("CORE-026", reaches=("failed pod replaced", "failed pod not counted"))
 def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne]) -> None:
     """The node is cordoned, so that only the two other pods are scheduled."""
+
+
+@requirement("CORE-043", reaches="failed pod is no replica")
+def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
+    """Whether it is replaced or not, and whether it is deleted or stays."""
+    run.given("set available again")
 
 
 @requirement("CORE-027", reaches="clique reports too few pods")
@@ -142,6 +149,17 @@ def _replaced(view: View, clique: str, lost: str, index: str) -> bool | Unmet:
     """A clique has a pod of this index that is not the lost one (a uid)."""
     found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
     return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
+
+
+@predicate
+def _replicas_run(view: View, clique: str) -> bool | Unmet:
+    """A clique reports as many replicas as it has pods that have not ended."""
+    present = predicates.pods_of(view, clique)
+    running = sum(text(pod, "status", "phase") not in ("Failed", "Succeeded") for pod in present)
+    reported = number(view.get(CLIQUES, clique), "status", "replicas")
+    return reported == running or Unmet(
+        f"{clique} reports {reported} replicas, and {running} of its pods have not ended"
+    )
 
 
 @predicate
