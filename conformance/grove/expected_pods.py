@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.grove import labels, names
 from conformance.grove.expected import Clique
-from conformance.grove.fields import Document, at, items, text
+from conformance.grove.fields import Document, items, text
 
 
 @dataclass(frozen=True)
@@ -48,18 +47,6 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
     )
 
 
-def without_variables(pod_spec: Document, names: Container[str]) -> dict[str, Any]:
-    """Return a pod spec without these variables."""
-
-    def stripped(container: Document) -> Document:
-        if "env" not in container:
-            return container
-        return {**container, "env": [v for v in items(container, "env") if text(v, "name") not in names]}
-
-    keys = [key for key in ("initContainers", "containers") if key in pod_spec]
-    return {**pod_spec, **{key: [stripped(container) for container in items(pod_spec, key)] for key in keys}}
-
-
 def containers(pod_spec: object) -> list[Document]:
     """The containers and init containers of a pod spec."""
     return [*items(pod_spec, "initContainers"), *items(pod_spec, "containers")]
@@ -69,23 +56,3 @@ def index(seen: Document) -> int | None:
     """Return the index at the end of a pod's hostname (OBJ-260); None if there is none."""
     number = text(seen, "spec", "hostname").rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() else None
-
-
-def kept(wanted: object, seen: object) -> object:
-    """Return `seen` reduced to the fields of `wanted`.
-
-    Additions of others (defaults of the API server, tolerations, injected variables and volumes) are left out, so that
-    the result equals `wanted` if nothing of it is missing. Items of a list are matched by `name`, items without a name
-    as a whole.
-    """
-    if isinstance(wanted, Mapping):
-        return {key: kept(value, at(seen, key)) for key, value in wanted.items()} if isinstance(seen, Mapping) else seen
-    if isinstance(wanted, list) and isinstance(seen, list):
-        return [_counterpart(item, seen) for item in wanted]
-    return seen
-
-
-def _counterpart(wanted: object, seen: list[object]) -> object:
-    if isinstance(wanted, Mapping) and "name" in wanted:
-        return next((kept(wanted, item) for item in seen if at(item, "name") == wanted["name"]), None)
-    return next((wanted for item in seen if kept(wanted, item) == wanted), None)

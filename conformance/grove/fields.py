@@ -118,3 +118,23 @@ def condition(document: object, kind: str) -> Document:
 def condition_is(document: object, kind: str) -> str:
     """Return the status of a condition: `True`, `False` or `Unknown`; empty if there is no such condition."""
     return text(condition(document, kind), "status")
+
+
+def kept(wanted: object, seen: object) -> object:
+    """Return `seen` reduced to the fields of `wanted`.
+
+    Additions of others (defaults of the API server, tolerations, injected variables and volumes) are left out, so that
+    the result equals `wanted` if nothing of it is missing. Items of a list are matched by `name`, items without a name
+    as a whole.
+    """
+    if isinstance(wanted, Mapping):
+        return {key: kept(value, at(seen, key)) for key, value in wanted.items()} if isinstance(seen, Mapping) else seen
+    if isinstance(wanted, list) and isinstance(seen, list):
+        return [_counterpart(item, seen) for item in wanted]
+    return seen
+
+
+def _counterpart(wanted: object, seen: list[object]) -> object:
+    if isinstance(wanted, Mapping) and "name" in wanted:
+        return next((kept(wanted, item) for item in seen if at(item, "name") == wanted["name"]), None)
+    return next((wanted for item in seen if kept(wanted, item) == wanted), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _KINDS = {
@@ -49,10 +49,11 @@ _DENIED = re.compile(
 
 @dataclass(frozen=True)
 class FieldError:
-    """A field error. The path has no indices."""
+    """A field error. The path has no indices; `place` is the same as the API server writes it."""
 
     path: str
     kind: str
+    place: str = field(default="", compare=False)
 
     def is_at(self, leaf: str) -> bool:
         """Return whether the path ends in `leaf`, compared by whole segments."""
@@ -69,10 +70,11 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         for cause in causes:
             kind = _REASONS.get(str(cause.get("reason"))) if isinstance(cause, Mapping) else None
             if kind:
-                yield FieldError(_INDEX.sub("", str(cause.get("field", ""))).lstrip("."), kind)
+                place = str(cause.get("field", "")).lstrip(".")
+                yield FieldError(_INDEX.sub("", place), kind, place)
         return
     for match in _TOLD.finditer(message):
-        yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]])
+        yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]], match["path"])
 
 
 def by_cluster(answer: str, own: Collection[str], hooks: Collection[str]) -> bool:

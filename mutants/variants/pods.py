@@ -70,3 +70,13 @@ def _longer_suffixes() -> None:
         return {**manifest, "metadata": metadata}
 
     alter(PodBuilder, "pod", pod)
+
+
+@variant("tolerations-of-the-back-end", "operator", "lets pods tolerate a taint of its scheduler", "CORE-014")
+def _tolerations_of_the_back_end() -> None:
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        own = {"key": "scheduler.example.com/queue", "operator": "Exists"}
+        spec = manifest["spec"]
+        return {**manifest, "spec": {**spec, "tolerations": [own, *spec.get("tolerations", ())]}}
+
+    alter(PodBuilder, "pod", pod)

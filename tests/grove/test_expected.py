@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from conformance.grove import expected_pods, labels
 from conformance.grove.expected import expected
+from conformance.grove.fields import kept
 
 
 def clique(name, replicas=1, **spec):
@@ -115,6 +116,6 @@ def test_kept_ignores_what_others_add_and_shows_what_is_missing():
         "tolerations": [{"key": "other"}, {"key": "pool", "effect": "NoSchedule"}],
         "dnsPolicy": "ClusterFirst",
     }
-    assert expected_pods.kept(wanted, seen) == wanted
-    assert expected_pods.kept(wanted, {"containers": []}) == {"containers": [None], "tolerations": None}
-    assert expected_pods.kept(wanted, "nonsense") != wanted
+    assert kept(wanted, seen) == wanted
+    assert kept(wanted, {"containers": []}) == {"containers": [None], "tolerations": None}
+    assert kept(wanted, "nonsense") != wanted

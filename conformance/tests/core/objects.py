@@ -4,14 +4,15 @@ expected and as seen."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
-from conformance.grove import expected_pods, labels
+from conformance.grove import labels, pod_specs
 from conformance.grove.expected import Expected, Owner
 from conformance.grove.fields import Document, at, controller, name, number, text, texts
 from conformance.grove.fields import labels as labels_of
+from conformance.grove.template import CliqueTemplate
 from conformance.history.view import View
 from conformance.testing import predicates
+from conformance.testing.accepted_pods import AcceptedPods
 from conformance.testing.comparison import Comparison, carried, of
 
 Labels = Mapping[str, str]
@@ -94,7 +95,7 @@ def finalizers_of(wanted: Expected, set_name: str) -> Iterator[tuple[str, str, l
     yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(wanted.groups)
 
 
-def specs(wanted: Expected, view: View) -> Comparison:
+def specs(wanted: Expected, accepted: AcceptedPods, view: View) -> Comparison:
     """The specs of cliques and scaling groups, which repeat their templates."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
@@ -104,9 +105,9 @@ def specs(wanted: Expected, view: View) -> Comparison:
             "replicas": clique.template.replicas,
             "minAvailable": clique.template.min_available,
             "roleName": clique.template.role,
-            "podSpec": clique.template.pod_spec,
+            "podSpec": pod_specs.of_clique(clique.template.pod_spec, clique.template.pod_spec, {}),
         }
-        seen[clique.name] = of(found, _clique_spec(found, clique.template.pod_spec))
+        seen[clique.name] = of(found, _clique_spec(found, clique.template, accepted))
     for group in wanted.groups.values():
         found = view.get("podcliquescalinggroups", group.name)
         right[group.name] = {
@@ -118,11 +119,13 @@ def specs(wanted: Expected, view: View) -> Comparison:
     return right, seen
 
 
-def _clique_spec(found: Document | None, pod_spec: Mapping[str, Any]) -> dict[str, object]:
+def _clique_spec(found: Document | None, template: CliqueTemplate, accepted: AcceptedPods) -> dict[str, object]:
+    seen = at(found, "spec", "podSpec")
+    pod_spec = seen if isinstance(seen, Mapping) else {}
     return {
         **_sizes(found),
         "roleName": text(found, "spec", "roleName"),
-        "podSpec": expected_pods.kept(pod_spec, at(found, "spec", "podSpec")),
+        "podSpec": pod_specs.of_clique(pod_spec, template.pod_spec, accepted.spec(template.name)),
     }
 
 

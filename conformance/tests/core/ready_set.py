@@ -6,7 +6,7 @@ from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.testing import composition, predicates
+from conformance.testing import accepted_pods, composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.core import gang_objects, statuses
 
@@ -17,7 +17,7 @@ READY = "statuses at rest"
 class ReadyDisaggregatedSet(Scene):
     """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs: there is room for them however
     a scheduler spreads them. `named` are the expected objects with the names of the naming scheme, `wanted` the same
-    with the names that their gangs have."""
+    with the names that their gangs have; `accepted` are the pods that the API server makes of the templates."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -31,6 +31,7 @@ class ReadyDisaggregatedSet(Scene):
         env.settle("set available", predicates.available(self.set_name, 1), 60)
         view = env.settle(READY, _caught_up(self.named, self.set_name), 60)
         self.wanted = composition.by_composition(self.named, view)
+        self.accepted = accepted_pods.ask(env, workload)
 
 
 @predicate

@@ -13,6 +13,7 @@ from conformance.testing.composition import cliques_of
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.testing.services import headless_services
 from conformance.tests.core import objects
+from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
 from conformance.tests.core.pods_of_set import each_pod
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
@@ -133,7 +134,15 @@ def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet
 
 @requirement("CORE-015")
 def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    run.same("specs of cliques and scaling groups", *objects.specs(run.scene.wanted, run.at(READY)))
+    scene = run.scene
+    run.same("specs of cliques and scaling groups", *objects.specs(scene.wanted, scene.accepted, run.at(READY)))
+
+
+@requirement("CORE-015")
+def test_specs_repeat_every_field_of_their_templates(run: Recorded[SetWithEveryPodField]) -> None:
+    """Every field that the API server serves, whichever version of Kubernetes it is of."""
+    scene = run.scene
+    run.same("specs of cliques", *objects.specs(scene.wanted, scene.accepted, run.at(EXIST)))
 
 
 test_invariants = invariants(ReadyDisaggregatedSet, "INV-001", "INV-002", "INV-003", "INV-004", "INV-005")

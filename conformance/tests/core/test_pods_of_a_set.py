@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from conformance.grove import expected_pods, variables
+from collections.abc import Mapping
+
+from conformance.grove import expected_pods, pod_specs, variables
 from conformance.grove.fields import controller, name, text
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, requirement
+from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
 from conformance.tests.core.pods_of_set import each_pod
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
@@ -51,11 +54,19 @@ def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet]) -> No
 
 @requirement("CORE-014")
 def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """What others add to a Pod is left out: defaults, tolerations, volumes."""
-    scheduler = run.scene.scheduler
-    for pod in each_pod(run):
-        # A variable of the template that is called like one of Grove's is dropped (OBJ-254).
-        template = expected_pods.without_variables(pod.clique.template.pod_spec, pod.right.environment)
-        kept = expected_pods.kept(template, pod.seen.get("spec"))
-        seen = {**(kept if isinstance(kept, dict) else {}), "schedulerName": text(pod.seen, "spec", "schedulerName")}
-        run.same(f"spec of {name(pod.seen)}", {**template, "schedulerName": scheduler}, seen)
+    """All of it, in order. Grove replaces a variable of the template that has the name of one of its own (OBJ-254)."""
+    _compare_specs(run, READY)
+
+
+@requirement("CORE-014")
+def test_pods_have_every_field_of_their_template(run: Recorded[SetWithEveryPodField]) -> None:
+    """Every field that the API server serves, whichever version of Kubernetes it is of."""
+    _compare_specs(run, EXIST)
+
+
+def _compare_specs(run: Recorded[ReadyDisaggregatedSet | SetWithEveryPodField], step: str) -> None:
+    for pod in each_pod(run, step):
+        accepted = run.scene.accepted.spec(pod.clique.template.name)
+        seen = pod.seen.get("spec")
+        have = pod_specs.of_pod(seen if isinstance(seen, Mapping) else {}, accepted)
+        run.same(f"spec of {name(pod.seen)}", pod_specs.of_pod(accepted, accepted), have)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
+<<<<<<< HEAD
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
+=======
+from conformance.grove.expected import Expected, expected
+from conformance.grove.fields import Document, at, items, kept, mapping, name, number, text
+>>>>>>> 42243022 (Judge every field of pod specs, in order)
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -211,7 +216,7 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
         found = scalers.get(target)
         spec = at(found, "spec")
         right[target] = {"min": one.least, "max": one.most, "metrics": one.metrics}
-        metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
+        metrics = kept(one.metrics, at(spec, "metrics"))
         least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
         seen[target] = of(found, {"min": least, "max": most, "metrics": metrics})
     run.same("specs of autoscalers", right, seen)
@@ -283,10 +288,7 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
     """The namespace has another template of the same name as one of the set's."""
     view = run.at(PRESENT)
     right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
-    seen = {
-        found: of(claim := view.get(CLAIMS, found), expected_pods.kept(spec, at(claim, "spec")))
-        for found, spec in right.items()
-    }
+    seen = {found: of(claim := view.get(CLAIMS, found), kept(spec, at(claim, "spec"))) for found, spec in right.items()}
     run.same("specs of claims", right, seen)
 
 

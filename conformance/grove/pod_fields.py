@@ -1,0 +1,248 @@
+"""Pod specs in which every field of the served schema is set, generated from the API server's OpenAPI document. Pure.
+
+A field gets a value by its type. `fixtures/pods/fields.yaml` has the values of fields that Kubernetes restricts, the
+fields that exclude each other, and those that no pod spec has, with the reason. A field that a later version of
+Kubernetes adds is therefore set without a change here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+
+Schema = Mapping[str, Any]
+PodSpec = dict[str, Any]
+
+ROOT = "PodSpec"
+OBJECTS = "objects"
+"""Alternatives of a type that are all its fields of the type object."""
+BY_ITEM = "byItem"
+"""A value whose entry depends on the index of the list item: the entries follow each other, null omits the field."""
+_QUANTITY, _INT_OR_STRING = "Quantity", "IntOrString"
+_WORD = re.compile(r"\$\{(list|n|item|alternative|name)\}")
+_MOST_NESTED = 40
+
+
+@dataclass(frozen=True)
+class Template:
+    """The rules of one pod spec. Keys of `values` and `excluded` are `Type.field`, or `holder.field` for the objects in
+    one field or list. `alternatives` are by type the fields of which only one can be set, or OBJECTS; a group of fields
+    that belong together counts as one. `only` are those of the alternatives that the template permits."""
+
+    name: str
+    values: Mapping[str, Any]
+    excluded: Mapping[str, str]
+    alternatives: Mapping[str, str | Sequence[str | Sequence[str]]]
+    only: Mapping[str, Sequence[str]]
+
+
+def templates(path: Path | None = None) -> list[Template]:
+    """Read the rules. Raises UsageError with file, line and field."""
+    folder = data.folder("fixtures") / "pods"
+    table = documents.read(path or folder / "fields.yaml", folder / "fields.schema.json").value
+    return [
+        Template(
+            entry["name"],
+            {**table["values"], **entry.get("values", {})},
+            {**table["excluded"], **entry.get("excluded", {})},
+            table["alternatives"],
+            entry.get("only", {}),
+        )
+        for entry in table["templates"]
+    ]
+
+
+def pod_spec(schemas: Mapping[str, Schema], template: Template, name: str) -> PodSpec:
+    """Return the pod spec of a template. `schemas` are `components.schemas` of the API server's document of core/v1,
+    `name` that of the objects that have to exist: a ServiceAccount, a PriorityClass and a RuntimeClass."""
+    spec: PodSpec = _Generator(schemas, template, name).object(ROOT, _Place())
+    return spec
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a value is generated. `field` is the innermost field, `list` the innermost list of objects; `item` the
+    index in that list, and `number` the same combined with the indices of the lists around it; `choice` is the number
+    of the alternative that this item has, `alternative` the name of its field."""
+
+    field: str = ""
+    list: str = ""
+    item: int = 0
+    number: int = 0
+    choice: int = 0
+    alternative: str = ""
+    depth: int = 0
+
+    def inside(self, field: str) -> _Place:
+        return replace(self, field=field, depth=self.depth + 1)
+
+    def at(self, item: int) -> _Place:
+        return replace(self, list=self.field, item=item, number=10 * self.number + item, choice=item)
+
+
+class _Generator:
+    def __init__(self, schemas: Mapping[str, Schema], template: Template, name: str) -> None:
+        self._schemas, self._template, self._name = schemas, template, name
+
+    @cached_property
+    def _types(self) -> dict[str, Schema]:
+        return {name.rpartition(".")[2]: schema for name, schema in self._schemas.items() if is_of_pods(name)}
+
+    def object(self, kind: str, place: _Place) -> Any:
+        """Return a value of a type."""
+        if kind == _QUANTITY:
+            return "1"
+        if kind == _INT_OR_STRING:
+            return _number(place)
+        schema = self._types[kind]
+        if "properties" not in schema:
+            return self._scalar(schema, place)
+        chosen, choice = self._choice(kind, place)
+        if chosen:
+            place = replace(place, alternative=chosen[0].lower() + (f"-{choice}" if choice else ""))
+        value: dict[str, Any] = {}
+        for field, inner in self._fields(kind, chosen, place):
+            number = choice if field in chosen else place.choice
+            generated = self._value(kind, field, inner, replace(place, choice=number))
+            if generated is not None:
+                value[field] = generated
+        return value
+
+    def _choice(self, kind: str, place: _Place) -> tuple[Sequence[str], int]:
+        """Return the alternative that an object has, and the number of the choice inside of it."""
+        groups = self._alternatives(kind, place)
+        counts = [self._count_of(kind, group, place) for group in groups]
+        choice = place.choice % sum(counts) if counts else 0
+        for group, count in zip(groups, counts, strict=True):
+            if choice < count:
+                return group, choice
+            choice -= count
+        return (), 0
+
+    def _fields(self, kind: str, chosen: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
+        """Yield the fields of a type that can be set beside the `chosen` alternative, and those of the alternative."""
+        properties = self._types[kind]["properties"]
+        alternatives = {field for group in self._groups(kind) for field in group}
+        for field, schema in properties.items():
+            if field in chosen or (field not in alternatives and not self._is_excluded(kind, field, place)):
+                yield field, schema
+
+    def _groups(self, kind: str) -> list[tuple[str, ...]]:
+        """Return the groups of fields of a type of which one group can be set."""
+        rule = self._template.alternatives.get(kind, ())
+        properties = self._types[kind]["properties"]
+        if rule == OBJECTS:
+            return [(field,) for field, schema in properties.items() if self._is_object(schema)]
+        groups = [(each,) if isinstance(each, str) else tuple(each) for each in rule]
+        served = [tuple(field for field in group if field in properties) for group in groups]
+        return [group for group in served if group]
+
+    def _alternatives(self, kind: str, place: _Place) -> list[tuple[str, ...]]:
+        """Return those of the groups that the template permits."""
+        only = self._template.only.get(kind)
+        return [
+            group
+            for group in self._groups(kind)
+            if (only is None or group[0] in only) and not any(self._is_excluded(kind, field, place) for field in group)
+        ]
+
+    def _count_of(self, kind: str, group: Sequence[str], place: _Place) -> int:
+        properties = self._types[kind]["properties"]
+        return max(self._count(properties[field], place.inside(field)) for field in group)
+
+    def _count(self, schema: Schema, place: _Place) -> int:
+        """Return how many alternatives a value has, without those of lists in it."""
+        kind = _reference(schema)
+        if not kind or kind in (_QUANTITY, _INT_OR_STRING) or place.depth > _MOST_NESTED:
+            return 1
+        if "properties" not in self._types[kind]:
+            return 1
+        beside = [
+            self._count(schema, place.inside(field))
+            for field, schema in self._fields(kind, (), place)
+            if not any(key in self._template.values for key in _keys(kind, field, place))
+        ]
+        return max(1, *beside, sum(self._count_of(kind, group, place) for group in self._alternatives(kind, place)))
+
+    def _is_excluded(self, kind: str, field: str, place: _Place) -> bool:
+        return any(key in self._template.excluded for key in _keys(kind, field, place))
+
+    def _value(self, kind: str, field: str, schema: Schema, place: _Place) -> Any:
+        for key in _keys(kind, field, place):
+            if key in self._template.values:
+                return self._filled(self._template.values[key], place)
+        return self._by_type(schema, place.inside(field))
+
+    def _by_type(self, schema: Schema, place: _Place) -> Any:
+        if kind := _reference(schema):
+            return self.object(kind, place)
+        match schema.get("type"):
+            case "array":
+                items = schema["items"]
+                if not self._is_object(items):
+                    return [self._scalar(items, replace(place, item=n, number=n)) for n in range(2)]
+                return [self._by_type(items, place.at(n)) for n in range(max(2, self._count(items, place)))]
+            case "object":
+                inner = schema.get("additionalProperties", {"type": "string"})
+                return {"example.com/key": self._by_type(inner, place)}
+        return self._scalar(schema, place)
+
+    def _is_object(self, schema: Schema) -> bool:
+        """Return whether the values of a schema are objects with fields."""
+        kind = _reference(schema)
+        return kind not in ("", _QUANTITY, _INT_OR_STRING) and "properties" in self._types[kind]
+
+    def _scalar(self, schema: Schema, place: _Place) -> Any:
+        if choices := [choice for choice in schema.get("enum", ()) if choice]:
+            return choices[place.item % len(choices)]
+        match schema.get("type"):
+            case "integer" | "number":
+                return _number(place)
+            case "boolean":
+                return True
+        return f"{place.field.lower()}-{place.number}"
+
+    def _filled(self, value: Any, place: _Place) -> Any:
+        """Return a value of the table with its placeholders and BY_ITEM filled in."""
+        if isinstance(value, Mapping):
+            if BY_ITEM in value:
+                return self._filled(value[BY_ITEM][place.item % len(value[BY_ITEM])], place)
+            return {key: self._filled(item, place) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item, place) for item in value]
+        if not isinstance(value, str):
+            return value
+        words = {
+            "list": place.list.lower(),
+            "n": place.number,
+            "item": place.item,
+            "alternative": place.alternative,
+            "name": self._name,
+        }
+        return _WORD.sub(lambda match: str(words[match[1]]), value)
+
+
+def _number(place: _Place) -> int:
+    return 1 + place.number % 100
+
+
+def _keys(kind: str, field: str, place: _Place) -> tuple[str, ...]:
+    """Return the keys of a field in the table: the field or list that holds the object comes before the type."""
+    return (f"{place.field}.{field}", f"{kind}.{field}")
+
+
+def is_of_pods(name: str) -> bool:
+    """Return whether a type is of core/v1 or of the API machinery: names without their package are unique there."""
+    return ".api.core.v1." in name or ".apimachinery." in name
+
+
+def _reference(schema: Schema) -> str:
+    """Return the name of the type that a schema refers to, without its package; empty if it refers to none."""
+    references = [schema, *schema.get("allOf", ())]
+    return next((str(each["$ref"]).rpartition(".")[2] for each in references if "$ref" in each), "")

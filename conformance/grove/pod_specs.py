@@ -1,0 +1,99 @@
+"""Comparison of the pod specs of Pods and PodCliques with their template: all of it, in order, and with nothing added
+but by Grove and by the API server. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove.fields import Document, items, mapping, text
+
+OF_GROVE = ("hostname", "subdomain", "schedulingGates", "schedulingGroup", "nodeName")
+"""Fields of a pod spec that Grove, its back-end or the scheduler sets."""
+CONTAINERS = ("initContainers", "containers")
+VARIABLES = "GROVE_"
+"""The beginning of the names of Grove's variables."""
+_TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
+
+
+def served(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value without the fields that a structural schema does not have: the API server prunes them."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") or not schema:
+        return value
+    if isinstance(value, list):
+        return [served(item, schema.get("items", {})) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties, further = schema.get("properties", {}), schema.get("additionalProperties", False)
+    if isinstance(further, Mapping):
+        return {key: served(item, further) for key, item in value.items()}
+    return dict(value) if further else {k: served(v, properties[k]) for k, v in value.items() if k in properties}
+
+
+def of_pod(pod_spec: Document, accepted: Document) -> dict[str, object]:
+    """Return the fields of a Pod's spec by path, to be compared with those of `accepted`: the spec that the API server
+    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, and tolerations and
+    node selectors of a scheduler's back-end."""
+    return by_path(_without_additions(pod_spec, accepted))
+
+
+def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
+    """Return the fields of a PodClique's podSpec by path, to be compared with those of its template. Defaults, as
+    `accepted` has them, may be written there as well."""
+    spec = _without_additions(pod_spec, template)
+    return by_path(_without_defaults({k: v for k, v in spec.items() if k != "schedulerName"}, template, accepted))
+
+
+def by_path(value: object, path: str = "") -> dict[str, object]:
+    """Return the scalars and the lists of scalars in a value by their paths. Empty objects and lists count, too."""
+    if isinstance(value, Mapping) and value:
+        parts = [by_path(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        parts = [by_path(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    else:
+        return {path: _TOKEN_VOLUME.sub("kube-api-access", value) if isinstance(value, str) else value}
+    return {key: item for part in parts for key, item in part.items()}
+
+
+def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]:
+    claims = {text(claim, "name") for claim in items(template, "resourceClaims")}
+    spec = {key: value for key, value in pod_spec.items() if key not in OF_GROVE}
+    if "nodeSelector" in spec:
+        selector = mapping(template, "nodeSelector")
+        spec["nodeSelector"] = {key: value for key, value in mapping(spec, "nodeSelector").items() if key in selector}
+    if "tolerations" in spec:
+        tolerations = items(template, "tolerations")
+        spec["tolerations"] = [toleration for toleration in items(spec, "tolerations") if toleration in tolerations]
+    if "resourceClaims" in spec:
+        spec["resourceClaims"] = [claim for claim in items(spec, "resourceClaims") if text(claim, "name") in claims]
+    for kind in CONTAINERS:
+        if kind in spec:
+            spec[kind] = [_container(container, claims) for container in items(spec, kind)]
+    return {key: value for key, value in spec.items() if value or key in template}
+
+
+def _container(container: Document, claims: set[str]) -> dict[str, Any]:
+    result = dict(container)
+    if "env" in result:
+        result["env"] = [v for v in items(result, "env") if not text(v, "name").startswith(VARIABLES)]
+    if "claims" in result.get("resources", ()):
+        own = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
+        others = {key: value for key, value in result["resources"].items() if key != "claims"}
+        result["resources"] = {**others, **({"claims": own} if own else {})}
+    return {key: value for key, value in result.items() if value or key != "env"}
+
+
+def _without_defaults(value: object, template: object, accepted: object) -> object:
+    """Return a value without fields that the template lacks and that are as in `accepted`, and without empty ones."""
+    if isinstance(value, Mapping) and isinstance(template, Mapping):
+        defaults = accepted if isinstance(accepted, Mapping) else {}
+        return {
+            key: _without_defaults(item, template.get(key), defaults.get(key))
+            for key, item in value.items()
+            if key in template or (item and item != defaults.get(key))
+        }
+    if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
+        defaults_of = accepted if isinstance(accepted, list) and len(accepted) == len(value) else [None] * len(value)
+        return [_without_defaults(*items_) for items_ in zip(value, template, defaults_of, strict=True)]
+    return value

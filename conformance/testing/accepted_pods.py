@@ -1,0 +1,102 @@
+"""The pods that the API server itself makes of clique templates: with its defaults, and with what admission plugins
+change. They are asked for as dry runs, so that nothing is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.grove.fields import Document, at
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.dry_run import Reply, Request
+from conformance.testing.scene import SceneEnvironment
+
+Object = dict[str, Any]
+_OPENAPI = "/openapi/v3/api/v1"
+_STEP = re.compile(r"[^.\[\]]+")
+_MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class AcceptedPods:
+    """The replies of the API server by the name of the clique template."""
+
+    replies: Mapping[str, Reply]
+
+    def spec(self, clique: str) -> Mapping[str, Any]:
+        """Return the spec of the pod of a clique. Raises Blocked if the API server refuses it."""
+        reply = self.replies[clique]
+        if not reply.accepted:
+            raise Blocked(f"the API server refuses a pod of template {clique}: {reply}", "circumstances")
+        spec: Mapping[str, Any] = reply.object["spec"]
+        return spec
+
+
+def ask(env: SceneEnvironment, workload: Object) -> AcceptedPods:
+    """Ask for one pod of each clique template of a PodCliqueSet."""
+    cliques = workload["spec"]["template"]["cliques"]
+    replies = env.dry_run.all([env.dry_run.create(_pod(env, clique)) for clique in cliques])
+    return AcceptedPods({clique["name"]: reply for clique, reply in zip(cliques, replies, strict=True)})
+
+
+def fit(env: SceneEnvironment, workload: Object) -> list[str]:
+    """Take the fields from the clique templates that the API server refuses in pods, and the cliques whose pods it
+    refuses as a whole. Return both, with its reasons: a later version may restrict values of new fields."""
+    left_out = []
+    template = workload["spec"]["template"]
+    for _ in range(_MOST_ROUNDS):
+        replies = ask(env, workload).replies
+        for clique in list(template["cliques"]):
+            reply = replies[clique["name"]]
+            if reply.accepted:
+                continue
+            spec = clique["spec"]
+            places = [error.place for error in reply.errors if _clear(spec["podSpec"], error.place)]
+            spec["podSpec"] = _without_none(spec["podSpec"])
+            left_out += [f"{clique['name']}: {place}" for place in places] or [f"{clique['name']}: {reply}"]
+            if not places:
+                template["cliques"].remove(clique)
+        if all(reply.accepted for reply in replies.values()):
+            break
+    return left_out
+
+
+def openapi_schemas(env: SceneEnvironment) -> Mapping[str, Any]:
+    """Return the types of core/v1 as the API server serves them, by name. Raises Blocked if it serves none."""
+    reply = env.dry_run.ask(Request("GET", _OPENAPI, dry_run=False))
+    schemas = at(reply.object, "components", "schemas")
+    if not isinstance(schemas, Mapping):
+        raise Blocked(f"the API server does not serve {_OPENAPI}: {reply}", "circumstances")
+    return schemas
+
+
+def _pod(env: SceneEnvironment, clique: Document) -> Object:
+    metadata = {key: clique[key] for key in ("labels", "annotations") if key in clique}
+    spec = {**clique["spec"]["podSpec"], "schedulerName": env.implementation.scheduler_name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": clique["name"], **metadata}, "spec": spec}
+
+
+def _clear(pod_spec: Object, place: str) -> bool:
+    """Set the field of a pod at a path to None, or the innermost field on the path that exists. Return whether there is
+    one inside of the spec."""
+    holder: Any = None
+    here: Any = {"spec": pod_spec}
+    steps: list[str | int] = []
+    for word in _STEP.findall(place):
+        step = int(word) if word.isdigit() else word
+        if not isinstance(here, dict | list) or at(here, step) is None:
+            break
+        holder, here = here, here[step]
+        steps.append(step)
+    if len(steps) < 2:
+        return False
+    holder[steps[-1]] = None
+    return True
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value if item is not None] if isinstance(value, list) else value

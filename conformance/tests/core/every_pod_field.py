@@ -1,0 +1,89 @@
+"""The scene of a set in whose templates every field of a pod spec is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.grove import pod_fields, pod_specs
+from conformance.grove.expected import expected
+from conformance.grove.fields import at, items, text
+from conformance.grove.kinds import PODCLIQUESETS
+from conformance.grove.served import VERSION
+from conformance.testing import accepted_pods, predicates
+from conformance.testing.scene import Scene, SceneEnvironment
+
+EXIST = "all pods exist"
+"""The step at which the pods have been created. They are never bound: there are no nodes."""
+
+_OF_TEMPLATE = ("template", "cliques", "[]", "spec", "podSpec")
+_KINDS = {"podcliquesets.grove.io": _OF_TEMPLATE, "podcliques.grove.io": ("podSpec",)}
+"""The path of the pod spec in the spec of each kind that holds one."""
+
+
+class SetWithEveryPodField(Scene):
+    """A set with a clique for each template of `fixtures/pods/fields.yaml`: every field of the pod spec that the API
+    server serves, and that the CRDs of the implementation serve as well, is in one of them. `accepted` are the pods
+    that the API server makes of the templates, `left_out` the fields whose values it refuses."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, "every"
+        schemas, served = accepted_pods.openapi_schemas(env), list(_served(env))
+        specs = {}
+        for template in pod_fields.templates():
+            specs[template.name] = pod_fields.pod_spec(schemas, template, env.namespace)
+            for schema in served:
+                specs[template.name] = pod_specs.served(specs[template.name], schema)
+        for obj in _named_objects(env.namespace, next(iter(specs.values()))):
+            env.create(obj)
+        workload = env.placed(_set(self.set_name, specs))
+        self.left_out = accepted_pods.fit(env, workload)
+        self.accepted = accepted_pods.ask(env, workload)
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.wait_for(EXIST, predicates.all_exist(list(self.wanted.cliques.values())))
+
+
+def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas of pod specs in the CRDs."""
+    replies = env.dry_run.all([env.dry_run.get("customresourcedefinitions", kind) for kind in _KINDS])
+    for path, reply in zip(_KINDS.values(), replies, strict=True):
+        for version in items(reply.object, "spec", "versions"):
+            if text(version, "name") == VERSION:
+                here = at(version, "schema", "openAPIV3Schema", "properties", "spec")
+                for step in path:
+                    here = at(here, "items") if step == "[]" else at(here, "properties", step)
+                if isinstance(here, Mapping):
+                    yield here
+
+
+def _named_objects(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects that the pod specs name. Admission compares the pods with them."""
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    yield {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": pod_spec.get("priority", 0),
+        "preemptionPolicy": pod_spec.get("preemptionPolicy", "PreemptLowerPriority"),
+    }
+    yield {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": name},
+        "handler": "runc",
+        "overhead": {"podFixed": pod_spec.get("overhead", {})},
+    }
+
+
+def _set(name: str, specs: Mapping[str, Any]) -> dict[str, Any]:
+    cliques = [
+        {"name": clique, "spec": {"roleName": clique, "replicas": 1, "minAvailable": 1, "podSpec": spec}}
+        for clique, spec in specs.items()
+    ]
+    return {
+        "apiVersion": PODCLIQUESETS.api_version,
+        "kind": PODCLIQUESETS.kind,
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "template": {"cliques": cliques}},
+    }

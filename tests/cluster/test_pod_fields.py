@@ -1,0 +1,204 @@
+"""The pod specs in which every field is set, on a real API server: it accepts them, they leave no field out, and a pod
+that lacks a field of them is another one."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.grove import pod_fields
+from kube.client import Answer, Client
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+Spec = dict[str, Any]
+NAME = "every-field"
+OBJECTS = {
+    "/api/v1/namespaces/default/serviceaccounts": {},
+    "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 1000, "preemptionPolicy": "Never"},
+    "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "runc", "overhead": {"podFixed": {"cpu": "10m"}}},
+}
+UNSEEN = {
+    "apiVersion": "v1 is the only value",
+    "overhead": "admission writes it",
+    "overhead.cpu": "admission writes it",
+    "preemptionPolicy": "admission writes it",
+    "priority": "admission writes it",
+    "restartPolicy": "Grove's documents differ about other values than the default (OBJ-257)",
+    "serviceAccount": "an alias of serviceAccountName",
+    "serviceAccountName": "an alias of serviceAccount",
+    "stopSignal": "a feature gate is off",
+    "successThreshold": "1 is the only value in two of three probes",
+    "clusterTrustBundle": "a feature gate is off",
+    "podCertificate": "a feature gate is off",
+    "hostPort": "it is the container's port in the host's network",
+}
+"""Fields whose loss no pod shows: the end of a path, or a part of it."""
+UNSET = {
+    "EphemeralContainer": "Kubernetes refuses new pods that have some",
+    "ObjectMeta": "templates of volume claims have labels and annotations only",
+    "PodSchedulingGate": "Grove sets them",
+    "PodSchedulingGroup": "back-ends set it",
+    "TopologySpreadConstraint": "a new PodCliqueSet must not have any",
+    "TypedLocalObjectReference.apiGroup": "claims, which are sources, have none",
+    "TypedObjectReference.apiGroup": "claims, which are sources, have none",
+    "TypedObjectReference.namespace": "a feature gate is off, and it excludes dataSource",
+    "ResourceRequirements.claims": "of the resources of pods",
+}
+"""Types and fields that no template sets, beside those that the table excludes."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        cluster = Cluster.up("pod-fields", settings=ClusterSettings(audit=False, scheduler=False), owner=True)
+        yield cluster
+        cluster.down()
+
+
+class Pods:
+    """The API server, which is asked for pods as dry runs."""
+
+    def __init__(self, client: Client) -> None:
+        self._client, self._turns = client, asyncio.Semaphore(8)
+
+    async def create(self, spec: Spec, namespace: str = "default") -> Answer:
+        body = {"metadata": {"name": "pod"}, "spec": spec}
+        async with self._turns:
+            path = f"/api/v1/namespaces/{namespace}/pods"
+            return await self._client.exchange("POST", path, params={"dryRun": "All"}, body=body)
+
+    async def make(self, path: str, body: Spec) -> None:
+        answer = await self._client.exchange("POST", path, body=body)
+        assert answer.status in (201, 409), answer.content[:500]
+
+    async def schemas(self) -> Spec:
+        answer = await self._client.exchange("GET", "/openapi/v3/api/v1")
+        schemas: Spec = orjson.loads(answer.content)["components"]["schemas"]
+        return schemas
+
+
+@pytest.fixture
+async def pods(cluster: Cluster) -> AsyncIterator[Pods]:
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test-pod-fields") as client:
+        pods = Pods(client)
+        for path, body in OBJECTS.items():
+            await pods.make(path, {"metadata": {"name": NAME}, **body})
+        yield pods
+
+
+def generated(schemas: Spec) -> dict[str, Spec]:
+    return {template.name: pod_fields.pod_spec(schemas, template, NAME) for template in pod_fields.templates()}
+
+
+async def test_the_api_server_accepts_every_field(pods: Pods) -> None:
+    for name, spec in generated(await pods.schemas()).items():
+        answer = await pods.create(spec)
+        assert answer.status == 201, f"{name}: {answer.content[:2000]!r}"
+
+
+async def test_pod_security_permits_the_first_template_only(pods: Pods) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await pods.make("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
+    await pods.make("/api/v1/namespaces/restricted/serviceaccounts", {"metadata": {"name": NAME}})
+    specs = generated(await pods.schemas())
+    statuses = {name: (await pods.create(spec, "restricted")).status for name, spec in specs.items()}
+    assert statuses == {name: 201 if name == "restricted" else 403 for name in specs}
+
+
+async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
+    """This is what lets CORE-014 miss a field: its value must be seen in the pod."""
+    lost: dict[str, bool] = {}
+    for spec in generated(await pods.schemas()).values():
+        whole = orjson.loads((await pods.create(spec)).content)["spec"]
+        places = {place: steps for steps in places_of(spec) if (place := named(steps)) and not lost.get(place)}
+        answers = await asyncio.gather(*(pods.create(without(spec, steps)) for steps in places.values()))
+        for place, answer in zip(places, answers, strict=True):
+            lost[place] = answer.status != 201 or orjson.loads(answer.content)["spec"] != whole
+    unseen = [place for place, seen in lost.items() if not seen]
+    assert len(lost) > 500
+    assert [place for place in unseen if not any(f".{key}." in f".{place}.".replace("[]", "") for key in UNSEEN)] == []
+
+
+async def test_no_field_is_left_out(pods: Pods) -> None:
+    """Whatever the version of Kubernetes is: a new field is set, or this test names it."""
+    schemas = await pods.schemas()
+    short = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
+    used: set[str] = set()
+    for spec in generated(schemas).values():
+        gather(short, "PodSpec", spec, used)
+    excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET.keys()
+    assert [field for field in reachable(short) if not {field, field.partition(".")[0]} & (used | excluded)] == []
+    of_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
+    assert not {key for key in of_all & used if not key[0].islower()}
+
+
+async def test_an_invented_field_is_set_at_every_level(pods: Pods) -> None:
+    schemas = copy.deepcopy(await pods.schemas())
+    types = ("PodSpec", "Container", "SecurityContext", "HTTPGetAction", "VolumeMount", "KeyToPath", "SecretProjection")
+    for kind in types:
+        schemas[f"io.k8s.api.core.v1.{kind}"]["properties"]["invented"] = {"type": "string"}
+    spec = generated(schemas)["restricted"]
+    holders = {
+        steps[-2] if isinstance(steps[-2:][0], str) else steps[-3]
+        for steps in places_of(spec)
+        if steps[-1] == "invented" and len(steps) > 2
+    }
+    assert spec["invented"].startswith("invented-")
+    assert {"containers", "initContainers", "securityContext", "httpGet", "volumeMounts", "items", "secret"} <= holders
+
+
+def places_of(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        yield (*steps, key)
+        yield from places_of(item, (*steps, key))
+
+
+def named(steps: tuple[str | int, ...]) -> str:
+    """Return a path without indices. The containers of both lists are alike."""
+    path = re.sub(r"\.\d+", "[]", ".".join(map(str, steps)))
+    return path.replace("initContainers", "containers")
+
+
+def without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
+    changed = holder = copy.deepcopy(spec)
+    for step in steps[:-1]:
+        holder = holder[step]  # type: ignore[index]
+    del holder[steps[-1]]  # type: ignore[arg-type]
+    return changed
+
+
+def reference(schema: Spec) -> str:
+    schema = schema.get("items", schema)
+    found = [each["$ref"] for each in [schema, *schema.get("allOf", ())] if "$ref" in each]
+    return str(found[0]).rpartition(".")[2] if found else ""
+
+
+def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
+    """Add the fields of a value, and of what is in it, as `Type.field`."""
+    for item in value if isinstance(value, list) else [value]:
+        for field, schema in types.get(kind, {}).get("properties", {}).items():
+            if isinstance(item, dict) and field in item:
+                used.add(f"{kind}.{field}")
+                gather(types, reference(schema), item[field], used)
+
+
+def reachable(types: Spec, kind: str = "PodSpec", known: set[str] | None = None) -> list[str]:
+    """Return all fields that a pod spec can have, as `Type.field`, without those of types that no template sets."""
+    known = set() if known is None else known
+    if kind in known or kind in UNSET or kind not in types:
+        return []
+    known.add(kind)
+    fields = types[kind].get("properties", {})
+    inner = [found for schema in fields.values() for found in reachable(types, reference(schema), known)]
+    return [*(f"{kind}.{field}" for field in fields), *inner]
