@@ -23,6 +23,7 @@ from reference_impl.admission.rules import (
     topology_updates,
     updates,
 )
+from reference_impl.api.models import PodCliqueSet
 from reference_impl.plan import defaults
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.mnnvl import GPU
@@ -338,3 +339,12 @@ def _setless_objects_unwarned() -> None:
         return dataclasses.replace(found, warnings=())
 
     alter(authorizer, "judge", judge)
+
+
+@variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-043")
+def _template_gates_rejected() -> None:
+    def new_fields(errors: Iterable[FieldError], pcs: PodCliqueSet, *_: Any) -> list[FieldError]:
+        gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]
+        return [*errors, *(invalid(f"{paths.TEMPLATE}.cliques", name, "must not have gates") for name in gated)]
+
+    alter(cliques, "new_fields", new_fields)

@@ -91,6 +91,12 @@ def unnamed(message: str, clique: str) -> str:
     return re.sub(rf"\b{re.escape(clique)}-[a-z0-9]{{5}}\b", f"{clique}-*", message)
 
 
+def _gates(pod_spec: Manifest) -> list[Manifest]:
+    """Grove's gate, and those of the template: whoever wrote them waits for something, and removes them."""
+    others = [gate for gate in pod_spec.get("schedulingGates") or () if gate.get("name") != labels.GATE]
+    return [{"name": labels.GATE}, *others]
+
+
 class PodBuilder:
     """Builds the pods of one clique; their common parts are built once."""
 
@@ -129,7 +135,7 @@ class PodBuilder:
         ]
         self._spec: dict[str, Any] = {
             **startup.with_wait(with_environment(clique.spec.pod_spec, environment), pcs, waits or {}, init_image),
-            "schedulingGates": [{"name": labels.GATE}],
+            "schedulingGates": _gates(clique.spec.pod_spec),
             "schedulerName": clique.spec.pod_spec.get("schedulerName") or scheduler_name,
             "subdomain": replica,
         }

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
-<<<<<<< HEAD
 from conformance.grove.expected import Clique, Expected, expected
-from conformance.grove.fields import Document, at, items, mapping, name, number, text
-=======
-from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, at, items, kept, mapping, name, number, text
->>>>>>> 42243022 (Judge every field of pod specs, in order)
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
