@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 Spec = dict[str, Any]
 NAME = "every-field"
-OBJECTS = {
+OBJECTS: dict[str, Spec] = {
     "/api/v1/namespaces/default/serviceaccounts": {},
     "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 1000, "preemptionPolicy": "Never"},
     "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "runc", "overhead": {"podFixed": {"cpu": "10m"}}},
