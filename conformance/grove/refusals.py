@@ -41,6 +41,7 @@ _ADMISSION = re.compile(
 """How the API server names what has denied a request, or has not answered."""
 _QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
 _LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
+_DEFAULTS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
 _STANDARD = re.compile(r'violates PodSecurity "')
 _DENIED = re.compile(
     r"""admission webhook "(?P<hook>[^"]+)" denied|AdmissionPolicy '(?P<policy>[^']+)' with binding '[^']*' denied"""
@@ -87,6 +88,11 @@ def by_cluster(answer: str, own: Collection[str], hooks: Collection[str]) -> boo
     if (denied := _DENIED.search(answer)) is not None:
         return (denied["hook"] or denied["policy"]) in hooks
     return _STANDARD.search(answer) is not None
+
+
+def by_default_limits(answer: str) -> bool:
+    """Return whether a pod asks for more than its limit, as it does where a LimitRange adds a small one."""
+    return _DEFAULTS.search(answer) is not None
 
 
 def by_webhook(answer: str) -> bool:

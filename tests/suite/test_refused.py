@@ -10,6 +10,7 @@ import pytest
 
 from conformance.cluster.audit import AuditLog
 from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.refused import Refused
 from conformance.suite.scenes.scene import SceneEnded
 from kube.errors import ApiError
 from tests.grove.test_refusals_of_a_cluster import QUOTA, STANDARD
@@ -58,6 +59,13 @@ def test_without_an_audit_log_the_operators_words_tell(story: Story, resource: s
     story.tell(resource, "s", document)
     with pytest.raises(Blocked, match="exceeded quota: house"):
         play(story).wait_for("pods", lambda view: False, 10)
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_requests_above_a_limit_are_the_clusters_doing_where_it_adds_limits(story: Story, limited: bool) -> None:
+    more = 'Pod "a" is invalid: resources.requests: Invalid value: "4": must be less than or equal to cpu limit'
+    refused = Refused(story.history, SPACE, None, (), [], lambda: limited)
+    assert refused.by_cluster(more) == limited
 
 
 def test_a_quota_of_the_scene_itself_is_judged(story: Story) -> None:

@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
 WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
 """What is judged: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
-LIMITS = {"default": {"cpu": "100m", "memory": "64Mi"}, "defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
+LIMITS = {"defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
 ENOUGH, FEW = "500", "3"
 
 

@@ -153,6 +153,10 @@ class Api:
         found = self._run(self._client.list(self.of_plural(plural)))
         return [str(item["metadata"]["name"]) for item in found]
 
+    def holds(self, plural: str, namespace: str) -> bool:
+        """Return whether a namespace has an object of a resource."""
+        return bool(self._run(self._client.list(self.of_plural(plural), namespace)))
+
     def patch(
         self, plural: str, namespace: str | None, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:

@@ -6,7 +6,7 @@ the statuses of its objects.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from conformance.cluster.audit import AuditLog
 from conformance.grove import refusals
@@ -27,13 +27,18 @@ class Refused:
         audit: AuditLog | None,
         hooks: Collection[str],
         made: Sequence[tuple[str, Mapping[str, object]]],
+        limited: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`limited`: whether the namespace has a LimitRange."""
+        self._limited = limited
         self._history, self._namespace, self._audit, self._hooks, self._made = history, namespace, audit, hooks, made
         self._since = audit.mark() if audit is not None else 0
 
     def by_cluster(self, answer: str) -> bool:
         """Return whether an answer of the API server is a refusal for a reason of the cluster's own."""
         own = {word for verb, obj in self._made if verb == "create" for word in (name(obj), str(obj.get("kind")))}
+        if refusals.by_default_limits(answer):
+            return "LimitRange" not in own and self._limited()
         return refusals.by_cluster(answer, own, self._hooks)
 
     def words(self) -> str:

@@ -84,7 +84,9 @@ class SceneEnvironment:
         """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
         self.sole_writer = SoleWriter(pool)
-        self._refused = Refused(history, namespace, audit, hooks, self.made)
+        self._refused = Refused(
+            history, namespace, audit, hooks, self.made, lambda: api.holds("limitranges", namespace)
+        )
         self.machine = machine or Machine()
         """The speed of the machine."""
         self.roles = Roles(driver, namespace, history, checks, self._blame, self.machine)
