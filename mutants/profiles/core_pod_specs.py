@@ -152,7 +152,7 @@ def _register() -> None:
         ("clique-fields-lost", "omits the fields of cliques that an old library does not know", _lost),
     ):
         mutant(name, "operator", text, "CORE-015")(_of_cliques(change))
-    mutant("template-gates-lost", "operator", "replaces the scheduling gates of a template", "CORE-043")(
+    mutant("template-gates-lost", "operator", "replaces the scheduling gates of a template", "CORE-044")(
         _of_pods(lambda spec: {**spec, "schedulingGates": [{"name": labels.GATE}]})
     )
 

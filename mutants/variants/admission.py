@@ -341,7 +341,7 @@ def _setless_objects_unwarned() -> None:
     alter(authorizer, "judge", judge)
 
 
-@variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-043")
+@variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-044")
 def _template_gates_rejected() -> None:
     def new_fields(errors: Iterable[FieldError], pcs: PodCliqueSet, *_: Any) -> list[FieldError]:
         gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]

@@ -26,7 +26,7 @@ class GatedTemplate(Scene):
         env.mark(CREATED)
 
 
-@requirement("CORE-043")
+@requirement("CORE-044")
 def test_gates_of_a_template_are_kept_or_rejected(run: Recorded[GatedTemplate]) -> None:
     """A Pod that loses the gate is scheduled before its author permits it."""
     view = run.at(CREATED)
