@@ -12,14 +12,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import yaml
 
 from conformance import bounded
 from conformance.errors import UsageError
 from conformance.suggestions import suggestion as suggestion
+
+if TYPE_CHECKING:
+    import jsonschema
 
 Field = tuple[str | int, ...]
 """The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
@@ -88,6 +90,8 @@ def parse(path: Path) -> Document:
 def check(document: Document, schema: Path) -> None:
     """Raise UsageError with the first violation of the JSON schema in `schema`, by line. A missing field, which is
     often another one misspelt, comes last."""
+    import jsonschema
+
     rules = json.loads(schema.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(rules, format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]

@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
 
 from kube import config
 from kube.errors import ApiError
 from kube.resource import Resource
+
+if TYPE_CHECKING:
+    import aiohttp
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -75,6 +77,8 @@ class Client:
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
     async def __aenter__(self) -> Client:
+        import aiohttp  # here: most commands that know clients make no request, and it is slow to import
+
         def session(limit: int) -> aiohttp.ClientSession:
             tls = self._connection.tls
             connector = aiohttp.TCPConnector(ssl=tls if tls is not None else True, limit=limit)
@@ -155,6 +159,8 @@ class Client:
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
         """Open a long-lived response (a watch); the caller reads chunks."""
         assert self._watches is not None, "use `async with Client(…)`"
+        import aiohttp
+
         async with self._watches.get(
             self._connection.server + path,
             params=params,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import aiohttp
 import orjson
 
 
@@ -58,10 +57,20 @@ class ApiError(Exception):
         return self.status == 409 and self.reason == "Conflict"
 
 
-UNANSWERED = (aiohttp.ClientError, OSError, TimeoutError)
+UNANSWERED: tuple[type[Exception], ...]
 """What a request raises that was not sent, or got no answer: a write may have been done."""
-REQUEST_FAILED = (ApiError, *UNANSWERED)
+REQUEST_FAILED: tuple[type[Exception], ...]
 """What a failed request raises: refused, not sent, or without an answer."""
+
+
+def __getattr__(name: str) -> tuple[type[Exception], ...]:
+    """Return one of these tuples. They need aiohttp, which is slow to import and which only a request needs."""
+    if name not in ("UNANSWERED", "REQUEST_FAILED"):
+        raise AttributeError(name)
+    import aiohttp
+
+    unanswered = (aiohttp.ClientError, OSError, TimeoutError)
+    return unanswered if name == "UNANSWERED" else (ApiError, *unanswered)
 
 
 LONGEST = 60.0

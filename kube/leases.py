@@ -20,8 +20,9 @@ from typing import Any
 
 import orjson
 
+from kube import errors
 from kube.client import Client
-from kube.errors import REQUEST_FAILED, ApiError
+from kube.errors import ApiError
 from kube.resource import LEASES
 
 log = logging.getLogger(__name__)
@@ -163,7 +164,7 @@ class Elector:
             async with asyncio.timeout(RELEASE_SECONDS):
                 while not await self._released():
                     pass
-        except REQUEST_FAILED as error:
+        except errors.REQUEST_FAILED as error:
             log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
 
     async def _released(self) -> bool:
@@ -218,7 +219,7 @@ class Elector:
                         self._lease = None
                         return False
                     await self._write(claim(self._observation.record, self.identity, self.terms, _now()))
-        except REQUEST_FAILED as error:
+        except errors.REQUEST_FAILED as error:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
                 return not looked and await self._try()

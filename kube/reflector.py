@@ -13,9 +13,9 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-import aiohttp
 import msgspec
 
+from kube import errors
 from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import Object, envelope
@@ -188,7 +188,7 @@ class Reflector(Generic[T]):
                 self._garbled += 1
                 self._listed = self._garbled < 2
                 why = str(error)
-            except (TimeoutError, aiohttp.ClientError, OSError, *_SPOILT) as error:
+            except _unanswered() as error:
                 why = repr(error)
             if wait is None:
                 wait = self._backoff.next()
@@ -282,3 +282,8 @@ class Reflector(Generic[T]):
         except _SPOILT:
             name = repr(bytes(raw)[:80])
         log.error("cannot decode %s %s, treating it as absent: %s", self._resource, name, error)
+
+
+def _unanswered() -> tuple[type[Exception], ...]:
+    """Return what a request raises that got no answer, or one that cannot be read."""
+    return (*errors.UNANSWERED, *_SPOILT)

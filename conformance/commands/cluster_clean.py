@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from conformance.cluster import chosen_kubeconfig
-from conformance.suite.session import existing, occupation
 
 
 def clean(
@@ -21,6 +20,8 @@ def clean(
     run: Annotated[str, typer.Option(metavar="RUN", help="Remove only what this run has left.")] = "",
 ) -> None:
     """Remove what killed runs have left on an existing cluster, and put the Stages of its KWOK back."""
+    from conformance.suite.session import existing, occupation  # slow to import: the other commands do without
+
     found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
     existing.admit(found.path)
     removed = occupation.clean(found.path, run)

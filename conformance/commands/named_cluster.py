@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
-import aiohttp
 import typer
 
 from conformance.cluster.controlplane import Cluster, find
 from conformance.errors import HarnessError, UsageError
+from kube import errors
 from kube.client import Client
-from kube.errors import ApiError
 
 T = TypeVar("T")
 
@@ -52,7 +51,7 @@ def asked_of(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(ask())
-    except (OSError, aiohttp.ClientError, ApiError) as error:
+    except errors.REQUEST_FAILED as error:
         hint = f"see: grove-conformance cluster status {cluster.name}"
         raise HarnessError(
             f"the API server does not answer as it should: {error}", where=f"cluster {cluster.name}", hint=hint

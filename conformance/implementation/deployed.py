@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import aiohttp
 import orjson
 from tenacity import AsyncRetrying, RetryError, retry_if_not_result, stop_after_delay, wait_fixed
 
@@ -19,6 +18,7 @@ from conformance.implementation.process import Ended
 from conformance.implementation.release import AGENT, Release
 from conformance.implementation.role_process import Failure, NotStarted
 from conformance.implementation.values import Values
+from kube import errors
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import PODS, Resource
@@ -118,7 +118,7 @@ class Deployed:
 
         try:
             return asyncio.run(call())
-        except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+        except errors.REQUEST_FAILED as error:
             raise HarnessError(f"the {self._title} cannot be reached: {error or type(error).__name__}") from error
 
     async def _get(self, client: Client) -> Object | None:

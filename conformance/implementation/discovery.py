@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-import aiohttp
 import orjson
 
 from conformance.errors import HarnessError, UsageError
@@ -15,8 +14,8 @@ from conformance.grove.coherent import served
 from conformance.grove.coherent.served import Served
 from conformance.implementation import installation, placeholders
 from conformance.implementation.descriptor import Descriptor, Role
+from kube import errors
 from kube.client import Client
-from kube.errors import ApiError
 from kube.resource import CRDS
 
 CRD = ("CustomResourceDefinition",)
@@ -75,5 +74,5 @@ def _of_cluster(kubeconfig: Path) -> Served:
 
     try:
         return asyncio.run(read())
-    except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+    except errors.REQUEST_FAILED as error:
         raise HarnessError(f"the CRDs cannot be read: {error}", where=str(kubeconfig)) from error

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import aiohttp
-
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import installation, objects, placeholders, rights
@@ -17,8 +15,8 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installation import Manifest
 from conformance.implementation.objects import Wanted
 from conformance.implementation.values import Place, Values
+from kube import errors
 from kube.client import Client
-from kube.errors import ApiError
 
 USER_AGENT = "grove-conformance/implementation"
 CRD = ("CustomResourceDefinition",)
@@ -169,7 +167,7 @@ class Installer:
         if crds or webhooks or others or players or self.installed:
             try:
                 asyncio.run(self._write(crds, webhooks, others, players, self.installed - wanted))
-            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+            except errors.REQUEST_FAILED as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
                     hint="see the log of kube-apiserver",

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 
-from conformance import data, invariants, specification
+from conformance import data, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
@@ -78,6 +78,8 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield from _wrapped(f"scenarios of fixtures/scheduling: {', '.join(played)}")
         within = limits.in_words(limits.of_scene(*PLAYS))
         yield from _wrapped(f"limits:  a played scenario waits at most {within}", deeper="         ")
+    from conformance import invariants
+
     for rule in invariants.rules():
         if rule.id == entry.id:
             yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"

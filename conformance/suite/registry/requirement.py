@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
-
-import pytest
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance import documents
 from conformance.errors import UsageError
 from conformance.suite.registry import basis as bases
 from conformance.suite.registry.basis import Basis
+
+if TYPE_CHECKING:
+    import pytest
 
 FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
@@ -195,15 +196,20 @@ def requirements(*ids: str) -> pytest.MarkDecorator:
     """Declare the requirements that a test judges. Each must have an outcome when the test ends."""
     if not ids or len(set(ids)) != len(ids):
         raise TypeError(f"@requirements needs one or more different ids, got {ids!r}")
-    mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(*ids)
-    return mark
+    return _mark(*ids)
 
 
 def requirement(id: str, *, reaches: str | Iterable[str] = ()) -> pytest.MarkDecorator:
     """Declare the one requirement that a test judges. `reaches` are the steps of its scene that the requirement is
     about: that they are reached is part of what it judges. `{name}` stands for a parameter of the test."""
     steps = (reaches,) if isinstance(reaches, str) else tuple(reaches)
-    mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(id, reaches=steps)
+    return _mark(id, reaches=steps)
+
+
+def _mark(*ids: str, **options: object) -> pytest.MarkDecorator:
+    import pytest  # tests have it by now, and other readers of the registry do without
+
+    mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(*ids, **options)
     return mark
 
 

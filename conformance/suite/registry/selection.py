@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from conformance import documents, invariants
+from conformance import documents
 from conformance.errors import UsageError
 from conformance.grove import lines
 from conformance.suite.registry.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
 """The prefix of ids that nothing but invariants judges."""
-RULES = frozenset(rule.id for rule in invariants.rules())
-"""All ids that invariants judge: of some requirements that have tests of their own, too."""
+
+
+@functools.cache
+def _rules() -> frozenset[str]:
+    """Return all ids that invariants judge: of some requirements that have tests of their own, too."""
+    from conformance import invariants  # half a second, which only a verdict needs
+
+    return frozenset(rule.id for rule in invariants.rules())
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Scope:
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Scope:
         """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
         it counts, whatever was selected. Its profile is not judged for it."""
-        violated = RULES.intersection(failed, registry.requirements) - {*self.unclaimed}
+        violated = _rules().intersection(failed, registry.requirements) - {*self.unclaimed}
         return replace(self, judged=self.judged | violated)
 
 

@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-import aiohttp
-
 from conformance.cluster import abilities, pace
 from conformance.cluster.abilities import Ability
 from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
@@ -31,8 +29,8 @@ from conformance.cluster.state import Owner
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
 from conformance.suite.session import admitted, existing
+from kube import errors
 from kube.client import Client
-from kube.errors import ApiError
 
 T = TypeVar("T")
 
@@ -196,5 +194,5 @@ def _ask(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(ask())
-    except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+    except errors.REQUEST_FAILED as error:
         raise HarnessError(f"the API server does not answer as it should: {error}", where=str(kubeconfig)) from error

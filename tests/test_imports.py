@@ -1,0 +1,30 @@
+"""What a small command imports: a module that is slow to import and that it does not need makes each call slow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = ("aiohttp", "allure_commons", "cryptography", "hypothesis", "kubernetes", "pytest", "prometheus_client")
+JUDGE = ("conformance.invariants", "conformance.history", "conformance.suite.plugin")
+CALL = """
+import sys
+from conformance import cli
+try:
+    cli.app({arguments!r}, standalone_mode=False)
+except BaseException as error:
+    print(f"ended by {{error!r}}", file=sys.stderr)
+print("imported:", *sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list", "--level", "MAY"], ["cluster", "list"], ["cluster", "nodes", "profiles"]]
+)
+def test_a_small_command_imports_nothing_slow(arguments: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", CALL.format(arguments=arguments)], capture_output=True, text=True)
+    imported = set(done.stdout.rpartition("imported:")[2].split())
+    assert "typer" in imported and not done.stderr, done.stderr
+    assert not imported.intersection((*SLOW, *JUDGE))
