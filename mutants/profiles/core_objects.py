@@ -92,7 +92,7 @@ def _always_published() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-043")
+@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
 def make_services_on_demand() -> None:
     """Default no headlessServiceConfig, and make the Services of sets without one no headless ones."""
     defaulted, right = defaults._zero, children.service
