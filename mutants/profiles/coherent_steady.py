@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from kube.workqueue import WorkQueue
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.maps import MapWriter
+from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.writer import together
 from reference_impl.plan import fitting, labels, lines
@@ -192,6 +194,18 @@ def _adoption_starts_over() -> None:
         return first(components, generation, epochs)
 
     replace(control, "adopted", adopted)
+
+
+@mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
+def _joining_gangs_unheard() -> None:
+    right = Operator._trigger_turns
+
+    def trigger_turns(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
+        gangs, self._gangs = self._gangs, WorkQueue()
+        right(self, old, item)
+        self._gangs = gangs
+
+    replace(Operator, "_trigger_turns", trigger_turns)
 
 
 @mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")

@@ -295,7 +295,7 @@ def _terminated_is_updated() -> None:
     replace(update_set_replicas, "done", finished)
 
 
-@mutant("switch-freezes", "operator", "never ends an update that OnDelete has stopped", "UPD-035")
+@mutant("switch-freezes", "operator", "never ends an update that OnDelete has stopped", "UPD-035", "COHR-111")
 def _switch_freezes() -> None:
     stepped(lambda pcs, before, after, now: before if update_progress.on_delete(pcs) else after)
     replace(update_clique_pods, "_closed", lambda pcs, progress, now: progress)

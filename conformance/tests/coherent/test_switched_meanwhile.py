@@ -1,0 +1,101 @@
+"""Switches of the strategy in the middle of an update, from Coherent and to it."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.fields import name
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
+from conformance.suite.scenes.api import Object
+from conformance.testing import replay
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING, SECONDS, SETS
+
+SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (2, 1)})
+SWITCHES = {"joins": (ROLLING, COHERENT), "leaves": (COHERENT, ROLLING), "freezes": (COHERENT, ON_DELETE)}
+"""Set → its strategy when an update begins, and the one that it is switched to."""
+LATE = "thaws"
+"""A set that is switched from OnDelete to Coherent."""
+
+
+class SwitchedMeanwhile(Scene):
+    """Four sets of two pods and a scaling group of two replicas, all of which are changed. New pods are held: each set
+    is switched to another strategy when the first of them exist. Then they become Ready. In `thaws`, one pod of the old
+    template was deleted, and its replacement is Ready."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        strategies = {**{each: before for each, (before, _) in SWITCHES.items()}, LATE: ON_DELETE}
+        made = {each: sets.coherent(env, each, *SIZES, strategy=strategy) for each, strategy in strategies.items()}
+        for workload in made.values():
+            env.create(workload)
+        env.wait_for("deployed", all_of(*map(sets.deployed, made)), SECONDS)
+        env.quiet(0.7)
+        self._replace_one(env, made[LATE])
+        before = {each: sets.change(env, made[each], "f", "dm", tag="2", hold=True) for each in SWITCHES}
+        env.wait_for("new pods", all_of(*map(sets.waiting, SWITCHES)), SECONDS)
+        env.mark("switch")
+        for each, (_, after) in SWITCHES.items():
+            sets.switch(env, each, after)
+        sets.switch(env, LATE, COHERENT)
+        env.settle("freezes: end reported", _closed("freezes", before["freezes"]), 60)
+        env.mark("freezes: closed")
+        sets.release_all(env, {each: before[each] for each in ("joins", "leaves")})
+        env.quiet(1.5, real=True)
+        env.mark("end")
+
+    def _replace_one(self, env: SceneEnvironment, workload: Object) -> None:
+        """Change the set, and delete one of its pods."""
+        before = sets.change(env, workload, "f", "dm", tag="2")
+        env.wait_for("thaws: end reported", _closed(LATE, before), 60)
+        env.delete("pods", name(sets.of_template(env.history.view(), LATE, "f")[0]))
+        env.wait_for("thaws: pod replaced", all_of(_replaced(LATE), sets.deployed(LATE)), SECONDS)
+        env.quiet(0.7)
+        self.mixed = sets.uids(sets.of_set(env.history.view(), LATE))
+
+
+@requirement("COHR-110", reaches=("joins: ended", "leaves: ended"))
+def test_an_update_ends_under_the_next_strategy(run: Recorded[SwitchedMeanwhile]) -> None:
+    """From RollingRecreate to Coherent, and back. All pods become Ready when they exist."""
+    run.given("deployed", "new pods")
+    for each in ("joins", "leaves"):
+        run.expect(f"{each}: images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), each))
+
+
+@requirement("COHR-111", reaches="freezes: end reported")
+def test_a_switch_from_coherent_to_on_delete_ends_the_update(run: Recorded[SwitchedMeanwhile]) -> None:
+    """It happens in the first sub-step."""
+    run.given("deployed", "new pods")
+    span = run.between("freezes: closed", "end")
+    own = [record.name for record in replay.deleted(span) if record.name.startswith("freezes-")]
+    run.expect("pods that were deleted afterwards", [], own)
+
+
+@requirement("COHR-090")
+def test_a_switch_from_on_delete_deletes_nothing(run: Recorded[SwitchedMeanwhile]) -> None:
+    """One pod has the new template when the set is switched to Coherent, and the others have the old one."""
+    run.given("deployed", "thaws: pod replaced")
+    view = run.at("end")
+    run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, LATE)))
+    run.expect("an update runs", False, updates.running(view.get(SETS, LATE)))
+
+
+test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021", "INV-022")
+
+
+@predicate
+def _closed(view: View, each: str, before: str) -> bool | Unmet:
+    """An update has begun, and is reported to have ended."""
+    found = view.get(SETS, each)
+    if updates.generation(found) in ("", before):
+        return Unmet(f"{each} still has the generation of before")
+    return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+
+
+@predicate
+def _replaced(view: View, each: str) -> bool | Unmet:
+    """The clique f has pods of both templates."""
+    found = sets.tags(view, each).get("f")
+    return found == ["1", "2"] or Unmet(f"images of f: {found}")
