@@ -230,7 +230,7 @@ def _first_replica_has_no_gang() -> None:
 
 @mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-020", "MAP-046")
 def _rebuilt_with_new_epochs() -> None:
-    replace(control, "live_layout", lambda live, observed: ())
+    replace(control, "live_layout", lambda live, observed, named=None: ())
 
 
 @mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
@@ -250,8 +250,8 @@ def _rebuilt_from_the_template() -> None:
 def _rebuilt_by_index() -> None:
     right = adoption.live_layout
 
-    def live_layout(live: Iterable[PodGang], observed: Observed) -> Layout:
-        found = right(live, observed)
+    def live_layout(live: Iterable[PodGang], observed: Observed, named: adoption.Named | None = None) -> Layout:
+        found = right(live, observed, named)
         return tuple(
             dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
             if entry.role is Role.SCALE_OUT and entry.groups
