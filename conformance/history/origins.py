@@ -38,6 +38,8 @@ class Origins(msgspec.Struct):
     excused: set[str] = set()
     """Pods, by uid, that the suite itself has deleted or given the hash of another template, or that were deleted while
     another version was the operator."""
+    stripped: set[str] = set()
+    """Objects, by uid, from which the suite itself has removed the owner reference."""
     deleted_by: dict[str, list[str]] | None = None
     """Of the pods that have the condition DisruptionTarget: the users who asked for the deletion. None if that is not
     known, because the cluster is not one of the suite."""

@@ -53,7 +53,7 @@ def rules(
         GateUntilReferenced(),
         BaseGangFirst(),
         NoGangHeldBelowMinimum(settle),
-        Ownership(),
+        Ownership(origins),
         GateUntilInitialized(),
         ParentsReadyFirst(),
         MinimumsReadyFirst(),

@@ -6,6 +6,7 @@ from conformance.grove import pods
 from conformance.grove.fields import controller, label, terminating, text
 from conformance.grove.labels import MANAGED_BY, OPERATOR
 from conformance.history.gangs import Gangs
+from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant, Violation
 
@@ -25,8 +26,9 @@ class Ownership(Invariant):
     id = "INV-004"
     what = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
 
-    def __init__(self) -> None:
+    def __init__(self, origins: Origins) -> None:
         super().__init__()
+        self._origins = origins
         self._places: dict[str, tuple[str, str]] = {}
         """UID → resource and name."""
         self._owners: dict[str, dict[str, Record]] = {}
@@ -43,7 +45,8 @@ class Ownership(Invariant):
         if record.resource in CONTROLLERS and record.kind != DELETED and self._made_by_operator(record):
             had = self._owners.setdefault(record.uid, {})
             owner = text(controller(record.object), "uid")
-            if owner not in had and not (owner == "" and any(uid in self._ending for uid in had)):
+            lost = owner == "" and (record.uid in self._origins.stripped or any(uid in self._ending for uid in had))
+            if owner not in had and not lost:
                 had[owner] = record
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kube.objects import Key
+from kube.informer import Informer
+from kube.objects import Key, Object
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER
 from reference_impl.control.last_errors import earliest
 from reference_impl.control.operator import Operator
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, conditions, labels, termination, update_progress
+from reference_impl.plan.children import Manifest
 from reference_impl.plan.lines import Placement
 
 
@@ -194,3 +197,18 @@ def _group_made_empty() -> None:
 )
 def _secondary_resources_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)
+
+
+@mutant(
+    "orphans-ignored",
+    "operator",
+    "never becomes the controller of what has none",
+    "LIFE-013",
+    "LIFE-014",
+    "LIFE-015",
+)
+def _orphans_ignored() -> None:
+    async def adopt(self: Adoption, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
+        """Adopt nothing."""
+
+    replace(Adoption, "_adopt", adopt)

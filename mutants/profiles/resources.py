@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Key
+from kube.objects import Key, Object
 from mutants.registry import mutant
 from mutants.replacement import alter, replace, replace_data
-from reference_impl.api.models import PodCliqueSet
-from reference_impl.control import podcliqueset
+from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
@@ -27,6 +26,7 @@ from reference_impl.plan import (
     gangs,
     labels,
     names,
+    ownership,
     pods,
     secondary_resources,
     topology,
@@ -368,8 +368,12 @@ def _template_by_ending() -> None:
 
 @mutant("foreign-gang-changed", "operator", "adopts the gang of another set", "RES-051")
 def _foreign_gangchanged() -> None:
+    right = ownership.owns
 
-    replace(podcliqueset, "_controlled", lambda found, pcs: True)
+    def owns(owner: Object, found: Object) -> bool:
+        return right(owner, found) or (isinstance(owner, PodCliqueSet) and isinstance(found, PodGang))
+
+    replace(ownership, "owns", owns)
 
 
 @mutant("domains-untranslated", "operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
@@ -404,7 +408,7 @@ def _claims_orphaned() -> None:
 
     changed(claims, "manifest", lose)
     replace(drift, "correction", lambda manifest, found: {})
-    replace(drift, "owned", lambda manifest, found: True)
+    replace(ownership, "owned", lambda manifest, found: True)
 
 
 @mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")

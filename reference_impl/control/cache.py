@@ -20,7 +20,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod, Service
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.plan import labels
+from reference_impl.plan import labels, ownership
 
 T = TypeVar("T", bound=Object)
 
@@ -28,6 +28,8 @@ OWNER = "owner"
 """Index by the uid of the controller reference."""
 GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
+KIN = "kin"
+"""Index by kind, namespace and name of the controller; of what has none, of the one that its labels name."""
 NO_REPLICA = "no replica"
 """Index of the gangs that do not name their replica, by the uid of the controller reference."""
 REPLICA = "replica"
@@ -42,6 +44,25 @@ def key_text(namespace: str, name: str) -> str:
 def _by_owner(item: Object) -> Iterable[str]:
     controller = item.metadata.controller
     return (controller.uid,) if controller else ()
+
+
+def kin_text(kind: str, namespace: str, name: str) -> str:
+    """The key of the index KIN."""
+    return f"{kind}/{namespace}/{name}"
+
+
+def _by_kin(item: Object) -> Iterable[str]:
+    meta, controller = item.metadata, item.metadata.controller
+    if controller is not None:
+        return (kin_text(controller.kind, meta.namespace, controller.name),)
+    for kind, label in (
+        ("PodClique", labels.PODCLIQUE),
+        ("PodCliqueScalingGroup", labels.SCALING_GROUP),
+        ("PodCliqueSet", labels.PART_OF),
+    ):
+        if name := meta.label(label):
+            return (kin_text(kind, meta.namespace, name),)
+    return ()
 
 
 def replica_of(item: Object) -> tuple[str, ...]:
@@ -98,6 +119,7 @@ class Cache:
         own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.maps, self.pods, self.domains)
         for informer in (*own, *self.secondary):
             informer.add_index(OWNER, _by_owner)
+            informer.add_index(KIN, _by_kin)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
         self.gangs.add_index(
@@ -125,8 +147,7 @@ class Cache:
 
         def find(name: str) -> T | None:
             found = informer.get(owner.metadata.namespace, name)
-            controller = found.metadata.controller if found is not None else None
-            return found if controller is None or controller.uid == owner.metadata.uid else None
+            return found if found is not None and ownership.owns(owner, found) else None
 
         return find
 
@@ -144,7 +165,7 @@ class Cache:
         if (owner := pod.metadata.controller) is None:
             return False
         found = self.cliques.get(pod.metadata.namespace, owner.name)
-        return found is not None and found.metadata.uid == owner.uid and found.metadata.deletion_timestamp is None
+        return found is not None and ownership.owns(found, pod) and found.metadata.deletion_timestamp is None
 
     def scheduled_pods(self, namespace: str, clique: str) -> int:
         """How many pods of a clique are bound and not terminating; 0 if there is no such clique."""

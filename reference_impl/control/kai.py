@@ -20,7 +20,7 @@ from reference_impl.api import models
 from reference_impl.api.kai import KaiPodGroup, KaiTopology, PodOfKai
 from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang
 from reference_impl.control.writer import Writer
-from reference_impl.plan import kai, labels
+from reference_impl.plan import kai, labels, ownership
 
 BY_OTHERS = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
 """Selector of pods of gangs that the operator has not created. It marks its own pods when it creates them."""
@@ -91,7 +91,7 @@ class KaiBackend:
         found = self._pod_groups.get(*key)
         if found is None:
             await self._writer.create(self._pod_groups, wanted)
-        elif _controls(gang, found) and (change := kai.correction(wanted, found)):
+        elif ownership.owns(gang, found) and (change := kai.correction(wanted, found)):
             await self._writer.patch(self._pod_groups, found, change)
         return None
 
@@ -116,12 +116,8 @@ class KaiBackend:
         found = self._topologies.get(*key)
         if found is None:
             await self._writer.create(self._topologies, wanted)
-        elif _controls(binding, found) and found.keys != [level["nodeLabel"] for level in wanted["spec"]["levels"]]:
+        elif ownership.owns(binding, found) and found.keys != [
+            level["nodeLabel"] for level in wanted["spec"]["levels"]
+        ]:
             await self._writer.delete(self._topologies, found)
         return None
-
-
-def _controls(owner: Object, found: Object) -> bool:
-    """Whether the object is the owner's: one of the same name may be left of an earlier owner, or be another's."""
-    controller = found.metadata.controller
-    return controller is not None and controller.uid == owner.metadata.uid

@@ -16,6 +16,7 @@ from reference_impl.plan import (
     lines,
     maps,
     names,
+    ownership,
     pods,
     revisions,
     update_group_replicas,
@@ -99,9 +100,7 @@ class Layouts:
         return [
             gang
             for gang in (*found, *unnamed)
-            if gang.metadata.deletion_timestamp is None
-            and (controller := gang.metadata.controller) is not None
-            and controller.uid == pcs.metadata.uid
+            if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)
         ]
 
     def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:

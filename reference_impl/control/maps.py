@@ -15,7 +15,7 @@ from reference_impl.api.models import GangLayout, PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import drift, labels, maps, names, reconcile_error, revisions, update_progress
+from reference_impl.plan import labels, maps, names, ownership, reconcile_error, revisions, update_progress
 from reference_impl.plan.adoption import adopted, live_layout, named_members
 from reference_impl.plan.coherent import planner, update, versions
 from reference_impl.plan.coherent.planner import Step
@@ -127,7 +127,7 @@ class MapWriter:
         found = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
         if found is None:
             await self._writer.create(self._cache.maps, manifest)
-        elif not drift.owned(manifest, found):
+        elif not ownership.owned(manifest, found):
             raise reconcile_error.conflict("PodGangMap", pcs.metadata.namespace, found.metadata.name)
         elif body := maps.correction(manifest, found):
             await self._writer.patch(self._cache.maps, found, body, guard=True)

@@ -25,6 +25,7 @@ from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -85,7 +86,8 @@ class Operator:
         errors = LastErrors(self.cache.sets, writer)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
         maps = MapWriter(self.cache, writer, layouts, EpochSource(time.time_ns))
-        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, layouts, maps, features)
+        adoption = self._adoption = Adoption(self.cache, writer)
+        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, layouts, maps, adoption, features)
         cliques = CliqueReconciler(
             self.cache,
             writer,
@@ -93,10 +95,11 @@ class Operator:
             init_image,
             migration,
             layouts,
+            adoption,
             plans=self._plans,
             of_kai=features.kai,
         )
-        groups = GroupReconciler(self.cache, writer, migration, layouts, features)
+        groups = GroupReconciler(self.cache, writer, migration, layouts, adoption, features)
         self._last_errors = (
             (self._sets, sets.last_errors),
             (self._groups, groups.last_errors),
@@ -287,7 +290,7 @@ class Operator:
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
         self._gangs.add(item.metadata.key)
-        if kind == "DELETED":
+        if kind == "DELETED" or item.metadata.controller is None:  # or adopted
             self._wake_set(item)
         known = old is not None and gangs.initialized(old) == gangs.initialized(item)
         if not known or (old is not None and old.spec != item.spec):
@@ -305,6 +308,8 @@ class Operator:
 
     def _on_map(self, kind: str, old: PodGangMap | None, item: PodGangMap) -> None:
         """Trigger everything in the replica of a changed map; a deleted map is restored by its set."""
+        if item.metadata.controller is None:
+            self._wake_set(item)  # it is adopted
         if kind != "DELETED" and old is not None and old.spec == item.spec:
             return
         if kind != "ADDED":
@@ -331,12 +336,15 @@ class Operator:
                 self._cliques.add((item.metadata.namespace, group.name))
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
-        namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
+        controller = item.metadata.controller
+        clique = item.metadata.label(labels.PODCLIQUE) or (controller.name if controller is not None else "")
+        namespace = item.metadata.namespace
         owner = self.cache.cliques.get(namespace, clique)
         if owner is None or owner.metadata.deletion_timestamp is None:  # else its pods are of no interest any more
             self._cliques.add((namespace, clique))
             self._clique_statuses.add((namespace, clique))
         if kind == "DELETED":
+            self._adoption.suspect(item)
             self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"
         gang_of = (namespace, item.metadata.label(labels.PODGANG))

@@ -26,6 +26,7 @@ from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer, together
@@ -108,12 +109,14 @@ class CliqueReconciler:
         init_image: str,
         migration: HashMigration,
         layouts: Layouts,
+        adoption: Adoption,
         *,
         plans: GangPlans,
         of_kai: bool = False,
     ) -> None:
         """`of_kai`: pods get the marks that KAI needs. `plans`: those of gangs on kube-scheduler."""
         self._cache, self._writer, self._scheduler, self._plans = cache, writer, scheduler_name, plans
+        self._adoption = adoption
         marked_for_kai: Callable[[Manifest], Manifest] = kai.marked if of_kai else lambda pod: pod
         self._marked: Callable[[Manifest], Manifest] = lambda pod: plans.marked(marked_for_kai(pod))
         self._layouts, self._migration, self._policy = layouts, migration, layouts.policy
@@ -130,6 +133,7 @@ class CliqueReconciler:
         if clique.metadata.deletion_timestamp is not None:
             await self._finish(clique)
             return None
+        await self._adoption.of_clique(clique)
         pcs, placement = self._cache.set_of(clique), self._layouts.of(clique)
         if pcs is None or placement is None or not self._migration.settled(pcs, clique):
             return None

@@ -14,7 +14,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.informer import Informer
-from kube.objects import Key, Object
+from kube.objects import Key
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
@@ -25,6 +25,7 @@ from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer, together
@@ -36,6 +37,7 @@ from reference_impl.plan import (
     gangs,
     labels,
     names,
+    ownership,
     reconcile_error,
     revisions,
     statuses,
@@ -73,8 +75,10 @@ class SetReconciler:
         migration: HashMigration,
         layouts: Layouts,
         maps: MapWriter,
+        adoption: Adoption,
         features: Features = NO_FEATURES,
     ) -> None:
+        self._adoption = adoption
         self._layouts, self._maps, self._coherent = layouts, maps, CoherentProgress(layouts, maps)
         self._gangs = GangMigration(cache, writer, layouts)
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
@@ -99,6 +103,7 @@ class SetReconciler:
             wanted = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
+        pcs = await self._adoption.of_set(pcs, revisions.of_set(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
         pcs = await self._gangs.begin(pcs)
         await self._maps.restore(pcs)
@@ -210,7 +215,7 @@ class SetReconciler:
                     yield partial(self._writer.ensure, self._cache.autoscalers, child.manifest)
                 continue
             found = self._informers[child.kind].get(pcs.metadata.namespace, child.name)
-            if found is not None and not _controlled(found, pcs):
+            if found is not None and not ownership.owns(pcs, found):
                 conflicts.append(self._conflict(pcs, child))
                 if child.kind != "Service":
                     continue
@@ -294,12 +299,6 @@ class SetReconciler:
             for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
                 if informer is not cache.gangs or not cache.has_members(namespace, item.metadata.name):
                     yield partial(self._writer.delete, informer, item)
-
-
-def _controlled(found: Object, pcs: PodCliqueSet) -> bool:
-    """Whether the set controls the object, or nothing does."""
-    controller = found.metadata.controller
-    return controller is None or controller.uid == pcs.metadata.uid
 
 
 async def _refuse(problem: ReconcileError) -> None:

@@ -1,7 +1,8 @@
 """The PodGang reconciler: pod references and the condition Initialized (spec OBJ-410 to OBJ-434).
 
 References are written when all pods exist, and follow the pods from then on. The scheduler writes to the same list of
-conditions, so every write is guarded by the resource version that was read. Gangs without a controller are ignored.
+conditions, so every write is guarded by the resource version that was read. Gangs that their set does not control are
+ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from reference_impl.control.cache import GANG, Cache, key_text
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer
-from reference_impl.plan import conditions, gangs
+from reference_impl.plan import conditions, gangs, ownership
 from reference_impl.plan.coherent import conditions as gang_conditions
 from reference_impl.plan.coherent import update
 from reference_impl.plan.workload_api import planned
@@ -38,11 +39,14 @@ class GangReconciler:
     async def reconcile(self, key: Key) -> float | None:
         """Reconcile one gang; returns after how many seconds to repeat it, None for never."""
         gang = self._cache.gangs.get(*key)
-        if gang is None or gang.metadata.deletion_timestamp is not None or gang.metadata.controller is None:
+        if gang is None or gang.metadata.deletion_timestamp is not None:
             self._incomplete.pop(key, None)
             return None
         pcs = self._cache.set_of(gang)
-        if pcs is None or pcs.metadata.deletion_timestamp is not None:
+        if pcs is None or not ownership.owns(pcs, gang):
+            self._incomplete.pop(key, None)
+            return None
+        if pcs.metadata.deletion_timestamp is not None:
             return None  # the gang is about to be collected, while its pods are being deleted already
         members = self._members(gang, pcs)
         groups = gangs.filled(gang, None, members)

@@ -21,6 +21,7 @@ from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.layouts import Layouts, index_of
 from reference_impl.control.migration import HashMigration
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.termination import Termination
 from reference_impl.control.update_watch import UpdateWatch
 from reference_impl.control.writer import Writer, together
@@ -54,8 +55,10 @@ class GroupReconciler:
         writer: Writer,
         migration: HashMigration,
         layouts: Layouts,
+        adoption: Adoption,
         features: Features = NO_FEATURES,
     ) -> None:
+        self._adoption = adoption
         self._cache, self._writer, self._layouts, self._features = cache, writer, layouts, features
         self._migration, self._policy = migration, layouts.policy
         self._termination = Termination(cache, writer)
@@ -73,6 +76,7 @@ class GroupReconciler:
             members = cliques.indexed(OWNER, group.metadata.uid)
             await self._writer.release(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER, cliques, members)
             return None
+        await self._adoption.of_group(group)
         pcs, placement = self._cache.set_of(group), self._layouts.of(group)
         if pcs is not None and not self._migration.settled(pcs, group):
             return None

@@ -8,7 +8,7 @@ from kube.informer import Informer
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import claims, labels, mnnvl, names, secondary_resources
+from reference_impl.plan import claims, labels, mnnvl, names, ownership, secondary_resources
 from reference_impl.plan.children import Manifest, set_reference
 from reference_impl.plan.desired import DesiredSet
 
@@ -42,10 +42,9 @@ class SecondaryResources:
         namespace, name = pcs.metadata.key
         old = self._cache.secrets.get(namespace, names.legacy_secret(name))
         new = self._cache.secrets.get(namespace, names.token_secret(name))
-        controller = old.metadata.controller if old is not None else None
         if old is None or new is None or not new.has_token or old.metadata.deletion_timestamp is not None:
             return
-        if controller is None or controller.uid != pcs.metadata.uid:
+        if not ownership.owns(pcs, old):
             return
         pods = await self._writer.pods(namespace, f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={name}")
         if not any(secondary_resources.mounts(pod, old.metadata.name) for pod in pods):

@@ -19,7 +19,7 @@ from kube.resource import PODS, Resource
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.terminating import Terminating
-from reference_impl.plan import drift, reconcile_error
+from reference_impl.plan import drift, ownership, reconcile_error
 from reference_impl.runtime.events import EventRecorder, EventType
 
 T = TypeVar("T", bound=Object)
@@ -102,7 +102,7 @@ class Writer:
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
             found = informer.decode(answer)
-            if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
+            if not _ours(manifest, found):
                 raise reconcile_error.conflict(manifest["kind"], namespace, name)
         log.info("%s %s exists already", informer.resource.kind, name)
 
@@ -116,11 +116,12 @@ class Writer:
             return
         if found.metadata.deletion_timestamp is not None:
             return
-        if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
+        if not _ours(manifest, found):
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, found)
-        if "roleRef" in body:
-            await self.delete(informer, found)  # immutable; its removal triggers the next reconcile
+        # Its removal triggers the next reconcile.
+        if "roleRef" in body or ownership.replaceable(manifest, found):  # immutable, or of unknown origin
+            await self.delete(informer, found)
         elif body:
             await self.patch(informer, found, body)
 
@@ -259,3 +260,8 @@ class Writer:
         meta = item.metadata
         await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid, version=version)
         informer.observe_deletion(item)
+
+
+def _ours(manifest: dict[str, Any], found: Object) -> bool:
+    """Whether an object may be corrected by its manifest, or replaced."""
+    return any(of(manifest, found) for of in (ownership.owned, ownership.adoptable, ownership.replaceable))

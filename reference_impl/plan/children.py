@@ -10,7 +10,7 @@ from kube.objects import ObjectMeta
 from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Service
-from reference_impl.plan import labels, mnnvl, names, revisions, startup
+from reference_impl.plan import labels, mnnvl, names, ownership, revisions, startup
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.lines import Line, Placement
 
@@ -91,13 +91,11 @@ def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
     """Whether an existing service is as desired; checked for every replica in every pass."""
     wanted = {labels.MANAGED_BY: labels.MANAGER, labels.PART_OF: pcs.metadata.name, labels.REPLICA_INDEX: str(index)}
     spec, tags = found.spec, found.metadata.labels or {}
-    controller = found.metadata.controller
     return (
         spec.publish_not_ready_addresses == publish_not_ready(pcs)
         and spec.selector == wanted
         and wanted.items() <= tags.items()
-        and controller is not None
-        and controller.uid == pcs.metadata.uid
+        and ownership.owns(pcs, found)
     )
 
 

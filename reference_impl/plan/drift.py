@@ -1,5 +1,4 @@
-"""The difference between an existing object and its manifest, and whether it is ours to correct (spec OBJ-236,
-OBJ-243)."""
+"""The difference between an existing object and its manifest (spec OBJ-243)."""
 
 from __future__ import annotations
 
@@ -7,26 +6,11 @@ from typing import Any
 
 from kube.objects import Object
 from reference_impl.api import models
+from reference_impl.plan import ownership
 from reference_impl.plan.children import Manifest
 
 _WHOLE = ("selector", "rules", "subjects", "roleRef")
 """Fields compared as a whole: the API server adds no defaults to them."""
-
-
-def owned(manifest: Manifest, found: Object) -> bool:
-    """Whether the object has the manifest's controller."""
-    controller = found.metadata.controller
-    wanted = next((owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ())), None)
-    return controller is not None and controller.uid == wanted if wanted else controller is None
-
-
-def adoptable(manifest: Manifest, found: Object) -> bool:
-    """Whether the object has lost its controller and has our labels. Never true for a Secret: whoever can put a token
-    there must not be trusted because of a label (OBJ-236)."""
-    tags = found.metadata.labels or {}
-    wanted = manifest["metadata"]["labels"]
-    unowned = found.metadata.controller is None and manifest["kind"] != "Secret"
-    return unowned and all(tags.get(key) == value for key, value in wanted.items())
 
 
 def correction(manifest: Manifest, found: Object) -> Manifest:
@@ -40,7 +24,7 @@ def correction(manifest: Manifest, found: Object) -> Manifest:
     metadata = {key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]}
     if tags := _differing(metadata, seen["metadata"]):
         body["metadata"] = tags
-    if not owned(manifest, found):
+    if not ownership.owned(manifest, found):
         body.setdefault("metadata", {})["ownerReferences"] = manifest["metadata"]["ownerReferences"]
     return body
 

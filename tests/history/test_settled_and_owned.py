@@ -166,6 +166,14 @@ def test_a_pod_of_a_clique_without_a_controller_is_wrong(story):
     assert owned(story).holds is False
 
 
+def test_a_controller_that_the_suite_has_removed_is_not_missed(story):
+    tree(story)
+    story.owned("podcliques", "s-0-x", None)
+    lost = next(record.uid for record in story.history.records("podcliques") if record.name == "s-0-x")
+    story.history.origins.stripped = {lost}
+    assert owned(story).holds is True
+
+
 def test_a_pod_controlled_by_the_set_is_wrong(story):
     tree(story)
     story.pod("a2", **A, owner=("podcliquesets", "s"))

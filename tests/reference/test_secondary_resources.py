@@ -6,7 +6,7 @@ import msgspec
 
 from reference_impl.api import kubernetes
 from reference_impl.api.models import AutoScaling, LastError
-from reference_impl.plan import autoscalers, drift, reconcile_error, secondary_resources
+from reference_impl.plan import autoscalers, drift, ownership, reconcile_error, secondary_resources
 from tests.reference.examples import disaggregated
 
 
@@ -57,8 +57,8 @@ def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
         manifest = make(disaggregated())
         found = stored(manifest, kind)
         found.metadata.owner_references = None
-        assert not drift.owned(manifest, found)
-        assert drift.adoptable(manifest, found) is taken
+        assert not ownership.owned(manifest, found)
+        assert ownership.adoptable(manifest, found) is taken
 
 
 def test_of_a_secret_only_the_presence_of_a_token_is_kept():

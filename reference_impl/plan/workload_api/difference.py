@@ -10,6 +10,7 @@ from typing import Any
 from reference_impl.api import workload_api as api
 from reference_impl.api.models import PODGANGS, PodGang
 from reference_impl.api.workload_api import WorkloadObject
+from reference_impl.plan import ownership
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api.tree import MappingError
 
@@ -82,8 +83,7 @@ def difference(gang: PodGang, wanted: Iterable[Manifest], observed: Observed) ->
 
 def controls(gang: PodGang, found: WorkloadObject) -> bool:
     """Whether an object is the gang's."""
-    controller = found.metadata.controller
-    return controller is not None and controller.uid == gang.metadata.uid
+    return ownership.owns(gang, found)
 
 
 def _of_an_earlier_gang(gang: PodGang, kind: str, found: WorkloadObject) -> None:

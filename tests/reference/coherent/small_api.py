@@ -9,7 +9,7 @@ import uuid
 from bisect import bisect
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -76,6 +76,13 @@ class SmallApi:
         self.objects[address] = item
         await self._publish("ADDED", address)
         return item
+
+    async def restored(self, plural: str, body: Object) -> None:
+        """An object as a backup has it: it is new, has no status, and is no older than the next second."""
+        fields = {key: value for key, value in body.items() if key != "status"}
+        made = await self.create(plural, body["metadata"]["namespace"], fields)
+        later = datetime.now(UTC) + timedelta(seconds=0 if plural == "podcliquesets" else 2)
+        made["metadata"]["creationTimestamp"] = later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def patch(self, address: Address, body: Any, content_type: str, status: bool) -> Object:
         old = self.objects.get(address)
@@ -183,14 +190,19 @@ class SmallApi:
     async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
         events, seen, own = self._events.setdefault(plural, []), since, object()
         following = bisect(events, since, key=itemgetter(0))
+        selected = {item["metadata"]["name"]: _selected(item, selector) for _, _, item in events[:following]}
         try:
             while True:
                 self._watches[own] = plural, seen
                 while following < len(events):
                     seen, line, item = events[following]
                     following += 1
-                    if _selected(item, selector):
+                    name = item["metadata"]["name"]
+                    left, selected[name] = selected.get(name, False), _selected(item, selector)
+                    if selected[name]:
                         yield line
+                    elif left:  # what is not selected any more looks deleted
+                        yield orjson.dumps({"type": "DELETED", "object": item}) + b"\n"
                 async with self._news:
                     if following == len(events):
                         self._watches[own] = plural, seen

@@ -1,0 +1,138 @@
+"""Children that have lost their owner: left by a deletion with orphaning, or by an edit of their owner references."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import Document, controller, label, name, text, uid
+from conformance.grove.labels import PART_OF
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.disruption import CLIQUES, GROUPS, SETS
+from conformance.testing.observed import all_of, gone
+from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+GANGS = "podgangs"
+LEFT, EDITED = "left", "edited"
+SMALL = {
+    "alone": 2,
+    "aloneMinAvailable": 1,
+    "groups": 2,
+    "groupsMinAvailable": 1,
+    "members": 1,
+    "membersMinAvailable": 1,
+}
+STRIPPED = {CLIQUES: f"{EDITED}-0-a", GROUPS: f"{EDITED}-0-g"}
+
+
+class OrphanedChildren(Scene):
+    """Two available sets. `left` is deleted with orphaning and created again; then its image is changed. Of `edited`, a
+    clique, a scaling group, a gang and a pod lose their owner references, unless admission protects them."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        made = {each: env.workload("kept", setName=each, **SMALL) for each in (LEFT, EDITED)}
+        for workload in made.values():
+            env.create(workload)
+        env.wait_for("both sets available", all_of(*(predicates.available(each, 1) for each in made)))
+        self.sizes = {
+            each: {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
+            for each, workload in made.items()
+        }
+        env.wait_for("all pods Ready", all_of(*(pods_are(sizes, ready=True) for sizes in self.sizes.values())))
+        before = env.quiet(1)
+        env.mark("before")
+        self.pods = {each: _pods(before, each) for each in made}
+        env.delete(SETS, LEFT, "Orphan")
+        env.wait_for("set gone", gone(SETS, [LEFT]), 60)
+        self._strip(env)
+        env.quiet(1.5, real=True)
+        env.mark("orphaned")
+        env.create(made[LEFT])
+        env.settle("edited: controlled again", _controlled(EDITED), 60)
+        env.settle("left: adopted", all_of(_controlled(LEFT), predicates.available(LEFT, 1)), 60)
+        env.quiet(1)
+        env.mark("adopted")
+        for clique in made[LEFT]["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/changed:2"
+        env.patch(SETS, LEFT, {"spec": {"template": {"cliques": made[LEFT]["spec"]["template"]["cliques"]}}})
+        updated = all_of(_updated(LEFT), pods_are(self.sizes[LEFT], ready=True), predicates.available(LEFT, 1))
+        env.settle("left: updated", updated, 150)
+
+    def _strip(self, env: SceneEnvironment) -> None:
+        """Remove owner references."""
+        view = env.history.view()
+        gang = next(name(each) for each in view.list(GANGS) if label(each, PART_OF) == EDITED)
+        pod = name(predicates.pods_of(view, f"{EDITED}-0-a")[0])
+        edit = {"metadata": {"ownerReferences": None}}
+        for kind, target in {**STRIPPED, GANGS: gang, "pods": pod}.items():
+            [reply] = env.dry_run.all([env.dry_run.patch(kind, target, edit)])
+            if reply.accepted:
+                env.history.origins.stripped.add(uid(view.get(kind, target)))
+                env.patch(kind, target, edit)
+
+
+@requirement("LIFE-013")
+def test_orphans_are_left_alone(run: Recorded[OrphanedChildren]) -> None:
+    """The set is gone, and another one of its name is not there yet."""
+    run.given("all pods Ready", "set gone")
+    run.same("pods", run.scene.pods[LEFT], _pods(run.at("orphaned"), LEFT))
+
+
+@requirement("LIFE-013", reaches="left: adopted")
+def test_a_set_of_the_same_name_adopts_orphans(run: Recorded[OrphanedChildren]) -> None:
+    """Its template is that of the former set."""
+    run.given("all pods Ready", "set gone")
+    run.same("pods", run.scene.pods[LEFT], _pods(run.at("adopted"), LEFT))
+
+
+@requirement("LIFE-014", reaches="left: updated")
+def test_a_set_that_has_adopted_orphans_is_updated(run: Recorded[OrphanedChildren]) -> None:
+    """All images are changed."""
+    run.given("all pods Ready", "set gone")
+
+
+@requirement("LIFE-015", reaches="edited: controlled again")
+def test_owner_references_are_restored(run: Recorded[OrphanedChildren]) -> None:
+    """Those of a clique, a scaling group, a gang and a pod."""
+    run.given("all pods Ready")
+    run.same("pods", run.scene.pods[EDITED], _pods(run.at("adopted"), EDITED))
+
+
+test_invariants = invariants(OrphanedChildren, "INV-001")
+
+
+def _pods(view: View, set_name: str) -> dict[str, object]:
+    """Name → uid of the pods of a set."""
+    return {name(pod): uid(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name}
+
+
+@predicate
+def _controlled(view: View, set_name: str) -> bool | Unmet:
+    """Every clique, scaling group, gang and pod of a set has a controller that exists."""
+    found = view.get(SETS, set_name)
+    if found is None:
+        return Unmet(f"there is no PodCliqueSet {set_name}")
+    own = {each: [item for item in view.list(each) if label(item, PART_OF) == set_name] for each in _OWNED}
+    living = {uid(found), *(uid(item) for each in (CLIQUES, GROUPS) for item in own[each])}
+    lost = [f"{each}/{name(item)}" for each, items in own.items() for item in items if _owner(item) not in living]
+    return not lost or Unmet(f"no living object controls {', '.join(sorted(lost))}")
+
+
+_OWNED = (CLIQUES, GROUPS, GANGS, "pods")
+
+
+def _owner(item: Document) -> str:
+    return text(controller(item), "uid")
+
+
+@predicate
+def _updated(view: View, set_name: str) -> bool | Unmet:
+    """All pods of a set have the new image."""
+    old = [name(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name and not _is_new(pod)]
+    return not old or Unmet(f"{len(old)} pods have the old image")
+
+
+def _is_new(pod: Document) -> bool:
+    return str(pod["spec"]["containers"][0]["image"]).endswith("/changed:2")

@@ -1,0 +1,118 @@
+"""Adoption: children that have lost their controller get it back before anything else is done for their owner (spec
+CHG-DEL-07, decision 010). All reconcilers then see what their owner controls, and nothing else.
+
+A child loses its controller when its owner is deleted with orphaning, in a restore from a backup, or by an edit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from kube.informer import Informer
+from kube.objects import Key, Object
+from reference_impl.api import models
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.api.pods import Pod
+from reference_impl.control.cache import KIN, OWNER, Cache, kin_text
+from reference_impl.control.writer import Writer, together
+from reference_impl.plan import children, labels, ownership, template_drift, update_progress
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.revisions import Revision
+
+log = logging.getLogger(__name__)
+
+
+class Adoption:
+    """Makes sets, scaling groups and cliques the controllers of their children."""
+
+    def __init__(self, cache: Cache, writer: Writer) -> None:
+        self._cache, self._writer = cache, writer
+        self._suspects: set[Key] = set()
+        """Cliques of which a pod has left the cache without being deleted."""
+
+    async def of_set(self, pcs: PodCliqueSet, generation: Revision) -> PodCliqueSet:
+        """Adopt what belongs to a set; returns the set as it is then. A set without a generation hash in its status
+        takes over that of its children: if they are of another one, an update begins."""
+        cache = self._cache
+        reference = children.set_reference(pcs)
+        await self._adopt(pcs, reference, (cache.maps, cache.gangs, cache.groups, cache.cliques, *cache.secondary))
+        if update_progress.generation(pcs) or (earlier := self._generation(pcs, generation)) is None:
+            return pcs
+        body = {"status": {"currentGenerationHash": earlier}}
+        await self._writer.patch(cache.sets, pcs, body, status=True, guard=True)
+        return cache.sets.get(*pcs.metadata.key) or pcs
+
+    async def of_group(self, group: PodCliqueScalingGroup) -> None:
+        """Adopt the cliques of a scaling group."""
+        api = models.SCALING_GROUPS.api_version
+        reference = children.owner_reference(api, "PodCliqueScalingGroup", group.metadata)
+        await self._adopt(group, reference, (self._cache.cliques,))
+
+    async def of_clique(self, clique: PodClique) -> None:
+        """Adopt the pods of a clique, and give those that it controls the labels back by which it is known."""
+        reference = children.owner_reference(models.PODCLIQUES.api_version, "PodClique", clique.metadata)
+        await self._adopt(clique, reference, (self._cache.pods,))
+        pods = self._cache.pods_of(clique)
+        if clique.metadata.key in self._suspects:
+            pods = [*pods, *await self._hidden(clique, {pod.metadata.uid for pod in pods})]
+            self._suspects.discard(clique.metadata.key)
+        await together(
+            self._writer.patch(self._cache.pods, pod, change)
+            for pod in pods
+            if not pod.terminating and (change := template_drift.marks(pod, identity(clique)))
+        )
+
+    def suspect(self, pod: Pod) -> None:
+        """Look for a pod that has left the cache, unless it was deleted: it may have lost the label that selects it."""
+        controller = pod.metadata.controller
+        if pod.metadata.deletion_timestamp is None and controller is not None:
+            self._suspects.add((pod.metadata.namespace, controller.name))
+
+    async def _hidden(self, clique: PodClique, known: Iterable[str]) -> list[Pod]:
+        """The pods that a clique controls and that the cache does not hold."""
+        listed = await self._writer.pods(clique.metadata.namespace, "")
+        decode = self._cache.pods.decode
+        found = [decode(orjson.dumps(item)) for item in listed]
+        return [pod for pod in found if ownership.owns(clique, pod) and pod.metadata.uid not in known]
+
+    async def _adopt(self, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
+        kind, meta = reference["kind"], owner.metadata
+        for informer in informers:
+            found = informer.indexed(KIN, kin_text(kind, meta.namespace, meta.name))
+            lost = [item for item in found if ownership.abandoned(owner, kind, item) and self._adopts(informer, item)]
+            await together(
+                self._writer.patch(informer, item, ownership.adoption(reference, item), guard=True) for item in lost
+            )
+            if lost:
+                log.info("%s %s has adopted %d of %s", kind, meta.name, len(lost), informer.resource.kind)
+
+    def _adopts(self, informer: Informer[Any], item: Object) -> bool:
+        """Whether an object of a kind may be adopted. Secondary resources without a controller are known by all their
+        labels when they are written; a Secret is never adopted (OBJ-236)."""
+        if informer is self._cache.secrets:
+            return False
+        known = informer not in self._cache.secondary or informer is self._cache.services
+        return known or item.metadata.controller is not None
+
+    def _generation(self, pcs: PodCliqueSet, present: Revision) -> str | None:
+        """The generation that the children of a set say that they are of, the outdated one of several."""
+        groups = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
+        owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
+        cliques: list[PodClique] = [each for uid in owners for each in self._cache.cliques.indexed(OWNER, uid)]
+        found = {each.status.current_pod_clique_set_generation_hash for each in cliques if each.status is not None}
+        for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+            found |= {entry.pod_clique_set_generation_hash for entry in gang_map.spec.entries}
+        return min((each for each in found if each), key=lambda each: (present.has(each), each), default=None)
+
+
+def identity(clique: PodClique) -> dict[str, str | None]:
+    """The labels by which a pod of a clique is known."""
+    tags = (labels.MANAGED_BY, labels.PART_OF, labels.REPLICA_INDEX, labels.SCALING_GROUP)
+    own: dict[str, str | None] = {key: clique.metadata.label(key) for key in tags if clique.metadata.label(key)}
+    if index := clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX):
+        own[labels.SCALING_GROUP_REPLICA_INDEX] = index
+    return {**own, labels.PODCLIQUE: clique.metadata.name}

@@ -1,0 +1,151 @@
+"""Children that have lost their controller are adopted, and those of others are not (CHG-DEL-07, decision 010)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kube.objects import ObjectMeta, OwnerReference
+from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.plan import labels, ownership
+from tests.reference.coherent.world import World, the_set, world
+
+SIZES = {"F": (2, 1), "P": (2, 1)}
+KINDS = ("podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
+STRATEGIES = ["RollingRecreate", "Coherent"]
+Object = dict[str, Any]
+
+
+def uids(w: World, *kinds: str) -> set[str]:
+    return {item["metadata"]["uid"] for kind in kinds for item in w.api.all(kind)}
+
+
+def uncontrolled(w: World) -> list[str]:
+    """What has no controller that exists."""
+    present = {item["metadata"]["uid"] for item in w.api.objects.values()}
+    return [
+        f"{kind} {item['metadata']['name']}"
+        for (kind, _, _), item in w.api.objects.items()
+        if kind != "podcliquesets"
+        and not any(each["uid"] in present for each in item["metadata"].get("ownerReferences", ()))
+    ]
+
+
+async def orphan(w: World) -> None:
+    """Delete the set as `kubectl delete --cascade=orphan` does: what it controls loses its controller."""
+    pcs = w.api.get("podcliquesets", "s")
+    assert pcs is not None
+    w.api.collects = False
+    await w.api.delete(("podcliquesets", "ns", "s"))
+    await w.soon(lambda: w.api.get("podcliquesets", "s") is None)
+    await strip(w, lambda item: item["metadata"].get("ownerReferences", [{}])[0].get("uid") == pcs["metadata"]["uid"])
+
+
+async def strip(w: World, chosen: Callable[[Object], bool]) -> None:
+    for address, item in list(w.api.objects.items()):
+        if address[0] != "podcliquesets" and chosen(item):
+            await w.api.patch(address, {"metadata": {"ownerReferences": None}}, "merge", False)
+
+
+async def adopted(w: World, kept: set[str], strategy: str, *, pods: int = 4) -> None:
+    """Everything has a controller again, and the next update ends."""
+    await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas") and not uncontrolled(w), "adopted")
+    assert uids(w, *KINDS) == kept
+    assert w.status().get("lastErrors") is None
+    await w.change(the_set("v2", strategy=strategy, **SIZES))
+    await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "updated")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_orphans_of_a_deleted_set_are_adopted(strategy: str):
+    async with world(the_set(strategy=strategy, **SIZES), 4) as w:
+        kept = uids(w, *KINDS)
+        await orphan(w)
+        await w.create(the_set(strategy=strategy, **SIZES))
+        await adopted(w, kept, strategy)
+
+
+async def test_orphans_of_another_template_are_updated():
+    async with world(the_set(strategy="RollingRecreate", **SIZES), 4) as w:
+        await orphan(w)
+        await w.create(the_set("v1", strategy="RollingRecreate", **SIZES))
+        await w.until(lambda: w.ended() and w.images() == {"x:v1"} and not uncontrolled(w), "updated")
+        assert w.serving(4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_loses_its_controller_gets_it_back(kind: str):
+    async with world(the_set(**SIZES), 4) as w:
+        kept, own = uids(w, *KINDS), uids(w, kind)
+        await strip(w, lambda item: item["metadata"]["uid"] in own)
+        await adopted(w, kept, "Coherent")
+
+
+async def test_what_is_restored_from_a_backup_is_adopted():
+    """The objects have new uids, and name the old ones as their owners; statuses are gone. The garbage collector, which
+    would delete them, comes late. The token Secret was not saved."""
+    async with world(the_set(**SIZES), 4) as w:
+        w.api.collects = False
+        await w.stop()
+        for (kind, namespace, name), item in list(w.api.objects.items()):
+            del w.api.objects[kind, namespace, name]
+            if kind != "secrets":
+                await w.api.restored(kind, item)
+        kept = uids(w, *KINDS)
+        await w.start()
+        await adopted(w, kept, "Coherent")
+
+
+async def test_the_token_secret_is_not_trusted_but_replaced():
+    async with world(the_set(**SIZES), 4) as w:
+        [before] = uids(w, "secrets")
+        await strip(w, lambda item: item["metadata"]["uid"] == before)
+        await w.until(lambda: len(uids(w, "secrets")) == 1 and not uncontrolled(w), "created again")
+        assert uids(w, "secrets") != {before}
+
+
+@pytest.mark.parametrize("label", [labels.MANAGED_BY, labels.PODCLIQUE, labels.PART_OF])
+async def test_a_pod_that_loses_a_label_gets_it_back(label: str):
+    async with world(the_set(**SIZES), 4) as w:
+        kept, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
+        name = sorted(tags)[0]
+        await w.api.patch(("pods", "ns", name), {"metadata": {"labels": {label: None}}}, "merge", False)
+        await w.until(lambda: w.api.objects["pods", "ns", name]["metadata"]["labels"] == tags[name], "labelled")
+        assert uids(w, "pods") == kept
+
+
+def meta(name: str, uid: str, created: str, *owners: OwnerReference) -> ObjectMeta:
+    return ObjectMeta(name=name, uid=uid, creation_timestamp=f"2026-01-01T00:00:{created}Z", owner_references=[*owners])
+
+
+def reference(kind: str, name: str, uid: str) -> OwnerReference:
+    return OwnerReference(api_version="grove.io/v1alpha1", kind=kind, name=name, uid=uid, controller=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "created", "owners", "expected"),
+    [
+        ("s-0-f", "05", [], True),
+        ("other", "05", [], False),
+        ("s-0-f", "20", [reference("PodCliqueSet", "s", "gone")], True),
+        ("s-0-f", "05", [reference("PodCliqueSet", "s", "gone")], False),
+        ("s-0-f", "20", [reference("PodCliqueSet", "s", "living")], False),
+        ("s-0-f", "20", [reference("PodCliqueSet", "s-0", "other")], False),
+        ("s-0-f", "20", [reference("Deployment", "s", "other")], False),
+    ],
+)
+def test_only_what_nothing_living_controls_is_adopted(
+    name: str, created: str, owners: list[OwnerReference], expected: bool
+) -> None:
+    pcs, found = PodCliqueSet(metadata=meta("s", "living", "10")), PodClique(metadata=meta(name, "x", created, *owners))
+    assert ownership.abandoned(pcs, "PodCliqueSet", found) is expected
+
+
+def test_owners_that_are_no_controllers_stay() -> None:
+    other = OwnerReference(api_version="v1", kind="ConfigMap", name="c", uid="u")
+    found = PodClique(metadata=meta("s-0-f", "x", "05", other))
+    own = {"kind": "PodCliqueSet", "name": "s", "uid": "living", "controller": True}
+    [kept, added] = ownership.adoption(own, found)["metadata"]["ownerReferences"]
+    assert (kept["uid"], added) == ("u", own)
