@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.profiles.resources import Manifest, changed
 from mutants.registry import mutant
 from mutants.replacement import alter, replace
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import (
     labels,
@@ -54,3 +55,22 @@ def domain_sized() -> None:
 @mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074")
 def _domain_held() -> None:
     replace(DomainReconciler, "_needed", lambda self, key: True)
+
+
+@mutant(
+    "former-domains-removed", "operator", "deletes ComputeDomains that have the name of an earlier version", "RES-118"
+)
+def _former_domains_removed() -> None:
+    replace(mnnvl, "former_domains", lambda pcs: [])
+
+
+@mutant("former-annotation-applies", "operator", "gives sets with the annotation auto-mnnvl a ComputeDomain", "RES-117")
+def _former_annotation_applies() -> None:
+    right = mnnvl.group_of
+
+    def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
+        enabled = (pcs.metadata.annotations or {}).get("grove.io/auto-mnnvl") == "enabled"
+        gpus = any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec)))
+        return "auto" if enabled and gpus else right(pcs, template, config)
+
+    replace(mnnvl, "group_of", group_of)

@@ -100,6 +100,7 @@ class DesiredSet:
         pcs = self.pcs.metadata.name
         found = {("ResourceClaim", claim.name) for claim in self.claims}
         found |= {("ComputeDomain", names.compute_domain(pcs, each.index, each.group)) for each in self.domains}
+        found |= {("ComputeDomain", name) for name in mnnvl.former_domains(self.pcs)}
         found |= {(child.kind, child.name) for replica in self.replicas for child in replica.objects}
         return frozenset(found)
 

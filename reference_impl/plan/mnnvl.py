@@ -31,6 +31,12 @@ def groups(pcs: PodCliqueSet) -> list[str]:
     return sorted(found - {""})
 
 
+def former_domains(pcs: PodCliqueSet) -> list[str]:
+    """The names that ComputeDomains had before groups: pods may still use them, so they stay with their replica
+    (OBJ-848)."""
+    return [f"{pcs.metadata.name}-{index}" for index in range(pcs.spec.replicas)]
+
+
 def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -> Manifest:
     """The manifest of the ComputeDomain of a group in a replica (OBJ-220)."""
     name = names.compute_domain(pcs.metadata.name, index, group)

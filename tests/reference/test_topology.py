@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kube.objects import ObjectMeta
+from reference_impl.api.kubernetes import ComputeDomain
 from reference_impl.api.models import (
     ClusterTopologyBinding,
     Pack,
@@ -13,7 +15,7 @@ from reference_impl.api.models import (
     TopologyConstraint,
     TopologyLevel,
 )
-from reference_impl.plan import children, gangs, labels, mnnvl, topology
+from reference_impl.plan import children, desired, gangs, labels, mnnvl, topology
 from reference_impl.plan.lines import NAMES
 from tests.reference.examples import disaggregated, placement, standalone
 
@@ -161,3 +163,12 @@ def test_no_channels_where_no_domains_are_made():
     router = pcs.spec.template.cliques[0]
     assert "resourceClaims" not in standalone(pcs, 0, router)["spec"]["podSpec"]
     assert "resourceClaims" in standalone(pcs, 0, router, channels=True)["spec"]["podSpec"]
+
+
+def test_domains_of_the_former_naming_scheme_stay_with_their_replica():
+    pcs = linked(of_set="g")
+    present = [
+        ComputeDomain(metadata=ObjectMeta(name=name)) for name in ("llm-0", "llm-0-h", f"llm-{pcs.spec.replicas}")
+    ]
+    surplus = desired.DesiredSet(pcs, (), (), ()).surplus("ComputeDomain", present)
+    assert [domain.metadata.name for domain in surplus] == ["llm-0-h", f"llm-{pcs.spec.replicas}"]

@@ -1,0 +1,90 @@
+"""What an earlier version has left of multi-node NVLink: ComputeDomains with other names, and an annotation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.grove import expected_domains, labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import Document, at, mapping, terminating, text
+from conformance.testing import observed, predicates
+from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+
+DOMAINS, FORMER, AUTO = "computedomains", "p-0", "grove.io/auto-mnnvl"
+
+
+class FormerDomains(Scene):
+    """A set with a ComputeDomain of an earlier version, which gets a second replica, and one that has the annotation
+    of that version and no group. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload, other = env.workload("linked", replicas=1), env.workload("linked", setName="o", replicas=1)
+        other["metadata"]["annotations"] = {AUTO: "enabled"}
+        for part in (*other["spec"]["template"]["cliques"], *other["spec"]["template"]["podCliqueScalingGroups"]):
+            part.pop("annotations", None)
+        owner = env.create(workload)
+        env.create(other)
+        self.wanted = expected(other)
+        cliques = [clique for each in (workload, other) for clique in expected(each).cliques.values()]
+        env.wait_for("all pods exist", predicates.all_exist(cliques))
+        self.former = env.create(_former(owner))
+        env.wait_for("former ComputeDomain exists", observed.there(DOMAINS, [FORMER]))
+        env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
+        wide = env.workload("linked", replicas=2)
+        env.wait_for("second replica has domains", observed.there(DOMAINS, expected_domains.domains(wide)))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+@requirement("RES-118")
+def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
+    """The operator SHOULD leave a ComputeDomain with a former name alone."""
+    run.given("second replica has domains")
+    found = run.at("nothing moves").get(DOMAINS, FORMER)
+    run.expect("former ComputeDomain", _state(run.scene.former), of(found, _state(found)))
+
+
+@requirement("RES-117")
+def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> None:
+    """The operator MUST ignore the annotation grove.io/auto-mnnvl."""
+    run.given("all pods exist")
+    view = run.at("nothing moves")
+    run.expect("ComputeDomains of the set", [], [name for name in view.names(DOMAINS) if name.startswith("o-")])
+    for clique in run.scene.wanted.cliques.values():
+        for pod in predicates.pods_of(view, clique.name):
+            run.expect(f"resource claims of Pods of {clique.name}", None, at(pod, "spec", "resourceClaims"))
+    kept = mapping(view.get("podcliquesets", "o"), "metadata", "annotations")
+    run.expect("annotation of the set", "enabled", kept.get(AUTO))
+
+
+def _former(owner: Document) -> dict[str, Any]:
+    """A ComputeDomain of the first replica of a set as an earlier version of Grove has created it."""
+    reference = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "name": "p",
+        "uid": text(owner, "metadata", "uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {
+            "name": FORMER,
+            "labels": {
+                labels.MANAGED_BY: labels.OPERATOR,
+                labels.PART_OF: "p",
+                labels.NAME: FORMER,
+                labels.SET_INDEX: "0",
+            },
+            "ownerReferences": [reference],
+            "finalizers": [expected_domains.FINALIZER],
+        },
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": FORMER}}},
+    }
+
+
+def _state(domain: Document | None) -> object:
+    return {"uid": text(domain, "metadata", "uid"), "spec": at(domain, "spec"), "deleted": terminating(domain)}
