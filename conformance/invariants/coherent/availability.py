@@ -83,8 +83,9 @@ class Availability(_WhileUpdating):
 
 
 class ServingUnit(_WhileUpdating):
-    """INV-012 (COH-I02). Judged where the plan has two steps at least, no budget is above its minimum, all members were
-    available when the update began and none was lost since, and no change came in the middle of another."""
+    """INV-012 (COH-I02). Judged where the plan has two steps at least, a scaling group is in scope, no budget is above
+    its minimum, all members were available when the update began and none was lost since, and no change came in the
+    middle of another."""
 
     id = "INV-012"
     lasting = True
@@ -100,6 +101,8 @@ class ServingUnit(_WhileUpdating):
         places = {each.key: Place(pcs, replica, each.key) for each in components}
         if plan.steps(components).count < 2 or any(place in self._losses for place in places.values()):
             return
+        if not any(each.key.kind == "group" for each in components):
+            return  # the newest text plans a single step for standalone cliques alone
         if any(each.unavailable > each.minimum for each in components):
             return  # then a text that waits for scheduling alone does not promise it
         self.judged += 1

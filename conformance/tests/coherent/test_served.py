@@ -53,7 +53,7 @@ class AskedAboutCoherentUpdates(Scene):
         replies = env.dry_run.all([env.dry_run.create(each) for each in asked.values()])
         self.wrong = dict(zip(asked, replies, strict=True))
         self.twice, self.once = env.dry_run.all(
-            [env.dry_run.create(_map(self.served.key, keys)) for keys in (("x", "x"), ("x", "y"))]
+            [env.dry_run.create(_map(self.served.key, keys)) for keys in (("1", "1"), ("1", "2"))]
         )
 
 
@@ -72,7 +72,7 @@ def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> 
 
 def _map(key: str, keys: tuple[str, ...]) -> Object:
     listed = [{key or "name": each, "podCliqueSetGenerationHash": "h"} for each in keys]
-    listed = [{**entry, "role": "Anchor"} for entry in listed] if key == "epoch" else listed
+    listed = [{**entry, "role": "Tail"} for entry in listed] if key == "epoch" else listed
     spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodGangMap", "metadata": {"name": "s-0"}, "spec": spec}
 
