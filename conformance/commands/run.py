@@ -18,7 +18,7 @@ from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.cluster.state import State
-from conformance.commands import chosen_cluster
+from conformance.commands import chosen_cluster, options
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
@@ -26,6 +26,7 @@ from conformance.implementation import parameters, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.run import launch, preparation, pytest_options, reproduction, rerun
 from conformance.run.preparation import changed
+from conformance.suite.registry import quick as quick_tests
 from conformance.suite.registry.selection import Scope
 from conformance.suite.scenes.repeated import names_of
 from conformance.suite.session import existing, shards
@@ -48,6 +49,9 @@ HOW = {
     *("fail_fast", "until_fail", "keep_cluster", "keep_passed", "bundle_limit", "verbose", "as_json"),
 }
 """The options that --rerun-failed may be combined with: they do not say what is judged."""
+
+SELECTING = {"profile", "id", "test"}
+"""The options that --quick takes the place of."""
 
 
 def run(
@@ -90,6 +94,13 @@ def run(
             help="Run only this test, named as in reports, or those of this file or function (repeatable).",
         ),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run a handful of short tests, in about a minute: a first look, which says nothing of conformance.",
+        ),
+    ] = False,
     skip: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Do not judge this requirement (repeatable).")
     ] = None,
@@ -190,11 +201,21 @@ def run(
     but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    options = pytest_options.checked(tuple(pytest_option or ()))
+    for_pytest = pytest_options.checked(tuple(pytest_option or ()))
+    if quick:
+        reason = "selects its tests itself"
+        options.refuse(ctx, SELECTING, where="--quick", reason=reason, otherwise="leave out --quick")
     part = shards.parse(shard) if shard else None
     disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if rerun_failed:
-        _refuse_others(ctx)
+        everything = {str(parameter.name) for parameter in ctx.command.params}
+        options.refuse(
+            ctx,
+            everything - HOW,
+            where="--rerun-failed",
+            reason="repeats tests with the settings of their run",
+            otherwise="begin a new run without --rerun-failed",
+        )
         earlier_run = rerun.settings_of(rerun_failed, report_dir)
         chosen = dict(zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True))
         file, context = chosen.get("--kubeconfig", ""), chosen.get("--context", "")
@@ -203,7 +224,7 @@ def run(
             earlier_run,
             run=preparation.run_id(),
             kubeconfig=where,
-            time_scale=scale if "time_scale" in _given(ctx) else earlier_run.time_scale,
+            time_scale=scale if "time_scale" in options.given(ctx) else earlier_run.time_scale,
             repeat=UNTIL_FAIL if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
         )
     else:
@@ -223,11 +244,11 @@ def run(
             profiles=tuple(sorted(set(profile or ()))),
             ids=tuple(sorted(set(id or ()))),
             skip=tuple(sorted(set(skip or ()))),
-            only=tuple(sorted(set(test or ()))),
+            only=tuple(sorted(quick_tests.TESTS if quick else set(test or ()))),
             with_invariants=with_invariants,
             shard=str(part or ""),
             time_scale=scale,
-            repeat=UNTIL_FAIL if until_fail and "repeat" not in _given(ctx) else repeat,
+            repeat=UNTIL_FAIL if until_fail and "repeat" not in options.given(ctx) else repeat,
             seed=secrets.randbelow(1 << 31) if seed is None else seed,
             cluster="existing" if where else "own",
             kubeconfig=where,
@@ -256,7 +277,7 @@ def run(
         bundle_limit=bundle_limit,
         verbose=verbose,
         as_json=as_json,
-        pytest_options=options,
+        pytest_options=for_pytest,
     )
     given = changed(given, shared=bool(where) and count is not None and count > 1)
     usual = not (where or kubernetes or given.cluster_features)
@@ -276,7 +297,7 @@ def run(
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     many = 1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
-    workers_of_run = 0 if pytest_options.interactive(options) else many
+    workers_of_run = 0 if pytest_options.interactive(for_pytest) else many
     settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()))
@@ -369,20 +390,3 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
             raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known) + _FILES)
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))
-
-
-def _given(context: typer.Context) -> set[str]:
-    """Return the names of the parameters that were given on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-
-
-def _refuse_others(context: typer.Context) -> None:
-    """Refuse options that would change what an earlier run judged."""
-    for parameter in context.command.params:
-        if parameter.name in _given(context) - HOW:
-            raise UsageError(
-                f"repeats tests with the settings of their run, so {parameter.opts[0]} cannot be given",
-                where="--rerun-failed",
-                hint=f"leave out {parameter.opts[0]}, or begin a new run without --rerun-failed",
-            )

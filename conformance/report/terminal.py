@@ -22,7 +22,7 @@ from conformance.report.causes import Cause
 from conformance.report.marks import MARKS
 from conformance.report.model import UNTOLD, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.outcomes.ledger import ScenePlayed
-from conformance.suite.registry import basis
+from conformance.suite.registry import basis, quick
 from conformance.suite.registry.requirement import Level
 from conformance.suite.session import markers
 
@@ -97,6 +97,8 @@ def sentence(report: Report) -> str:
     if report.verdict is RunVerdict.PARTIAL:
         if report.as_selected:
             said = "passed all that was selected (partial)"
+            if quick.chosen(report.started.only):
+                said = "passed the few tests of --quick, which say nothing of conformance (partial)"
         elif report.counts[Outcome.FAILED]:
             said = "was judged in part, and what failed does not decide a verdict"
     if report.verdict is RunVerdict.NOT_CONFORMANT:

@@ -19,7 +19,7 @@ from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
-from conformance.suite.registry import requirement
+from conformance.suite.registry import quick, requirement
 from conformance.suite.registry.requirement import Level
 
 
@@ -77,6 +77,24 @@ def test_a_failure_says_all_that_is_needed() -> None:
         "report: reports/r1/report.yaml",
     ):
         assert words in block, words
+
+
+def test_a_quick_run_says_nothing_of_conformance() -> None:
+    known = replace(REGISTRY, requirements={id: entry(id) for id in ("A-001", "A-002")})
+
+    def said(tests: tuple[str, ...], outcome: Any = "passed") -> str:
+        events = [
+            msgspec.structs.replace(begin({"t": ("A-001",)}), ids=("A-001",), only=tests),
+            started("t", "A-001"),
+            check("t", "A-001", outcome),
+            ended("t", outcome),
+            DONE,
+        ]
+        return terminal.verdict_line(model.judge(known, events, TODAY))
+
+    assert "mine 1 passed the few tests of --quick, which say nothing of conformance (partial)" in said((*quick.TESTS,))
+    assert "passed all that was selected (partial)" in said(("t",))
+    assert "mine 1 is NOT conformant" in said((*quick.TESTS,), "failed")
 
 
 def test_compatibility_is_told_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

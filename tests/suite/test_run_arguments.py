@@ -74,6 +74,11 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--no-such-option",), ("--no-such-option",)),
         (("--shard", "3/2"), ("--shard: '3/2' is not a shard", "for example 2/5")),
         (("--shard", "1/9", "--id", "CORE-001"), ("--shard 1/9: only 1 scenes are selected", "give at most 1")),
+        (("--quick", "--profile", "core"), ("--quick: selects its tests itself, so --profile cannot be given",)),
+        (
+            ("--quick", "--test", "core"),
+            ("--quick: selects its tests itself, so --test", "leave out --test, or leave out --quick"),
+        ),
         (("--skip", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
         (("--rerun-failed", "nowhere"), ("--rerun-failed: nowhere: no such run", "in reports")),
         (

@@ -1,0 +1,26 @@
+"""Which options a user has given, and the ones that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import typer
+
+from conformance.errors import UsageError
+
+
+def given(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that were given on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def refuse(context: typer.Context, names: Set[str], *, where: str, reason: str, otherwise: str) -> None:
+    """Refuse these parameters beside the option `where`. `reason` and `otherwise` (what to do instead of leaving the
+    parameter out) are parts of the message. Raises UsageError."""
+    for parameter in context.command.params:
+        if parameter.name in given(context) & names:
+            option = parameter.opts[0]
+            raise UsageError(
+                f"{reason}, so {option} cannot be given", where=where, hint=f"leave out {option}, or {otherwise}"
+            )
