@@ -14,10 +14,12 @@ from rich.table import Table
 from conformance import data
 from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
+from conformance.commands.options import refuse
 from conformance.documents import shown, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import lines, workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
+from conformance.implementation import example as toy
 from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
 from conformance.run import declared, trial
 from conformance.suite.registry import requirement
@@ -27,6 +29,8 @@ app = typer.Typer(
 )
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Path of a descriptor, or the name of one of ours.")]
+FILE = "conformance.yaml"
+"""The name of a new descriptor."""
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
 ]
@@ -54,7 +58,22 @@ def guide() -> None:
 
 @app.command()
 def new(
-    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")] = Path("conformance.yaml"),
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help=f"File to write, {FILE} by default, or the folder of --example; it must not exist.",
+        ),
+    ] = None,
+    example: Annotated[
+        bool,
+        typer.Option(
+            "--example",
+            help=f"Write a small operator to try things out, a program in Go and its descriptor, into the folder FILE"
+            f" ({toy.NAME} by default).",
+        ),
+    ] = False,
     name: Annotated[str, typer.Option(help="Name in reports, for example my-operator.")] = "",
     version: Annotated[str, typer.Option(help="Version in reports.")] = "0.1.0",
     role: Annotated[
@@ -83,6 +102,13 @@ def new(
     webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = "",
 ) -> None:
     """Write a descriptor from a few answers: options, and questions on a terminal for those that are missing."""
+    if example:
+        reason = "writes a descriptor that is complete"
+        others = set(ctx.params) - {"file", "example"}
+        refuse(ctx, others, where="--example", reason=reason, otherwise="leave out --example")
+        _example(file or Path(toy.NAME))
+        return
+    file = file or Path(FILE)
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
     if contract not in skeleton.OUR_CRDS:
@@ -97,8 +123,8 @@ def new(
     roles = role or _roles(_asked("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
     scheduler_name = scheduler_name or _asked("--scheduler-name", "schedulerName of the pods of its gangs", name)
     if not running:
-        example = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
-        command = command or _asked("--command", "Command that starts it", example)
+        suggested = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
+        command = command or _asked("--command", "Command that starts it", suggested)
         ready = ready or _asked("--ready", "URL or log line that shows that it is ready", _READY)
     answers = skeleton.Answers(
         name=name,
@@ -218,6 +244,19 @@ def _words(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError as error:
         raise UsageError(f"cannot be split into words: {error}", where="--command", hint="close the quote") from error
+
+
+def _example(folder: Path) -> None:
+    """Write the toy operator, and say how to try it."""
+    toy.write(folder)
+    program = "grove-conformance"
+    steps = (
+        f"cd {shlex.quote(shown(folder))}",
+        "go build .",
+        f"{program} implementation try toy.yaml --set binary={toy.NAME}",
+        f"{program} run --implementation toy.yaml --set binary={toy.NAME} --profile core",
+    )
+    typer.echo("\n  ".join([f"wrote {shown(folder)}: {', '.join(toy.FILES)}; next:", *steps]))
 
 
 def _write(file: Path, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from conformance import cli
+from conformance.cluster import gobuild
+from conformance.cluster.assets import cache_root
 from conformance.data import PROJECT
 from conformance.errors import Exit
-from conformance.implementation import loading
+from conformance.implementation import example, loading
 
 TOY = PROJECT / "docs/examples/toy-operator/toy.yaml"
 NEW = ("new", "mine.yaml", "--name=mine", "--role=operator", "--scheduler-name=mine", "--ready=started")
@@ -89,6 +92,40 @@ def test_no_file_is_overwritten(call: Call, tmp_path: Path) -> None:
     code, _, err = call(*NEW, "--running")
     assert code == Exit.USAGE and "mine.yaml: exists already" in err
     assert (tmp_path / "mine.yaml").read_text() == "kept"
+
+
+def test_the_example_is_written_and_can_be_built_and_checked_at_once(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code, out, _ = call("new", "--example")
+    head, *steps = out.splitlines()
+    assert code == 0 and head == "wrote toy-operator: go.mod, main.go, toy.yaml; next:"
+    change, build, attempt, judge = map(str.strip, steps)
+    monkeypatch.chdir(tmp_path / change.removeprefix("cd "))
+    assert build == "go build ."
+    go, _ = gobuild.find_go(TOY.parent, cache_root(), lambda *_: None)
+    variables = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    subprocess.run([go, "build", "."], env=variables, check=True)
+    program, group, verb, *arguments = shlex.split(attempt)
+    assert (program, group, verb) == ("grove-conformance", "implementation", "try")
+    code, out, _ = call("validate", *arguments)
+    assert code == 0 and out.startswith("toy.yaml is valid\n")
+    assert {*arguments} < {*shlex.split(judge)} and "--profile core" in judge
+
+
+def test_the_example_takes_another_folder_and_overwrites_none(call: Call, tmp_path: Path) -> None:
+    assert call("new", "mine dir", "--example")[1].splitlines()[1] == "  cd 'mine dir'"
+    assert sorted(path.name for path in (tmp_path / "mine dir").iterdir()) == sorted(example.FILES)
+    code, _, err = call("new", "mine dir", "--example")
+    assert code == Exit.USAGE and "mine dir: exists already" in err
+    code, _, err = call("new", "no/such", "--example")
+    assert code == Exit.USAGE and "no/such: cannot be written" in err
+
+
+def test_the_example_has_its_answers(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("new", "--example", "--name=mine")
+    assert code == Exit.USAGE and "--example: writes a descriptor that is complete, so --name cannot be given" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_terminal_is_asked_for_what_is_missing(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

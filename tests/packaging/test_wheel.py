@@ -33,6 +33,18 @@ def test_the_wheel_has_the_guide_that_a_new_descriptor_names(program: Path, tmp_
     assert call([program, "implementation", "guide"], tmp_path) == guide
 
 
+def test_the_wheel_has_the_example(program: Path, tmp_path: Path) -> None:
+    call([program, "implementation", "new", "--example", "toy"], tmp_path)
+    folder = PROJECT / "docs/examples/toy-operator"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "toy").iterdir()} == {
+        name: (folder / name).read_bytes() for name in ("go.mod", "main.go", "toy.yaml")
+    }
+    said = call(
+        [program, "implementation", "validate", "toy.yaml", "--set", f"binary={sys.executable}"], tmp_path / "toy"
+    )
+    assert "toy.yaml is valid" in said
+
+
 def test_the_wheel_judges_beside_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
     packages_of_theirs(tmp_path, "conformance", "kube")
     variables = {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
