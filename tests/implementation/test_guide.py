@@ -45,7 +45,7 @@ def test_every_command_of_the_guide_can_be_called_as_it_stands() -> None:
 
 
 def test_the_crds_that_the_guide_offers_are_there() -> None:
-    (path,) = set(re.findall(r"`crds: \[\"\$\{project\}/([^\"]*)\"\]`", GUIDE.read_text()))
+    (path,) = set(re.findall(r"the whole folder `\$\{project\}/([^`]*)`", GUIDE.read_text()))
     assert list((PROJECT / path).glob("*.yaml"))
 
 
