@@ -17,7 +17,7 @@ from conformance.cluster import pod_behaviors
 from conformance.data import PROJECT
 from tests.reference import apiserver
 
-PROGRAM = ".venv/bin/grove-conformance"
+PROGRAM = "grove-conformance"
 README = PROJECT / "README.md"
 E2E = PROJECT / "docs" / "your-own-e2e-tests.md"
 SAMPLES = PROJECT / "fixtures" / "samples"
@@ -40,6 +40,14 @@ def commands(page: Path, heading: str) -> list[str]:
 
 def placed(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "namespace": "default"}}
+
+
+def test_one_place_says_how_commands_are_typed() -> None:
+    """A command that begins with `.venv/bin/` cannot be called where a wheel is installed."""
+    pages = [README, *(PROJECT / "docs").rglob("*.md")]
+    counts = {str(page.relative_to(PROJECT)): page.read_text("utf-8").count(f".venv/bin/{PROGRAM}") for page in pages}
+    assert {name: count for name, count in counts.items() if count} == {"README.md": 1}
+    assert "**How to type commands.**" in README.read_text("utf-8")
 
 
 @pytest.mark.parametrize("document", SETS)
