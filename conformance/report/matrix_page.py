@@ -90,7 +90,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     for table in matrix.tables:
         yield from (f"**{table.title}**", "", *_table(table, table.newest), "")
         if table.others:
-            yield from ("<details><summary>Other versions</summary>", "", *_table(table, table.others), "")
+            yield from ('<details markdown="1"><summary>Other versions</summary>', "", *_table(table, table.others), "")
             yield from ("</details>", "")
     yield "; ".join(f"{word.mark} {word.words}" for word in Word if word.mark) + "."
     yield ""

@@ -202,7 +202,7 @@ def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> No
 
 def test_other_versions_are_closed_at_first() -> None:
     text = matrix_page.markdown(scheduling())
-    first, _, others = text.partition("<details><summary>Other versions</summary>")
+    first, _, others = text.partition('<details markdown="1"><summary>Other versions</summary>')
     assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in others
 
 
