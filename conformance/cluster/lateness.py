@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, replace
 
-LATE = 0.5
+LATE = 2.0
 """Seconds that an answer to a health check, or a wake-up of the suite, takes on a machine that is too slow. It takes
 milliseconds on one that is not; limits of scenes are made for dozens of requests, one after the other."""
 

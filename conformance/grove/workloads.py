@@ -45,8 +45,12 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
     for key, value in (values or {}).items():
         _check_value(name, document, key, value)
     manifest = _manifest(document, values or {})
-    for clique in manifest["spec"]["template"]["cliques"]:
-        clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
+    try:
+        for clique in manifest["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
+    except (KeyError, TypeError, AttributeError) as error:
+        what = f"a clique of the manifest has no pod spec with containers: {error}"
+        raise UsageError(what, where=document.where("manifest", "spec", "template")) from error
     return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **manifest}
 
 

@@ -22,6 +22,7 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer
 from reference_impl.plan import (
@@ -342,6 +343,11 @@ async def left_to_collector(
     await self.remove_finalizer(informer, item, finalizer)
 
 
+async def adopt_nothing(self: Adoption, owner: Any, reference: Any, informers: Any) -> None:
+    """Leave objects without a controller to the garbage collector, as those of a clique that was released too early."""
+
+
 @mutant("pods-left-to-collector", "operator", "leaves pods of deleted cliques to the garbage collector", "INV-024")
 def _pods_left_to_collector() -> None:
     replace(Writer, "release", left_to_collector)
+    replace(Adoption, "_adopt", adopt_nothing)

@@ -108,7 +108,7 @@ class Found(Informer[PodClique]):
         return self._clique if name == self._clique.metadata.name else None
 
 
-@pytest.mark.parametrize(("controller", "seen"), [("u-own", True), ("u-other", False), (None, True)])
+@pytest.mark.parametrize(("controller", "seen"), [("u-own", True), ("u-other", False), (None, False)])
 def test_what_another_owner_has_is_no_child(controller: str | None, seen: bool) -> None:
     owners = (
         [OwnerReference("grove.io/v1alpha1", "PodCliqueSet", "s", controller, controller=True)] if controller else []

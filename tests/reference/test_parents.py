@@ -125,6 +125,12 @@ def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
                 "readOnly": True,
             },
         ],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
     }
     data, token, info = spec["volumes"]
     assert data == {"name": "data", "emptyDir": {}}

@@ -12,8 +12,10 @@ from conformance.grove.expected import expected
 from conformance.invariants import judge
 from conformance.suite.outcomes.checks import ABSENT, Blocked, CheckFailed, Checks
 from conformance.suite.registry.requirement import MARK
+from conformance.suite.scenes.dry_run import Reply
 from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import Invariant, Played, Step
+from conformance.testing.accepted_pods import AcceptedPods
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 from tests.history.story import SPACE, Story
@@ -66,9 +68,16 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
         story, workload = Story(), dict(workloads.load("disaggregated", {}))
         self.namespace, self.scheduler = SPACE, "s"
         self.named = self.wanted = expected(workload)
+        cliques = workload["spec"]["template"]["cliques"]
+        self.accepted = AcceptedPods(
+            {clique["name"]: Reply(201, {"spec": clique["spec"]["podSpec"]}) for clique in cliques}
+        )
         self.set_name = str(workload["metadata"]["name"])
         last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
-        steps = {step: Step(step, last.seq, None, last.at, unmet="it is not") for step in ("set available", READY)}
+        steps = {
+            step: Step(step, last.seq, None, last.at, unmet="it is not")
+            for step in ("all pods exist", "set available", READY)
+        }
         verdicts = {each.id: Invariant(each.what, each.holds, str(each), None) for each in judge(story.history)}
         return Played("ready", self, story.history, steps, verdicts)
 

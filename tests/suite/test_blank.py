@@ -16,12 +16,25 @@ from conformance.suite.scenes.wait_budget import LIFELESS
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 BY_CRDS_ALONE = {
-    *("ADM-025", "ADM-044", "ADM-051", "ADM-059", "CRD-001", "CRD-002", "CRD-003", "CRD-004", "MAP-064"),
+    *(
+        "ADM-025",
+        "ADM-044",
+        "ADM-051",
+        "ADM-059",
+        "ADM-061",
+        "ADM-062",
+        "CRD-001",
+        "CRD-002",
+        "CRD-003",
+        "CRD-004",
+        "MAP-064",
+    ),
     *("COHR-001", "COHR-002", "COHR-003", "COHR-007", "COHR-008"),
 }
 """What the API server judges by itself, with the CRDs that the blank implementation brings.
 
-ADM-044, ADM-051, ADM-059 and COHR-008 let whatever is accepted pass, COHR-007 whatever is not defaulted."""
+ADM-044, ADM-051, ADM-059, ADM-061, ADM-062 and COHR-008 let whatever is accepted pass, COHR-007
+whatever is not defaulted."""
 
 
 def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class FormerDomains(Scene):
 
 @requirement("RES-118")
 def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
-    """The operator SHOULD leave a ComputeDomain with a former name alone."""
+    """Compare the ComputeDomain with the former name before and after the set is scaled out."""
     run.given("second replica has domains")
     found = run.at("nothing moves").get(DOMAINS, FORMER)
     seen = "deleted" if found is None else _state(found)
@@ -47,7 +47,7 @@ def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]
 
 @requirement("RES-117")
 def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> None:
-    """The operator MUST ignore the annotation grove.io/auto-mnnvl."""
+    """Compare the claims of pods with those that the present annotations ask for."""
     run.given("all pods exist")
     view = run.at("nothing moves")
     run.expect("ComputeDomains of the set", [], [name for name in view.names(DOMAINS) if name.startswith("o-")])
