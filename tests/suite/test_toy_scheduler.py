@@ -190,7 +190,7 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
             "workers": 0,
             "run": name,
         }
-        return real.run(90, implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **how)
+        return real.run(implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **how)
 
     return run
 
