@@ -1,7 +1,9 @@
-"""Where the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/` are, in a checkout or in an installed wheel."""
+"""Where the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/` are, in a checkout or in an installed wheel,
+and where the user's cache is."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from conformance.errors import UsageError
@@ -21,6 +23,12 @@ def folder(name: str) -> Path:
 def packed() -> bool:
     """Return whether this is an installed wheel instead of a checkout."""
     return _PACKED.is_dir()
+
+
+def cache() -> Path:
+    """Return the folder of what can be made or downloaded again: `$XDG_CACHE_HOME/grove-conformance`, by default
+    `~/.cache/grove-conformance`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"
 
 
 def guide() -> str:

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from conformance import bounded
+from conformance import bounded, data, document_cache
+from conformance.document_cache import Field as Field
 from conformance.errors import UsageError
 from conformance.suggestions import suggestion as suggestion
 
 if TYPE_CHECKING:
     import jsonschema
-
-Field = tuple[str | int, ...]
-"""The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +51,32 @@ class Document:
 
 
 def read(path: Path, schema: Path) -> Document:
-    """Read `path` and check it against the JSON schema in `schema`.
+    """Read `path` and check it against the JSON schema in `schema`. A data file of this project is read and checked
+    once: the cache has the result.
 
     Raises UsageError: unreadable, not YAML, a duplicate key, or the first violation of the schema by line.
     """
-    document = parse(path)
-    check(document, schema)
+    text, rules = _text(path), schema.read_text("utf-8")
+    key = document_cache.key(text, rules) if path.is_relative_to(data.PROJECT) else ""
+    if key and (entry := document_cache.load(key)):
+        return Document(path, entry.value, dict(entry.lines))
+    document = _parse(path, text)
+    _check(document, rules)
+    if key:
+        document_cache.save(key, document.value, document.lines)
     return document
 
 
 def parse(path: Path) -> Document:
     """Read YAML without a schema. Raises UsageError."""
-    text = bounded.text(path, bounded.LENGTH, shown(path))
+    return _parse(path, _text(path))
+
+
+def _text(path: Path) -> str:
+    return bounded.text(path, bounded.LENGTH, shown(path))
+
+
+def _parse(path: Path, text: str) -> Document:
     lines: dict[Field, int] = {}
     loader = yaml.CSafeLoader(text)
     try:
@@ -90,10 +102,13 @@ def parse(path: Path) -> Document:
 def check(document: Document, schema: Path) -> None:
     """Raise UsageError with the first violation of the JSON schema in `schema`, by line. A missing field, which is
     often another one misspelt, comes last."""
+    _check(document, schema.read_text("utf-8"))
+
+
+def _check(document: Document, rules: str) -> None:
     import jsonschema
 
-    rules = json.loads(schema.read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(rules, format_checker=jsonschema.FormatChecker())
+    validator = jsonschema.Draft202012Validator(json.loads(rules), format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
         found = [(error.validator == "required", *_complaint(document, error)) for error in errors]

@@ -27,7 +27,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from conformance import disk, documents
+from conformance import data, disk, documents
 from conformance.cluster import gobuild, locks, pins, processes
 from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
@@ -84,7 +84,7 @@ def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
     """
     wanted = programs(kubernetes)
     check_variables(program.name for program in wanted)
-    store = Store(cache_root())
+    store = Store(data.cache())
     return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in wanted})
 
 
@@ -98,7 +98,7 @@ def check_variables(names: Iterable[str]) -> None:
 
 def sources(kubernetes: str = "") -> dict[str, str]:
     """Return where each program came from, for people; "" for those that are not in the cache yet."""
-    store = Store(cache_root())
+    store = Store(data.cache())
     found = {}
     for program in programs(kubernetes):
         receipt = store.receipt(program)
@@ -157,11 +157,6 @@ def check_minor(served: str, wanted: str) -> None:
             where=variable_of(APISERVER),
             hint=f"add --kubernetes {pins.minor_of(served)}, or unset the variable",
         )
-
-
-def cache_root() -> Path:
-    """Return `$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"
 
 
 class Builder(Protocol):

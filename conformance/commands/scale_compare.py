@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from conformance import disk, documents
-from conformance.cluster import assets, progress
+from conformance import data, disk, documents
+from conformance.cluster import progress
 from conformance.commands import output
 from conformance.errors import UsageError
 from conformance.implementation import loading
@@ -189,7 +189,7 @@ def _source(
     if not implementation:
         raise UsageError("--repo needs --implementation", hint="name the descriptor that runs what is built")
     key = hashlib.sha256(str(repo.resolve()).encode()).hexdigest()[:12]
-    return refs.Repository(repo, builds or assets.cache_root() / "work-trees" / key, build), implementation
+    return refs.Repository(repo, builds or data.cache() / "work-trees" / key, build), implementation
 
 
 def _side(

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import cli
+from conformance import cli, data
 from conformance.cluster import gobuild
-from conformance.cluster.assets import cache_root
 from conformance.data import PROJECT
 from conformance.errors import Exit
 from conformance.implementation import example, loading
@@ -103,7 +102,7 @@ def test_the_example_is_written_and_can_be_built_and_checked_at_once(
     change, build, attempt, judge = map(str.strip, steps)
     monkeypatch.chdir(tmp_path / change.removeprefix("cd "))
     assert build == "go build ."
-    go, _ = gobuild.find_go(TOY.parent, cache_root(), lambda *_: None)
+    go, _ = gobuild.find_go(TOY.parent, data.cache(), lambda *_: None)
     variables = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     subprocess.run([go, "build", "."], env=variables, check=True)
     program, group, verb, *arguments = shlex.split(attempt)

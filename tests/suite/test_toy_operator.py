@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance import data
 from conformance.cluster import gobuild
-from conformance.cluster.assets import cache_root
 from conformance.suite.scenes.waits import SILENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -25,7 +25,7 @@ IDS = ("GANG-001", "CORE-012", "CORE-020", "GANG-005")
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Path:
-    go, _ = gobuild.find_go(TOY, cache_root(), lambda *_: None)
+    go, _ = gobuild.find_go(TOY, data.cache(), lambda *_: None)
     built = tmp_path / "toy-operator"
     environment = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     gobuild.run([go, "build", "-C", str(TOY), "-o", str(built), "."], environment, what="building the toy operator")

@@ -139,7 +139,7 @@ def _load(folder: Path) -> Registry:
     profiles: dict[str, str] = {}
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
-    used: dict[str, str] = {}
+    used: dict[str, tuple[documents.Document, documents.Field]] = {}
     clusters: dict[str, ClusterNeeds] = {}
     for path in sorted(folder.glob("*.yaml")):
         document = documents.read(path, SCHEMA)
@@ -153,11 +153,13 @@ def _load(folder: Path) -> Registry:
             clusters[profile] = ClusterNeeds(needs["kubernetes"], tuple(needs["features"]))
         for part in ("requirements", "retired"):
             for number, entry in enumerate(document.value.get(part, ())):
-                where = document.where(part, number, "id")
+                field = (part, number, "id")
                 if entry["id"] in used:
-                    what = f"{entry['id']} is already used in {used[entry['id']]}"
+                    other, earlier = used[entry["id"]]
+                    what = f"{entry['id']} is already used in {other.where(*earlier)}"
+                    where = document.where(*field)
                     raise UsageError(what, where=where, hint="give it a new number: ids are never reused")
-                used[entry["id"]] = where
+                used[entry["id"]] = document, field
         found |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {
             entry["id"]: Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])

@@ -1,0 +1,82 @@
+"""The contents of the project's data files in the user's cache, since reading YAML and checking it against a JSON
+schema takes most of the CPU time of a short command.
+
+The name of an entry is a digest of all that decides its contents: the file, its schema, and the code that reads both.
+So an entry is never out of date. Its own digest shows whether it is damaged.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from conformance import bounded, data, disk
+
+Field = tuple[str | int, ...]
+"""The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
+LIFETIME = 30 * 24 * 60 * 60
+"""Seconds after which an entry is removed when another one is written."""
+_UNUSABLE = (OSError, ValueError, RuntimeError, msgspec.MsgspecError)
+"""Errors of an entry that cannot be read or written, and of a user without a home folder."""
+
+
+class Contents(msgspec.Struct):
+    """The value of a file, and the lines of its values."""
+
+    value: dict[str, Any]
+    lines: list[tuple[Field, int]]
+
+
+def key(text: str, schema: str) -> str:
+    """Return the name of the entry of a file that is checked against a schema."""
+    return _digest("".join(map(_digest, (text, schema, *_code()))))
+
+
+def load(key: str) -> Contents | None:
+    """Return an entry; None if there is none, if it is damaged, or if another user could have written it."""
+    with suppress(*_UNUSABLE), _place(key).open("rb") as file:
+        status, (digest, _, content) = os.fstat(file.fileno()), file.read().decode().partition("\n")
+        if status.st_uid == os.getuid() and not status.st_mode & 0o077 and digest == _digest(content):
+            return _decoded(content)
+    return None
+
+
+def save(key: str, value: Mapping[str, Any], lines: Mapping[Field, int]) -> None:
+    """Write an entry, unless the cache cannot be written, or JSON cannot represent the value."""
+    contents = Contents({**value}, [*lines.items()])
+    content = msgspec.json.encode(contents).decode()
+    if _decoded(content) != contents:
+        return
+    with suppress(*_UNUSABLE):
+        place = _place(key)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.write(place, f"{_digest(content)}\n{content}")
+        for entry in place.parent.iterdir():
+            if entry.stat().st_mtime < time.time() - LIFETIME:
+                entry.unlink()
+
+
+def _place(key: str) -> Path:
+    return data.cache() / "documents" / key
+
+
+def _decoded(content: str) -> Contents:
+    return msgspec.json.decode(content, type=Contents)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.cache
+def _code() -> tuple[str, ...]:
+    here = Path(__file__)
+    return tuple(path.read_text("utf-8") for path in (here, here.with_name("documents.py"), Path(bounded.__file__)))
