@@ -19,7 +19,8 @@ API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: who was judged, when, by what, and the outcome of each requirement that was selected."""
+    """One run of the suite: who was judged, when, by what, and the outcome of each requirement that was selected and of
+    each invariant that was violated besides."""
 
     digest: str
     """The digest of its verdict."""
@@ -90,7 +91,7 @@ def _of_report(value: Mapping[str, Any]) -> Run:
         outcomes={
             entry["id"]: Outcome(entry["outcome"])
             for entry in verdict["requirements"]
-            if not asked or entry["id"] in asked
+            if not asked or entry["id"] in asked or entry["tests"]
         },
         verdict=verdict["result"],
         profiles={profile["name"]: profile["verdict"] for profile in verdict["profiles"]},

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 from test_document import EVENTS, REGISTRY
 
@@ -15,6 +16,7 @@ from conformance.errors import UsageError
 from conformance.report import document, findings, model, recorded
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
+from conformance.suite.outcomes import ledger
 
 PAGE = """# Findings
 
@@ -105,6 +107,20 @@ def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
     assert found.outcomes == {"AA-001": Outcome.PASSED, "AA-002": Outcome.FAILED}
     kept.write_text(recorded.render([found]), "utf-8")
     assert recorded.read(kept) == [found]
+
+
+def test_a_violated_invariant_is_recorded_beside_the_selected_requirements(tmp_path: Path) -> None:
+    head, *others = EVENTS
+    assert isinstance(head, ledger.RunStarted)
+    invariant = replace(REGISTRY.requirements["AA-002"], id="INV-002")
+    registry = replace(REGISTRY, requirements={**REGISTRY.requirements, invariant.id: invariant})
+    violation = ledger.Check(wall=1_795_262_960.7, test="t.py::test_one", id=invariant.id, what="x", outcome="failed")
+    events = [msgspec.structs.replace(head, ids=("AA-001",)), *others, violation]
+    report, kept = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    document.write(report, model.judge(registry, events, date(2026, 11, 21)))
+    kept.write_text(recorded.render(recorded.read(report)), "utf-8")
+    [run_of_one_id] = recorded.read(kept)
+    assert run_of_one_id.outcomes == {"AA-001": Outcome.PASSED, "INV-002": Outcome.FAILED}
 
 
 def test_a_failure_that_was_an_error_of_the_suite_can_be_withdrawn(tmp_path: Path) -> None:
