@@ -197,8 +197,8 @@ def run(
     """Judge an implementation and write a report to reports/<run>/report.yaml.
 
     Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage error, 5 nothing was
-    run, 6 partial (part of the selection could not be judged, or a SHOULD failed), 7 stale expectation, 8 conformant,
-    but not everything could be printed.
+    run, 6 partial (part of the selection, or all of it, could not be judged, or a SHOULD failed), 7 stale expectation,
+    8 conformant, but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
     for_pytest = pytest_options.checked(tuple(pytest_option or ()))

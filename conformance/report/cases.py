@@ -20,7 +20,7 @@ from enum import StrEnum
 from conformance.errors import Exit
 from conformance.report import causes, defects, facts, terminal
 from conformance.report.causes import Cause
-from conformance.report.model import UNTOLD, Outcome, Report, Result
+from conformance.report.model import NO_VERDICT, UNTOLD, Outcome, Report, Result
 from conformance.suite.outcomes.ledger import TestFinished
 
 GENERAL = "run"
@@ -167,5 +167,5 @@ def _general(report: Report, listed: list[Case]) -> Iterator[Case]:
             red = red or bad
             yield Case(GENERAL, "harness error", State.ERROR if bad else State.PASSED, fault)
     if bad and not red:
-        unjudged = report.exit in (Exit.INTERRUPTED, Exit.HARNESS, Exit.NOTHING_RAN)
+        unjudged = report.verdict in NO_VERDICT
         yield Case(GENERAL, "verdict", State.ERROR if unjudged else State.FAILED, terminal.verdict_line(report))

@@ -75,6 +75,9 @@ class RunVerdict(StrEnum):
     STALE = "stale-expectation"
 
 
+NO_VERDICT = frozenset({RunVerdict.INTERRUPTED, RunVerdict.HARNESS_ERROR, RunVerdict.UNKNOWN})
+"""The verdicts that say nothing of the implementation."""
+
 EXIT = {
     RunVerdict.CONFORMANT: Exit.CONFORMANT,
     RunVerdict.EXCEPT_EXPECTED: Exit.CONFORMANT,
@@ -170,9 +173,13 @@ class Report:
 
     @property
     def exit(self) -> Exit:
-        """Return the exit code. A run of selected requirements that all passed is partial and successful."""
+        """Return the exit code. A run of selected requirements that all passed is partial and successful. Where
+        tests were run and nothing that decides could be judged, as on a cluster that refuses all pods, it is partial
+        without a verdict."""
         if self.verdict is RunVerdict.PARTIAL and self.as_selected:
             return Exit.CONFORMANT
+        if self.verdict is RunVerdict.UNKNOWN and self.tests:
+            return Exit.PARTIAL
         return EXIT[self.verdict]
 
     @property

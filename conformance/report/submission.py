@@ -14,19 +14,18 @@ from conformance.errors import UsageError
 from conformance.report import reading
 from conformance.report.document import Document
 from conformance.report.markdown import between, code
-from conformance.report.model import RunVerdict
+from conformance.report.model import NO_VERDICT
 
 SUFFIX = "-report.yaml"
 SCHEDULERS = "gang-schedulers"
 """The folder of implementations that are judged by no release: gang schedulers alone."""
 README = "README.md"
-_NO_VERDICT = (RunVerdict.INTERRUPTED, RunVerdict.HARNESS_ERROR, RunVerdict.UNKNOWN)
 
 
 def check(content: Document, where: str) -> None:
     """Raise UsageError if a report says too little to be published. One that is not conformant may be."""
     verdict = content["verdict"]
-    if not verdict["complete"] or verdict["result"] in _NO_VERDICT:
+    if not verdict["complete"] or verdict["result"] in NO_VERDICT:
         what, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
         raise UsageError(what, where=where, hint=hint)
     if verdict["selection"]["ids"] or verdict["selection"].get("shard"):

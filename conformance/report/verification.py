@@ -141,8 +141,8 @@ def _verdicts(content: Document) -> Iterator[str]:
         yield f"the verdict is {result}, and those of the profiles are {', '.join(sorted(set(words)))}"
     if result in _GOOD and not verdict["complete"]:
         yield f"the verdict is {result}, and the run was interrupted"
-    codes = {EXIT[result], *([Exit.CONFORMANT] if result is RunVerdict.PARTIAL else [])}
-    if verdict["exitCode"] not in codes:
+    other = {RunVerdict.PARTIAL: Exit.CONFORMANT, RunVerdict.UNKNOWN: Exit.PARTIAL}
+    if verdict["exitCode"] not in {EXIT[result], other.get(result)}:
         yield f"the verdict is {result}, and the exit code {verdict['exitCode']}"
 
 

@@ -215,7 +215,21 @@ def test_a_profile_of_seeds_alone_leaves_the_verdict_on_the_others(outcome: str)
 
 def test_no_vacuous_success() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE, level=Level.SHOULD)
+    assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.PARTIAL)
+
+
+def test_a_run_without_tests_has_an_exit_code_of_its_own() -> None:
+    report = model.judge(registry(entry("AA-001", role="gang-scheduler")), [begin({}), DONE], TODAY)
     assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.NOTHING_RAN)
+
+
+def test_a_profile_that_circumstances_block_does_not_make_a_run_of_others_empty() -> None:
+    entries = registry(entry("AA-001"), entry("BB-001", profile="gang"))
+    events = [begin({"t": ("AA-001",), "u": ("BB-001",)}, profiles=("core", "gang"))]
+    events += [started("t", "AA-001"), check("t", "AA-001"), ended("t"), started("u", "BB-001")]
+    report = model.judge(entries, [*events, ended("u", "blocked", "why", "circumstances"), DONE], TODAY)
+    assert [profile.verdict for profile in report.profiles] == [RunVerdict.CONFORMANT, RunVerdict.UNKNOWN]
+    assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.PARTIAL)
 
 
 def test_a_finished_test_without_an_outcome_is_a_harness_error() -> None:
@@ -335,8 +349,8 @@ def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> m
         ("passed", Level.MUST, RunVerdict.PARTIAL, Exit.CONFORMANT),
         ("passed", Level.SHOULD, RunVerdict.PARTIAL, Exit.CONFORMANT),
         ("failed", Level.SHOULD, RunVerdict.PARTIAL, Exit.PARTIAL),
-        ("blocked", Level.SHOULD, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
-        ("blocked", Level.MUST, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
+        ("blocked", Level.SHOULD, RunVerdict.UNKNOWN, Exit.PARTIAL),
+        ("blocked", Level.MUST, RunVerdict.UNKNOWN, Exit.PARTIAL),
     ],
 )
 def test_what_was_selected_and_passed_is_a_success(outcome: str, level: Level, word: RunVerdict, code: Exit) -> None:

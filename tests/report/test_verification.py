@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 from test_document import EVENTS, REGISTRY, made
 
 from conformance import cli
 from conformance.errors import Exit
-from conformance.report import document, evidence, verification
+from conformance.report import document, evidence, model, verification
 from conformance.suite.outcomes import book
-from conformance.suite.outcomes.ledger import Check
+from conformance.suite.outcomes.ledger import Check, TestFinished
 
 SUITE = "sha256:s"
 Content = dict[str, Any]
@@ -42,6 +44,16 @@ def test_a_report_as_it_was_written_is_verified(tmp_path: Path) -> None:
     found = verification.verify(written(tmp_path), tmp_path, REGISTRY, SUITE)
     assert (found.problems, found.unchecked) == ((), ())
     assert "verdict of the ledger" in found.checked
+
+
+def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Path) -> None:
+    blocked = {"outcome": "blocked", "reason": "exceeded quota", "cause": "circumstances"}
+    ended = [replace(event, **blocked) if isinstance(event, TestFinished) else event for event in EVENTS]
+    events = [event for event in ended if not isinstance(event, Check)]
+    book.save(tmp_path / "ledger", events)
+    content = document.write(tmp_path / "report.yaml", model.judge(REGISTRY, events, date(2026, 11, 21)))
+    assert (content["verdict"]["result"], content["verdict"]["exitCode"]) == ("unknown", Exit.PARTIAL)
+    assert problems(content, tmp_path) == ()
 
 
 def forged(content: Content) -> None:

@@ -135,7 +135,7 @@ def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     with limited(api, FEW):
         done, report = run(cluster, tmp_path, "--id", "CORE-001")
     [found] = [found for found in report["verdict"]["requirements"] if found["id"] == "CORE-001"]
-    assert (done.returncode, found["outcome"]) == (5, "blocked"), done.stdout
+    assert (done.returncode, found["outcome"]) == (6, "blocked"), done.stdout
     assert "exceeded quota: of-the-house" in found["reason"] and "exceeded quota: of-the-house" in done.stdout
 
 
