@@ -58,13 +58,13 @@ class Lateness:
         """Return what was late at some time from `begin` until now, the worst first."""
         with self._lock:
             known = [*self._past, *self._lasting.values()]
-        late = [each for each in known if each.end is None or each.end > begin]
-        return sorted((each for each in late if each.begin < now), key=lambda each: -each.worst)
+        late = [span for span in known if span.begin < now and (span.end is None or span.end > begin)]
+        return sorted(late, key=lambda span: -span.worst)
 
     def seconds(self, begin: float, now: float) -> float:
         """Return for how many seconds from `begin` until now something was late."""
         spans = sorted(
-            (max(each.begin, begin), now if each.end is None else min(each.end, now)) for each in self.since(begin, now)
+            (max(late.begin, begin), now if late.end is None else min(late.end, now)) for late in self.since(begin, now)
         )
         total, until = 0.0, begin
         for start, end in spans:

@@ -151,15 +151,14 @@ class Watcher:
         """Return the outages that overlap the time from `begin` until now, in order."""
         with self._news:
             known = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
-        return sorted(
-            (outage for outage in known if outage.end is None or outage.end >= begin), key=lambda each: each.begin
-        )
+        overlapping = (outage for outage in known if outage.end is None or outage.end >= begin)
+        return sorted(overlapping, key=lambda outage: outage.begin)
 
     def settled(self, begin: float) -> list[Outage]:
         """Return `since` after every component has been checked, so that outages that have just begun are included."""
         self.look()
-        if found := self.since(begin):
-            return found
+        if outages := self.since(begin):
+            return outages
         asked = self._clock()
         for hurry in self._hurry:
             hurry.set()
@@ -245,12 +244,12 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
         return lambda: _complaint(cluster.monitor.process(name))
 
     health = cluster.monitor.health()
-    found = [
+    components = [
         Component(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
         for port in cluster.monitor.ports()
     ]
-    found.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
-    return Watcher(found, time_scale=time_scale, at_end=health.close)
+    components.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
+    return Watcher(components, time_scale=time_scale, at_end=health.close)
 
 
 def of_process(name: str, owner: Owner) -> Component:

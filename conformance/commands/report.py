@@ -173,14 +173,14 @@ def write_baseline(
         raise UsageError(
             f"has the failures of {earlier.implementation}, not of {name}", where=f"--to {to}", hint="give another file"
         )
-    found = baseline.of(report, earlier.entries if earlier is not None else (), day, reason)
+    failures = baseline.of(report, earlier.entries if earlier is not None else (), day, reason)
     if to is None:
-        typer.echo(expectations.text(name, found), nl=False)
+        typer.echo(expectations.text(name, failures), nl=False)
         return
     with disk.errors(where=f"--to {to}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
-        disk.publish(to, expectations.text(name, found))
-    typer.echo(f"{documents.shown(to)}: {len(found)} expected failures of {name}")
+        disk.publish(to, expectations.text(name, failures))
+    typer.echo(f"{documents.shown(to)}: {len(failures)} expected failures of {name}")
 
 
 def _day(text: str) -> date:

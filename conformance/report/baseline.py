@@ -23,15 +23,15 @@ def of(
     day = datetime.date.fromtimestamp(report.started.wall)
     results = {result.requirement.id: result for result in report.results}
     unjudged = [entry for entry in known.values() if entry.id not in results or not _judged(results[entry.id])]
-    found = []
+    failures = []
     for result in report.results:
         if not _fails(result):
             continue
         entry = known.get(result.requirement.id)
         if entry is None:
             entry = ExpectedFailure(result.requirement.id, reason or _reason(result, day), expires=expires)
-        found.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)
-    return sorted((*unjudged, *found), key=lambda entry: entry.id)
+        failures.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)
+    return sorted((*unjudged, *failures), key=lambda entry: entry.id)
 
 
 def _fails(result: Result) -> bool:

@@ -199,6 +199,10 @@ def _secondary_resources_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)
 
 
+async def adopt_nothing(self: Adoption, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
+    """Leave objects without a controller to the garbage collector."""
+
+
 @mutant(
     "orphans-ignored",
     "operator",
@@ -208,7 +212,4 @@ def _secondary_resources_unwatched() -> None:
     "LIFE-015",
 )
 def _orphans_ignored() -> None:
-    async def adopt(self: Adoption, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
-        """Adopt nothing."""
-
-    replace(Adoption, "_adopt", adopt)
+    replace(Adoption, "_adopt", adopt_nothing)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kube.informer import Informer
+from mutants.profiles.lifecycle import adopt_nothing
 from mutants.profiles.update import stepped
 from mutants.registry import mutant
 from mutants.replacement import replace
@@ -341,10 +342,6 @@ async def left_to_collector(
 ) -> None:
     """Release an object at once."""
     await self.remove_finalizer(informer, item, finalizer)
-
-
-async def adopt_nothing(self: Adoption, owner: Any, reference: Any, informers: Any) -> None:
-    """Leave objects without a controller to the garbage collector, as those of a clique that was released too early."""
 
 
 @mutant("pods-left-to-collector", "operator", "leaves pods of deleted cliques to the garbage collector", "INV-024")

@@ -98,7 +98,7 @@ def test_an_open_proposal_carries_a_must_as_a_seed_only() -> None:
 
 
 def test_facts_of_upstream() -> None:
-    """What the histories of the repositories say of the documents that were marked wrongly before."""
+    """Documents that were once marked wrongly have the state that the history of their repository shows."""
     known = basis.known()
     pull = known["pull-566"]
     assert (pull.state, pull.commit, pull.reverted_by) == (State.REVERTED, "94a0105c", "21c24c67")

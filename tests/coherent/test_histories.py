@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 
 from mutants.profiles import coherent as planning
 from mutants.profiles import coherent_steady as scaling
+from mutants.profiles import lifecycle
 from mutants.profiles import update_interrupted as interrupted
 from reference_impl.control import maps as control
 from reference_impl.control.ownership import Adoption
@@ -139,7 +140,7 @@ async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: p
 async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await played([LEFT]) == [[]]
     monkeypatch.setattr(Writer, "release", interrupted.left_to_collector)
-    monkeypatch.setattr(Adoption, "_adopt", interrupted.adopt_nothing)
+    monkeypatch.setattr(Adoption, "_adopt", lifecycle.adopt_nothing)
     [found] = await played([LEFT])
     assert any(each.startswith("INV-019 broken") for each in found)
     assert any(each.startswith("INV-024 broken") for each in found)

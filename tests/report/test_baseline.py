@@ -50,7 +50,7 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
 
 
 def test_with_its_own_baseline_a_run_is_conformant() -> None:
-    """What was blocked by the implementation, too: a list that leaves CI red is of no use."""
+    """The list contains what the implementation blocked: one that leaves CI red is of no use."""
     first = report_of("passed", "failed", "blocked")
     assert first.exit == 1
     known = [ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.of(first, (), LATER)]

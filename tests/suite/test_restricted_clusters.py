@@ -34,19 +34,19 @@ ENOUGH, FEW = "500", "3"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("strict", settings=ClusterSettings(reads=True), owner=True)
+        strict = Cluster.up("strict", settings=ClusterSettings(reads=True), owner=True)
         try:
-            yield made
+            yield strict
         finally:
-            made.down()
+            strict.down()
 
 
 @pytest.fixture
 def api(cluster: Cluster) -> Iterator[Api]:
     loop = Loop()
-    made = Api(loop, cluster.kubeconfig, "test")
-    yield made
-    made.close()
+    client = Api(loop, cluster.kubeconfig, "test")
+    yield client
+    client.close()
     loop.close()
 
 
@@ -58,8 +58,8 @@ def restricted(api: Api) -> Iterator[None]:
         api.create(policy)
     probe = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "probe-"}}
     try:
-        while "pod-security.kubernetes.io/enforce" not in (made := api.create(probe))["metadata"]["labels"]:
-            api.delete("namespaces", None, [made["metadata"]["name"]])
+        while "pod-security.kubernetes.io/enforce" not in (namespace := api.create(probe))["metadata"]["labels"]:
+            api.delete("namespaces", None, [namespace["metadata"]["name"]])
         yield
     finally:
         for plural in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
@@ -77,8 +77,8 @@ def limited(api: Api, pods: str) -> Iterator[None]:
             with suppress(HarnessError):  # the API server is busy: once more
                 for namespace in set(api.names("namespaces")) - before:
                     with suppress(ApiError):  # the namespace is being deleted
-                        for made in _objects(namespace, pods):
-                            api.create(made)
+                        for obj in _objects(namespace, pods):
+                            api.create(obj)
                         limits.append(namespace)
                     before.add(namespace)
 
@@ -117,14 +117,14 @@ def run(cluster: Cluster, folder: Path, *arguments: str) -> tuple[subprocess.Com
 def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with restricted(api):
         done, report = run(cluster, tmp_path, *WHOLE)
-    outcomes = {found["outcome"] for found in report["verdict"]["requirements"] if found["tests"]}
+    outcomes = {entry["outcome"] for entry in report["verdict"]["requirements"] if entry["tests"]}
     assert (done.returncode, outcomes) == (0, {"passed"}), done.stdout + done.stderr
 
 
 def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with limited(api, ENOUGH):
         done, report = run(cluster, tmp_path, *WHOLE)
-    outcomes = {found["outcome"] for found in report["verdict"]["requirements"] if found["tests"]}
+    outcomes = {entry["outcome"] for entry in report["verdict"]["requirements"] if entry["tests"]}
     assert outcomes <= {"passed", "blocked"} and done.returncode in (0, 6), done.stdout + done.stderr
 
 
@@ -134,9 +134,9 @@ def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     """The scene of CORE-031 makes a quota of its own, and is judged by that as long as the other one permits it."""
     with limited(api, FEW):
         done, report = run(cluster, tmp_path, "--id", "CORE-001")
-    [found] = [found for found in report["verdict"]["requirements"] if found["id"] == "CORE-001"]
-    assert (done.returncode, found["outcome"]) == (6, "blocked"), done.stdout
-    assert "exceeded quota: of-the-house" in found["reason"] and "exceeded quota: of-the-house" in done.stdout
+    [entry] = [entry for entry in report["verdict"]["requirements"] if entry["id"] == "CORE-001"]
+    assert (done.returncode, entry["outcome"]) == (6, "blocked"), done.stdout
+    assert "exceeded quota: of-the-house" in entry["reason"] and "exceeded quota: of-the-house" in done.stdout
 
 
 def test_a_cluster_that_refuses_the_pods_of_scenes_is_refused_in_one_line(
@@ -148,4 +148,4 @@ def test_a_cluster_that_refuses_the_pods_of_scenes_is_refused_in_one_line(
         api.work(admitted.require)
     assert len(str(refused.value).splitlines()) == 1
     left = (api.get("namespaces", None, name) for name in api.names("namespaces") if name.startswith("preflight-"))
-    assert all("deletionTimestamp" in each["metadata"] for each in left)
+    assert all("deletionTimestamp" in namespace["metadata"] for namespace in left)

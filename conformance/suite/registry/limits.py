@@ -26,7 +26,8 @@ METHODS: Mapping[str, tuple[int, int, float]] = {
 
 @dataclass(frozen=True)
 class Wait:
-    """What is waited for, and for how many seconds at time scale 1: a number, or the expression that computes it."""
+    """A step that a scene waits for, and the limit in seconds at time scale 1: a number, or the expression that
+    computes it."""
 
     step: str
     seconds: float | str

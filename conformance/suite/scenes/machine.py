@@ -10,13 +10,13 @@ from conformance.errors import HarnessError
 
 Slow = Callable[[float], tuple[float, Sequence[Late]]]
 """Returns for how many seconds since a time of the monotonic clock the machine was too slow, and what was late."""
-OWED = 1.0
+NEGLIGIBLE = 1.0
 """Seconds of slowness that are not worth a longer wait."""
-MOST = 4
+MAX_EXTENSION = 4
 """How many times its own length a wait is prolonged at most. After that there is no verdict."""
 
 
-def never(begin: float) -> tuple[float, Sequence[Late]]:
+def unobserved(begin: float) -> tuple[float, Sequence[Late]]:
     """Return that nothing was late, where nobody observes it."""
     return 0.0, ()
 
@@ -24,25 +24,25 @@ def never(begin: float) -> tuple[float, Sequence[Late]]:
 class Machine:
     """What one test knows about the speed of the machine."""
 
-    def __init__(self, slow: Slow = never, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, slow: Slow = unobserved, clock: Callable[[], float] = time.monotonic) -> None:
         self._slow, self._clock = slow, clock
 
     def now(self) -> float:
-        """Return the present, for `lost` and `require`."""
+        """Return the present, for `slow_seconds` and `require`."""
         return self._clock()
 
-    def lost(self, begin: float) -> float:
+    def slow_seconds(self, begin: float) -> float:
         """Return the seconds since `begin` in which the machine was too slow."""
         return self._slow(begin)[0]
 
     def too_slow(self, begin: float, what: str) -> HarnessError:
         """Return the error with which a scene ends that cannot be judged on this machine."""
-        lost, late = self._slow(begin)
-        why = f" ({late[0]}; {lost:.0f} of {self._clock() - begin:.0f} s were like that)" if late else ""
+        seconds, late = self._slow(begin)
+        why = f" ({late[0]}; {seconds:.0f} of {self._clock() - begin:.0f} s were like that)" if late else ""
         hint = "give it less to do, or a larger --time-scale"
         return HarnessError(f"the machine was too slow: {what}{why}", hint=hint)
 
     def require(self, begin: float, what: str) -> None:
         """Raise HarnessError if the machine was too slow at some time since `begin`."""
-        if self.lost(begin) > 0:
+        if self.slow_seconds(begin) > 0:
             raise self.too_slow(begin, what)

@@ -18,7 +18,7 @@ _TELLING = ("message", "note", "description")
 
 
 class Refused:
-    """What the cluster refuses in one namespace. `hooks`: its own webhooks and policies; `made`: what the test did."""
+    """The refusals of a cluster in one namespace. `hooks`: its own webhooks and policies; `made`: what the test did."""
 
     def __init__(
         self,

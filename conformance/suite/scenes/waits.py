@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.scenes.machine import MOST, OWED, Machine
+from conformance.suite.scenes.machine import MAX_EXTENSION, NEGLIGIBLE, Machine
 from conformance.suite.scenes.silence import SILENCE, Silence, delay
 from conformance.suite.scenes.wait_budget import WaitBudget
 
@@ -80,9 +80,9 @@ class Waits:
             try:
                 return self._wait(what, predicate, length, hopeless, real, resources)
             except WaitTimeout:
-                if hopeless() or (owed := self._machine.lost(begin) - given) < OWED:
+                if hopeless() or (owed := self._machine.slow_seconds(begin) - given) < NEGLIGIBLE:
                     raise
-                if given >= MOST * timeout:
+                if given >= MAX_EXTENSION * timeout:
                     raise self._machine.too_slow(begin, f'"{what}" was not seen') from None
                 given, length = given + owed, owed if real else owed / min(1.0, self._scale)
 
@@ -108,7 +108,8 @@ class Waits:
         try:
             return self._history.wait(what, careful, limit, **how)
         except WaitTimeout:
-            if self._machine.lost(begin) < OWED:  # on a slow machine, that nothing was seen yet is no sign of death
+            # On a slow machine, that nothing was seen yet is no sign of death.
+            if self._machine.slow_seconds(begin) < NEGLIGIBLE:
                 self._patience.timed_out(self._history)
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
@@ -131,9 +132,10 @@ class Waits:
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         longer = max(0.0, settle * unhurried - calm)
         with contextlib.suppress(WaitTimeout):
-            for _ in range(1 + MOST):
+            for _ in range(1 + MAX_EXTENSION):
                 self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of, unless=unless)
-                if self._machine.lost(self._machine.now() - calm - longer) <= 0 or unless(self._history.arrived):
+                slow = self._machine.slow_seconds(self._machine.now() - calm - longer)
+                if slow <= 0 or unless(self._history.arrived):
                     return
 
     def for_write(self, resource: str, name: str, version: str) -> None:
@@ -155,7 +157,7 @@ class Waits:
         if self._silence is None:
             return False
         least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
-        least += self._machine.lost(self._machine.now() - self._history.still)
+        least += self._machine.slow_seconds(self._machine.now() - self._history.still)
         return self._silence.over(self._history.still, least)
 
     def _still(self) -> float:

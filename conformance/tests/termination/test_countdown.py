@@ -89,7 +89,7 @@ class CountdownsOverARestart(Scene):
 
     @property
     def rest(self) -> float:
-        """What is left of a countdown when the operator is restarted."""
+        """Return the rest of a countdown at the restart of the operator, in seconds."""
         return (1 - BEFORE_RESTART) * self.seconds
 
 
