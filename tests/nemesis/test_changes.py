@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,8 +37,9 @@ class FakePlayer:
         return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
 
 
-def searched(player: FakePlayer, seconds: float, *, first: bool = False) -> list[Found]:
-    search = Search(player, time.monotonic() + seconds, lambda changes: None, first=first)  # type: ignore[arg-type]
+def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Found]:
+    """Search by a clock that plays alone advance, so that the speed of the machine changes nothing."""
+    search = Search(player, plays, lambda changes: None, first=first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
     return search.found
 
@@ -79,18 +79,19 @@ def test_the_usual_ones_come_back_first() -> None:
 
 
 def test_what_ends_elsewhere_is_found_and_made_small() -> None:
-    [found] = searched(FakePlayer(), 20, first=True)
+    [found] = searched(FakePlayer(), 1000, first=True)
     assert [each.what for each in found.changes] == ["restart", "image"]
     assert found.finding and (found.bad, found.played) == (3, 3)
 
 
 def test_what_ends_elsewhere_only_sometimes_is_no_finding() -> None:
-    found = searched(FakePlayer(stable=False), 1)
+    found = searched(FakePlayer(stable=False), 500)
     assert found and not any(each.finding for each in found)
 
 
 def test_time_ends_a_search() -> None:
-    assert searched(FakePlayer(), 0) == []
+    player = FakePlayer()
+    assert searched(player, 0) == [] and player.played == 1
 
 
 def test_what_contains_a_finding_says_nothing_new() -> None:

@@ -41,7 +41,7 @@ class Found:
 
 @dataclass
 class Search:
-    """Searches until `end` (monotonic), or only until the `first` finding. `tell` is called before changes are
+    """Searches until the `clock` is past `end`, or only until the `first` finding. `tell` is called before changes are
     played."""
 
     player: Player
@@ -49,6 +49,7 @@ class Search:
     tell: Callable[[Sequence[Change]], None]
     found: list[Found] = field(default_factory=list)
     first: bool = False
+    clock: Callable[[], float] = time.monotonic
 
     def run(self, seed: int) -> None:
         """Find one thing after the other. Raises NotAtRest if a set does not come to rest on the straight way."""
@@ -62,7 +63,7 @@ class Search:
             pass
 
     def _try(self, each: Sequence[Change]) -> None:
-        if time.monotonic() > self.end:
+        if self.clock() > self.end:
             raise TimeIsUp
         if not any(contains(each, one.changes) for one in self.found):
             self.tell(each)
@@ -82,7 +83,7 @@ class Search:
             if any(contains(each, one.changes) for one in self.found):
                 return False
             if (known := self.player.known(each)) is None:
-                if time.monotonic() > self.end:
+                if self.clock() > self.end:
                     if failed:
                         return False  # what was found is not made smaller any more
                     raise TimeIsUp
