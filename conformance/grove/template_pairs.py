@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance import data, documents
+from conformance.grove.restricted import restricted
 
 Spec = dict[str, Any]
 
@@ -65,6 +66,7 @@ def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
         for path, value in entry.get("set", {}).items():
             holder, last = _place(after, path)
             holder[last] = copy.deepcopy(value)
+        after["spec"]["podSpec"] = restricted(after["spec"]["podSpec"])
         yield Pair(entry["name"], before, after)
 
 
@@ -92,11 +94,11 @@ def _requesting(base: Spec, resource: str, amount: object) -> Spec:
 
 
 def template(name: str, pod_spec: Spec) -> Spec:
-    """Return a clique with one pod."""
+    """Return a clique with one pod, which restricted namespaces admit."""
     return {
         "name": name,
         "labels": {"example.com/clique": name},
-        "spec": {"roleName": name, "replicas": 1, "minAvailable": 1, "podSpec": copy.deepcopy(pod_spec)},
+        "spec": {"roleName": name, "replicas": 1, "minAvailable": 1, "podSpec": restricted(copy.deepcopy(pod_spec))},
     }
 
 

@@ -16,6 +16,7 @@ from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove.expected import Expected, expected
+from conformance.grove.restricted import restricted
 from conformance.scale.phases import DEFAULT, Phase, phases_of
 
 STAGES = "fast"
@@ -138,20 +139,23 @@ def read(path: Path) -> Scenario:
 
 
 def _manifest(document: documents.Document) -> Mapping[str, Any]:
-    """Return the PodCliqueSet of a scenario: its own, or that of another file. Raises UsageError."""
-    manifest: Mapping[str, Any]
+    """Return the PodCliqueSet of a scenario: its own, or that of another file, with pods that restricted namespaces
+    admit. Raises UsageError."""
     if "manifest" in document.value:
-        manifest, where = document.value["manifest"], document.where("manifest")
+        content, where = document.value["manifest"], document.where("manifest")
     else:
         path = _set_path(document)
-        manifest, where = documents.parse(path).value, documents.shown(path)
+        content, where = documents.parse(path).value, documents.shown(path)
+    manifest: dict[str, Any] = copy.deepcopy(content)
     # A run reads only this much of it. The API server checks the rest.
     try:
         cliques = manifest["spec"]["template"]["cliques"]
         valid = bool(cliques and manifest["metadata"]["name"]) and all(
             c["name"] and c["spec"]["podSpec"] for c in cliques
         )
-    except (KeyError, TypeError):
+        for clique in cliques:
+            clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
+    except (KeyError, TypeError, AttributeError):
         valid = False
     if not valid:
         raise UsageError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods as pod_fields
+from conformance.grove.restricted import restricted
 from conformance.grove.scheduling.manifests import KEYS
 from conformance.history.query import Unmet
 from conformance.history.view import View
@@ -111,12 +112,14 @@ class SetMappingPlay(MappingPlay):
 def clique(name: str, replicas: int, minimum: int, gpus: int, place: Place) -> Object:
     """Return the template of a clique whose pods run on the nodes of a bench."""
     resources = {"cpu": "10m", "nvidia.com/gpu": str(gpus)}
-    pod = {
-        "nodeSelector": dict(place.selector),
-        "tolerations": [dict(each) for each in place.tolerations],
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "c", "image": "registry.example/x:1", "resources": {"limits": resources}}],
-    }
+    pod = restricted(
+        {
+            "nodeSelector": dict(place.selector),
+            "tolerations": [dict(each) for each in place.tolerations],
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "registry.example/x:1", "resources": {"limits": resources}}],
+        }
+    )
     return {
         "name": name,
         "labels": dict(place.labels),
