@@ -1,4 +1,4 @@
-"""GANG-005: pods are created with Grove's scheduling gate (OBJ-501)."""
+"""GANG-005: pods are created with Grove's scheduling gate, unless their set is updated coherently (OBJ-501)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ from conformance.history.gangs import Gangs
 from conformance.history.record import Record
 from conformance.invariants.creations import Creations
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.strategies import CoherentSets
 
 
 class GateAtCreation(Invariant):
     """GANG-005."""
 
     id = "GANG-005"
-    what = "an operator creates every pod with Grove's gate"
+    what = "an operator creates every pod of a set without the strategy Coherent with Grove's gate"
 
     def __init__(self) -> None:
         super().__init__()
         self._creations = Creations()
+        self._coherent = CoherentSets()
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
+        self._coherent.see(record)
         if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
+            return
+        if self._coherent.include(record.object):
             return
         self._judged += 1
         if not pods.gated(record.object):
             self._violate(f"pod {record.name} was created without the gate", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._judged else "an operator created no pod"
+        return "" if self._judged else "an operator created no pod of a set without the strategy Coherent"

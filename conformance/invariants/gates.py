@@ -7,6 +7,7 @@ from conformance.grove.fields import label
 from conformance.history.gangs import Gang, Gangs
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.strategies import CoherentSets
 
 STALE = 5.0
 """Seconds for which an operator may act on an earlier state: a gang that was complete or scheduled so shortly before
@@ -39,13 +40,14 @@ class Gates:
 
 
 class GateUntilGang(Invariant):
-    """Judges the gang at the times at which its pods lose their gate."""
+    """Judges the gang at the times at which its pods lose their gate, unless their set is updated coherently."""
 
     timed = True
 
     def __init__(self) -> None:
         super().__init__()
         self._gates = Gates()
+        self._coherent = CoherentSets()
         self._judged = 0
         self._gang_records: dict[str, Record] = {}
         self._right_until: dict[tuple[str, str, str], float] = {}
@@ -56,12 +58,13 @@ class GateUntilGang(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that lose their gate."""
+        self._coherent.see(record)
         if record.resource == "podgangs":
             self._confirm(record)
             self._note_loss(record, gangs[record.name])
             self._gang_records[record.name] = record
         gated = self._gates.opened(record)
-        if gated is None:
+        if gated is None or self._coherent.include(record.object):
             return
         self._judged += 1
         name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)

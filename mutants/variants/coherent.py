@@ -16,8 +16,9 @@ from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.plan import defaults, fitting, gangs, maps
+from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.plan import defaults, fitting, gangs, labels, maps
+from reference_impl.plan.children import Manifest
 from reference_impl.plan.coherent import planner, slots, steps, update, versions
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import Phase, SubStep
@@ -112,6 +113,26 @@ def _maps_written_twice() -> None:
             await self._writer.patch(self._cache.maps, written, note)
 
     replace(MapWriter, "_write", write)
+
+
+@variant(
+    "anchors-without-gates",
+    "operator",
+    "creates pods of anchors without the gate, but those of standalone cliques in an update, as GREP-393 draws it",
+    *("COHR-020", "COHR-030", "COHR-036", "GANG-005"),
+)
+def _anchors_without_gates() -> None:
+    def ungated(made: list[Manifest], self: CliqueReconciler, place: Place, _: Any) -> list[Manifest]:
+        in_update = update.running(place.pcs) and not place.clique.metadata.label(labels.SCALING_GROUP)
+        return made if not update.coherent(place.pcs) or in_update else [open_(each, place) for each in made]
+
+    def open_(pod: Manifest, place: Place) -> Manifest:
+        if not place.placement.gangs[pod["metadata"]["labels"][labels.PODGANG]].entry.anchor:
+            return pod
+        gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != labels.GATE]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+
+    alter(CliqueReconciler, "_manifests", ungated)
 
 
 @variant("waits-for-all-anchors", "operator", "lets gangs wait for anchors of all generations", "COHR-020", "COHR-030")

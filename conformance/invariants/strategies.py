@@ -1,0 +1,25 @@
+"""Whose pods need no gate: GREP-393 draws pods of sets with the update strategy Coherent without one, and gates them in
+its prose."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.coherent.served import COHERENT
+from conformance.grove.fields import Document, label, text
+from conformance.history.record import Record
+
+
+class CoherentSets:
+    """The sets whose strategy is Coherent, or has been: pods of theirs may be older than a switch."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def see(self, record: Record) -> None:
+        """Note the strategy of a set."""
+        if record.resource == "podcliquesets" and text(record.object, "spec", "updateStrategy", "type") == COHERENT:
+            self._names.add(record.name)
+
+    def include(self, pod: Document) -> bool:
+        """Return whether the pod is of such a set."""
+        return label(pod, labels.PART_OF) in self._names

@@ -1,0 +1,56 @@
+"""The rules about gates leave out the pods of sets with the strategy Coherent, and of no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import invariants
+from conformance.grove import labels
+from tests.history.story import Story
+
+RULES = ["GANG-005", "INV-001", "INV-005"]
+
+
+def verdict(story: Story, id: str) -> bool | None:
+    [found] = invariants.judge(story.history, only=[id])
+    return found.holds
+
+
+def pod_without_gate(story: Story, of_set: str) -> None:
+    """Create a pod without the gate before its gang."""
+    story.pod(f"{of_set}-a", gang=f"{of_set}-0", clique=f"{of_set}-0-a", extra={labels.PART_OF: of_set})
+    story.gang(f"{of_set}-0", {f"{of_set}-0-a": (1, [f"{of_set}-a"])})
+
+
+def strategy(story: Story, of_set: str, kind: str) -> None:
+    story.tell("podcliquesets", of_set, {"spec": {"updateStrategy": {"type": kind}}})
+
+
+@pytest.mark.parametrize("id", RULES)
+def test_pods_of_coherent_sets_need_no_gate(story: Story, id: str) -> None:
+    strategy(story, "s", "Coherent")
+    pod_without_gate(story, "s")
+    assert verdict(story, id) is None
+
+
+@pytest.mark.parametrize("id", RULES)
+@pytest.mark.parametrize("kind", ["RollingRecreate", "OnDelete", ""])
+def test_pods_of_other_sets_beside_them_need_it(story: Story, id: str, kind: str) -> None:
+    strategy(story, "s", "Coherent")
+    strategy(story, "r", kind)
+    pod_without_gate(story, "r")
+    assert verdict(story, id) is False
+
+
+@pytest.mark.parametrize("id", RULES)
+@pytest.mark.parametrize(("first", "then", "holds"), [("Coherent", "OnDelete", None), ("OnDelete", "Coherent", False)])
+def test_what_was_created_before_a_switch_is_judged_by_the_strategy_of_its_time(
+    story: Story, id: str, first: str, then: str, holds: bool | None
+) -> None:
+    strategy(story, "s", first)
+    pod_without_gate(story, "s")
+    strategy(story, "s", then)
+    assert verdict(story, id) is holds
+    strategy(story, "t", "Coherent")
+    pod_without_gate(story, "t")
+    assert verdict(story, id) is holds
