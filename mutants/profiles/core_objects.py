@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
 from reference_impl.control.cache import Cache
 from reference_impl.control.operator import Operator
+from reference_impl.control.ownership import Adoption
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -446,9 +447,20 @@ def _gang_of_other_scheduler() -> None:
     replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
 
 
-@mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-004")
+@mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-045")
 def _gang_orphaned() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+
+
+@mutant("clique-disowned", "operator", "creates cliques without an owner", "CORE-004")
+def _clique_disowned() -> None:
+    right = Adoption._adopt
+
+    async def adopt(self: Adoption, owner: Any, reference: Manifest, informers: Iterable[Any]) -> None:
+        await right(self, owner, reference, [each for each in informers if each.resource.kind != "PodClique"])
+
+    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    replace(Adoption, "_adopt", adopt)
 
 
 @mutant("initialized-ignored", "operator", "removes gates as soon as the gang references the pods", "INV-005")

@@ -115,7 +115,7 @@ def _part_of_missing() -> None:
     replace(children, "service", service)
 
 
-@mutant("service-orphaned", "operator", "creates services without an owner", "CORE-004", "LIFE-002")
+@mutant("service-orphaned", "operator", "creates services without an owner", "CORE-045", "LIFE-002")
 def _service_orphaned() -> None:
     right = children.service
 

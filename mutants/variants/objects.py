@@ -72,10 +72,27 @@ def _without_name_labels() -> None:
     "operator",
     "does not set blockOwnerDeletion in owner references",
     "CORE-004",
+    "CORE-045",
     exempt=("CORE-035", "LIFE-011"),
 )
 def _nothing_blocks_deletion() -> None:
     deletion_unblocked()
+
+
+@variant(
+    "services-owned",
+    "operator",
+    "owns the Services of a set without being their controller",
+    "CORE-004",
+    exempt=("CORE-035", "CORE-045"),
+)
+def _services_owned() -> None:
+    def service(manifest: Manifest, *_: Any) -> Manifest:
+        metadata = manifest["metadata"]
+        owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
+        return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
+
+    alter(children, "service", service)
 
 
 @variant(

@@ -25,6 +25,7 @@ SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 IDS = (
     *(f"CORE-{number:03}" for number in range(1, 16)),
     "CORE-030",
+    "CORE-045",
     *(f"CORE-{number:03}" for number in range(32, 38)),
     *(f"GANG-{number:03}" for number in (1, 2, 3, 4, 5, 23, 24, 26)),
 )

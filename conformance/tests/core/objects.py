@@ -14,14 +14,10 @@ from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.accepted_pods import AcceptedPods
 from conformance.testing.comparison import Comparison, carried, of
+from conformance.testing.owners import PLURALS
 
 Labels = Mapping[str, str]
 
-PLURALS = {
-    "PodCliqueSet": "podcliquesets",
-    "PodCliqueScalingGroup": "podcliquescalinggroups",
-    "PodClique": "podcliques",
-}
 COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 """The labels of app.kubernetes.io."""
 

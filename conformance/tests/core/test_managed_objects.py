@@ -10,6 +10,7 @@ from conformance.grove.fields import labels as labels_of
 from conformance.testing import predicates
 from conformance.testing.comparison import of
 from conformance.testing.composition import cliques_of
+from conformance.testing.owners import owned
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.testing.services import headless_services
 from conformance.tests.core import objects
@@ -96,6 +97,14 @@ def _compare_labels_of_pods(run: Recorded[ReadyDisaggregatedSet], chosen: Callab
 
 
 @requirement("CORE-004")
+def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The UID counts, too: an owner of the same name that is gone is none."""
+    view, wanted = run.at(READY), run.scene.wanted.cliques
+    cliques = {clique: view.get("podcliques", clique) for clique in wanted}
+    run.same("owners of cliques", *owned({name: clique.owner for name, clique in wanted.items()}, cliques, view))
+
+
+@requirement("CORE-045")
 def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """The UID counts, too: an owner of the same name that is gone is none."""
     view = run.at(READY)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import Owner
-from conformance.grove.fields import Document, at, controller, items, label, labels, text
+from conformance.grove.fields import Document, at, controller, label, labels, text
 from conformance.grove.labels import COMPONENT, MANAGED_BY, PART_OF
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
+from conformance.testing import owners as owner_references
 from conformance.testing.comparison import carried, of
+from conformance.testing.owners import PLURALS
 from conformance.testing.scene import Recorded, Scene
 
-PLURALS = {
-    "PodCliqueSet": "podcliquesets",
-    "PodCliqueScalingGroup": "podcliquescalinggroups",
-    "PodClique": "podcliques",
-}
 SCALERS = "horizontalpodautoscalers"
 COMMON = (MANAGED_BY, PART_OF, COMPONENT)
 """The labels of app.kubernetes.io that every object has."""
@@ -84,15 +81,7 @@ def same_controllers(run: Recorded[Scene], what: str, owners: Mapping[str, Owner
 
 def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:
     """Each object has this owner, be it the controller or not."""
-    right, seen = {}, {}
-    for name, (kind, owner) in owners.items():
-        above = view.get(PLURALS[kind], owner)
-        right[name] = f"{kind}/{owner}"
-        references = items(found[name], "metadata", "ownerReferences")
-        own = [r for r in references if text(r, "uid") == text(above, "metadata", "uid")]
-        shown = [f"{text(r, 'kind')}/{text(r, 'name')}" for r in own or references]
-        seen[name] = of(above, of(found[name], ", ".join(shown)))
-    run.same(f"owners of {what}", right, seen)
+    run.same(f"owners of {what}", *owner_references.owned(owners, found, view))
 
 
 def same_labels(run: Recorded[Scene], what: str, wanted: Mapping[str, Mapping[str, str]], found: Found) -> None:
