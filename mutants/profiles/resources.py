@@ -196,14 +196,27 @@ def _trigger_ignored() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023")
+@mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023", "RES-119")
 def _labels_dropped() -> None:
-    def without(manifest: Manifest) -> None:
-        own = manifest["metadata"]["labels"]
-        for key in [key for key in own if "grove.io/" not in key and "kubernetes.io/" not in key]:
-            del own[key]
+    changed(children, "_clique", _without_labels)
 
-    changed(children, "_clique", without)
+
+@mutant("pod-labels-dropped", "operator", "omits the labels of templates on pods", "RES-119")
+def pods_without_labels() -> None:
+    """Create pods without the labels of their template."""
+
+    def pod(found: Manifest, *_: Any) -> Manifest:
+        own = {**found, "metadata": {**found["metadata"], "labels": dict(found["metadata"]["labels"])}}
+        _without_labels(own)
+        return own
+
+    alter(pods.PodBuilder, "pod", pod)
+
+
+def _without_labels(manifest: Manifest) -> None:
+    own = manifest["metadata"]["labels"]
+    for key in [key for key in own if "grove.io/" not in key and "kubernetes.io/" not in key]:
+        del own[key]
 
 
 @mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-115")

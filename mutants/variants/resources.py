@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims
+from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims, pods_without_labels
 from mutants.profiles.resources_compute_domains import domain_sized
 from mutants.registry import variant
 from mutants.replacement import alter
@@ -35,6 +35,17 @@ def _account_owned() -> None:
 )
 def _autoscalers_renamed() -> None:
     autoscaler_misnamed()
+
+
+@variant(
+    "pods-without-template-labels",
+    "operator",
+    "keeps the labels of a template to PodCliques",
+    *("CORE-003", "RES-023"),
+    exempt=("RES-119",),
+)
+def _pods_without_template_labels() -> None:
+    pods_without_labels()
 
 
 @variant("members-in-any-order", "operator", "keeps the order that a scaling group has of its cliques", "RES-027")

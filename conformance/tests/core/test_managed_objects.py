@@ -59,10 +59,10 @@ def test_objects_carry_their_name_as_a_label(run: Recorded[ReadyDisaggregatedSet
 
 @requirement("CORE-003")
 def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Labels that name gangs are left to other requirements."""
+    """Labels that name gangs, and those of templates, are left to other requirements."""
 
     def chosen(key: str) -> bool:
-        return key not in objects.COMMON and not objects.is_of_gangs(key)
+        return key.startswith(labels.OWN_PREFIX) and not objects.is_of_gangs(key)
 
     _compare_labels(run, chosen)
     _compare_labels_of_pods(run, chosen)

@@ -158,15 +158,24 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 
 @requirement("RES-023")
 def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """The template of the standalone clique has a label of Grove's."""
+    """The template of the standalone clique has a label of Grove's, which its pods have with another value."""
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.wanted, view).cliques.values():
-        for what, found in _of_template(view, clique):
-            own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
-            if what == clique.name and not clique.group:
-                own.pop(labels.GANG, None)  # its pods may be in several gangs (GM-19)
-            have = mapping(found, "metadata", "labels")
-            run.same("labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
+        found = dict(_of_template(view, clique))
+        judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, found)
+        pods = [one for one in found if one != clique.name]
+        taken = {labels.GANG: clique.gang} if labels.GANG in clique.template.labels else {}
+        judging.same_labels(run, "pods", dict.fromkeys(pods, taken), found)
+
+
+@requirement("RES-119")
+def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet]) -> None:
+    """Others are allowed beside them."""
+    view = run.at(PRESENT)
+    for clique in by_composition(run.scene.wanted, view).cliques.values():
+        found = dict(_of_template(view, clique))
+        pods = [one for one in found if one != clique.name]
+        judging.same_labels(run, "pods", dict.fromkeys(pods, _own_labels(clique)), found)
 
 
 @requirement("RES-115")
@@ -188,6 +197,11 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
     right = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
     run.same("annotations of scaling groups", right, kinds)
+
+
+def _own_labels(clique: Clique) -> dict[str, str]:
+    """The labels of a template that are not Grove's own."""
+    return {key: value for key, value in clique.template.labels.items() if not key.startswith(labels.OWN_PREFIX)}
 
 
 def _of_template(view: View, clique: Clique) -> list[tuple[str, Document | None]]:
