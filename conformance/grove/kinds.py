@@ -12,7 +12,7 @@ PODGANGMAPS = Resource("grove.io", "v1alpha1", "podgangmaps", "PodGangMap")
 """The kind of coherent updates, which an operator may serve or not (COH-050)."""
 
 LEASE = "grove-operator-leader-election"
-"""The Lease with which operators elect their leader (CFG-06, CHG-RS-06)."""
+"""The Lease with which operators elect their leader by default (CFG-06, CHG-RS-06)."""
 
 GROVE = (PODCLIQUESETS, PODCLIQUES, SCALING_GROUPS, PODGANGS)
 """The namespaced kinds of Grove."""

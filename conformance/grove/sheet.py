@@ -164,7 +164,7 @@ def page() -> str:
         _prose(
             "It has the environment of the suite, without the variables that would direct a client to another cluster,",
             "and what `env` of the descriptor adds ([writing-an-implementation.md](writing-an-implementation.md)).",
-            f"Operators that elect a leader do so by the Lease `{kinds.LEASE}`.",
+            f"Operators that elect a leader do so by the Lease that `lease` there names, `{kinds.LEASE}` without it.",
         ),
     ]
     return "\n\n".join(parts) + "\n"

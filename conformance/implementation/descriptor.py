@@ -176,6 +176,8 @@ class Descriptor:
     """Its name."""
     record: tuple[str, ...]
     """Further resources to record, as `plural.group`."""
+    lease: str
+    """The Lease by which its operators elect their leader."""
     settle: float
     """Seconds without a change after which the gang scheduler has nothing left to do; 0 if that is not declared."""
     expected_failures: tuple[ExpectedFailure, ...]

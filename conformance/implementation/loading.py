@@ -17,7 +17,7 @@ import regex
 from conformance import data, documents
 from conformance.documents import Document, Field
 from conformance.errors import UsageError
-from conformance.grove.kinds import RECORDED_KINDS
+from conformance.grove.kinds import LEASE, RECORDED_KINDS
 from conformance.implementation import placeholders
 from conformance.implementation.descriptor import (
     DEPLOYED,
@@ -68,6 +68,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     supplied: dict[str, str] = {}
     supplied_by: str = REFERENCE
     record: list[str] = []
+    lease: str = LEASE
     settle: float = 0.0
     upgrades: list[Upgrade] = []
     expected_failures: list[ExpectedFailure] = []
@@ -116,6 +117,7 @@ def load(
         supplied=file.supplied,
         supplied_by=file.supplied_by,
         record=tuple(file.record),
+        lease=file.lease,
         settle=file.settle,
         expected_failures=tuple(file.expected_failures),
         settings=settings,
@@ -255,6 +257,9 @@ def _check_way(document: Document, file: _File) -> None:
         where = document.where("features", file.features.index("leader-election"))
         hint = "remove it, or say start: processes"
         raise UsageError("a second operator can only be a process of the suite", where=where, hint=hint)
+    if "lease" in document.value and "leader-election" not in file.features:
+        hint = "remove it, or add the feature"
+        raise UsageError("is for the feature leader-election", where=document.where("lease"), hint=hint)
 
 
 def _check_processes(document: Document, file: _File) -> None:

@@ -6,12 +6,16 @@ import datetime
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from conformance.errors import Exit, UsageError
+from conformance.grove.kinds import LEASE
 from conformance.implementation import deployment, globs, loading
 from conformance.implementation.descriptor import Descriptor, Role
+from conformance.suite.session import watched
+from kube.resource import LEASES
 
 GOOD = """\
 apiVersion: conformance.grove.io/v1alpha1
@@ -294,6 +298,23 @@ def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
         loading.load(f"{tmp_path}/", {})
     with pytest.raises(UsageError, match="is empty"):
         loading.load("", {})
+
+
+def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> None:
+    """The history then has this Lease, and no other one."""
+    elected = GOOD.replace("[hpa]", "[leader-election]")
+    for text, lease in ((elected, LEASE), (f"{elected}lease: mine.example.com\n", "mine.example.com")):
+        assert load(text).lease == lease
+        recorded = [each for each in watched.resources(load(text), Served()) if each.resource == LEASES]
+        assert [each.fields for each in recorded] == [f"metadata.name={lease}"]
+    words = "lease: is for the feature leader-election — remove it, or add the feature"
+    assert refusal(load, f"{GOOD}lease: mine\n").endswith(words)
+
+
+class Served:
+    """An API server that serves nothing beyond what everybody does."""
+
+    served: ClassVar[dict[str, object]] = {}
 
 
 SCHEDULER = """\

@@ -9,12 +9,14 @@ from conformance.history.recorder import WATCHED, Watched
 from conformance.implementation.descriptor import Descriptor
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Api
+from kube.resource import LEASES
 
 
 def resources(judged: Descriptor, api: Api) -> list[Watched]:
     """Return what to record. Raises Blocked if a resource that the descriptor names is not served."""
     missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
-    watched = [each for each in WATCHED if str(each.resource) not in missing]
+    watched = [each for each in WATCHED if str(each.resource) not in missing and each.resource != LEASES]
+    watched.append(Watched(LEASES, fields=f"metadata.name={judged.lease}"))
     if str(COMPUTE_DOMAINS) in api.served:
         watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
     if str(PODGANGMAPS) in api.served:

@@ -1,11 +1,10 @@
-"""The Lease by which operators elect their leader, as it was recorded."""
+"""The Lease by which operators elect their leader, as it was recorded: no other one is."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from conformance.grove.fields import number, text
-from conformance.grove.kinds import LEASE
+from conformance.grove.fields import Document, name, number, text
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -19,12 +18,17 @@ def holder(record: Record) -> str:
     return text(record.object, "spec", "holderIdentity")
 
 
+def lease(view: View) -> Document | None:
+    """Return the Lease that the descriptor names, if it exists."""
+    return next(iter(view.list(LEASES)), None)
+
+
 def led(view: View) -> str | Unmet:
     """Return the holder of the Lease."""
-    lease = view.get(LEASES, LEASE)
-    if lease is None:
-        return Unmet(f"there is no Lease {LEASE}")
-    return text(lease, "spec", "holderIdentity") or Unmet(f"the Lease {LEASE} names no holder")
+    found = lease(view)
+    if found is None:
+        return Unmet("the Lease that the descriptor names (lease) does not exist")
+    return text(found, "spec", "holderIdentity") or Unmet(f"the Lease {name(found)} names no holder")
 
 
 def renewed(by: str) -> Predicate:
@@ -32,11 +36,11 @@ def renewed(by: str) -> Predicate:
     first: list[str] = []
 
     def seen(view: View) -> bool | Unmet:
-        lease = view.get(LEASES, LEASE)
-        moment = text(lease, "spec", "renewTime")
+        found = lease(view)
+        moment = text(found, "spec", "renewTime")
         first.append(moment)
-        if text(lease, "spec", "holderIdentity") != by:
-            return Unmet(f"its holder is {text(lease, 'spec', 'holderIdentity') or 'nobody'}")
+        if text(found, "spec", "holderIdentity") != by:
+            return Unmet(f"its holder is {text(found, 'spec', 'holderIdentity') or 'nobody'}")
         return moment != first[0] or Unmet(f"its renewTime is still {moment or 'absent'}")
 
     return seen
@@ -51,7 +55,7 @@ def led_by_another(view: View, than: str) -> bool | Unmet:
 
 def taken_from(history: Records, former: str) -> Record | None:
     """Return the write by which another operator took the Lease of `former`."""
-    records = history.records(LEASES, LEASE)
+    records = history.records(LEASES)
     held = [i for i, record in enumerate(records) if holder(record) == former]
     later = records[held[-1] + 1 :] if held else []
     return next((record for record in later if holder(record)), None)
@@ -65,7 +69,7 @@ def holders(records: list[Record]) -> list[str]:
 
 def waited(history: Records, former: str) -> tuple[float, int]:
     """Return the seconds from the last renewal of `former` until another operator had the Lease, and its duration."""
-    records = [record for record in history.records(LEASES, LEASE) if holder(record) == former]
+    records = [record for record in history.records(LEASES) if holder(record) == former]
     taken = taken_from(history, former)
     if not records or taken is None:
         return float("inf"), 0

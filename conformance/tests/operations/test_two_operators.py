@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import name, terminating
-from conformance.grove.kinds import LEASE
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
@@ -42,7 +41,7 @@ class LeaderEndsTwice(Scene):
         self.total = sum(clique.template.replicas for clique in wanted.cliques.values())
         env.create(workload)
         env.wait_for("the leader has begun with the set", _some_pod)
-        if leases.holders(env.history.records(leases.LEASES, LEASE)) != [self.first]:
+        if leases.holders(env.history.records(leases.LEASES)) != [self.first]:
             env.machine.require(begin, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
@@ -73,7 +72,7 @@ class LeaderEndsTwice(Scene):
 @requirement("OPS-001", reaches=("an operator holds the Lease", "the leader renews the Lease"))
 def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
     """Its holders are read from the record of the Lease, until the first one is killed."""
-    records = run.until("leader killed").records(leases.LEASES, LEASE)
+    records = run.until("leader killed").records(leases.LEASES)
     run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
 
 
