@@ -32,7 +32,8 @@ class Autoscaler(SecondaryResource):
 
     target: tuple[str, str]
     """Kind and name."""
-    least: int
+    least: int | None
+    """None if the configuration does not say."""
     most: int
     metrics: list[Document]
     """Empty if the API server chooses the value."""
@@ -71,21 +72,20 @@ def _autoscalers(wanted: SetTemplate) -> Iterator[Autoscaler]:
         for clique in wanted.standalone:
             scale, name = at(clique.entry, "spec", "autoScalingConfig"), names.clique(wanted.name, i, clique.name)
             if scale is not None:
-                yield _autoscaler(wanted, "PodClique", name, scale, clique.replicas)
+                yield _autoscaler(wanted, "PodClique", name, scale)
         for group in wanted.groups:
             scale, name = at(group.entry, "scaleConfig"), names.scaling_group(wanted.name, i, group.name)
             if scale is not None:
-                yield _autoscaler(wanted, "PodCliqueScalingGroup", name, scale, group.replicas)
+                yield _autoscaler(wanted, "PodCliqueScalingGroup", name, scale)
 
 
-def _autoscaler(wanted: SetTemplate, kind: str, name: str, scale: object, replicas: int) -> Autoscaler:
-    least = number(scale, "minReplicas")
+def _autoscaler(wanted: SetTemplate, kind: str, name: str, scale: object) -> Autoscaler:
     return Autoscaler(
         resource="horizontalpodautoscalers",
         name=name,
         labels=_labels(wanted.name, Component.AUTOSCALER, name),
         target=(kind, name),
-        least=replicas if least is None else least,  # DEF-12, DEF-13
+        least=number(scale, "minReplicas"),
         most=number(scale, "maxReplicas") or 0,
         metrics=items(scale, "metrics"),
     )

@@ -235,9 +235,9 @@ def _pods_without_priority() -> None:
     changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
-@mutant("autoscaler-unbounded", "operator", "sets a minimum of one on autoscalers", "RES-030")
+@mutant("autoscaler-unbounded", "operator", "sets a minimum of two on autoscalers", "RES-030")
 def _autoscaler_unbounded() -> None:
-    changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
+    changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=2))
 
 
 @mutant("autoscaler-orphaned", "operator", "creates autoscalers without an owner", "RES-116")

@@ -40,7 +40,9 @@ def test_autoscalers_are_called_like_their_targets(full_featured):
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",
     }
-    assert (found["p-0-sg"].least, found["p-0-sg"].most) == (3, 6), "the least is the template's replicas"
+    assert (found["p-0-sg"].least, found["p-0-sg"].most) == (1, 6)
+    del full_featured["spec"]["template"]["podCliqueScalingGroups"][0]["scaleConfig"]["minReplicas"]
+    assert expected_secondary.autoscalers(full_featured)["p-0-sg"].least is None, "no document has a default"
 
 
 def test_claims_of_each_level(full_featured):
