@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from conformance.grove import labels, names, template
 from conformance.grove.expected import Clique
 from conformance.grove.expected_pods import containers
-from conformance.grove.fields import Document, at, mapping
+from conformance.grove.fields import Document, at, mapping, text
 from conformance.grove.template import CliqueTemplate, SetTemplate
 
 GPU = "nvidia.com/gpu"
@@ -38,6 +38,12 @@ def of_clique(workload: Document, clique: Clique) -> str:
     wanted = template.read(workload)
     group = _group(wanted, clique.template)
     return names.compute_domain(wanted.name, clique.set_index, group) if group else ""
+
+
+def template_of(domain: Document | None) -> str:
+    """Return the template that the channel of a domain names. GREP-417 has another path to it than the driver's CRD."""
+    channel = at(domain, "spec", "channel")
+    return text(channel, "resourceClaimTemplate", "name") or text(channel, "resourceClaimTemplateName")
 
 
 def has_gpu(container: Document) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mutants.profiles.resources import Manifest, changed
 from mutants.registry import mutant
 from mutants.replacement import alter, replace
@@ -44,6 +46,16 @@ def _channels_for_none() -> None:
         return {**spec, "resourceClaims": right(spec, template_name)["resourceClaims"]}
 
     replace(mnnvl, "with_channel", with_channel)
+
+
+@mutant("init-channels-missing", "operator", "lets no init container use a channel", "RES-099")
+def init_containers_without_channels() -> None:
+    """Let main containers use channels only."""
+
+    def with_channel(result: Manifest, spec: Manifest, *_: Any) -> Manifest:
+        return {**result, "initContainers": spec["initContainers"]} if spec.get("initContainers") else result
+
+    alter(mnnvl, "with_channel", with_channel)
 
 
 @mutant("domain-sized", "operator", "asks for a number of nodes in ComputeDomains", "RES-099")

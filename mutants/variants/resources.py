@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims, pods_without_labels
-from mutants.profiles.resources_compute_domains import domain_sized
+from mutants.profiles.resources_compute_domains import domain_sized, init_containers_without_channels
 from mutants.registry import variant
 from mutants.replacement import alter
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
@@ -74,3 +74,14 @@ def _claims_for_main_containers() -> None:
 @variant("nodes-counted", "operator", "asks for a number of nodes in ComputeDomains", "RES-070", exempt=("RES-099",))
 def _nodes_counted() -> None:
     domain_sized()
+
+
+@variant(
+    "channels-for-main-containers",
+    "operator",
+    "lets main containers use the channels of ComputeDomains, and no init containers",
+    "RES-072",
+    exempt=("RES-099",),
+)
+def _channels_for_main_containers() -> None:
+    init_containers_without_channels()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from conformance.grove import expected_domains, expected_pods, labels
+from conformance.grove import expected_domains, labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import Document, at, finalizers, items, name, number, text
 from conformance.history.view import View
@@ -83,24 +83,22 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
         for what, spec in template:
             run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
         for what, spec in (*template, *_pod_specs(clique, view)):
-            for container in filter(expected_domains.has_gpu, expected_pods.containers(spec)):
-                run.expect(
-                    f"channels of {what}/{text(container, 'name')}", [domain] if domain else [], _used(spec, container)
-                )
+            _use(run, what, spec, filter(expected_domains.has_gpu, items(spec, "containers")), domain)
 
 
 @requirement("RES-099")
 def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> None:
-    """Only upstream's code decides about the number of nodes, and about containers without GPUs."""
+    """Only upstream's code decides about the number of nodes, init containers, and containers without GPUs."""
     run.given("all pods exist")
     view, wanted = run.at("nothing moves"), run.scene.domains
     sizes = {domain: of(one := view.get(DOMAINS, domain), number(one, "spec", "numNodes")) for domain in wanted}
     run.same("numNodes of domains", dict.fromkeys(wanted, 0), sizes)
     for clique in run.scene.wanted.cliques.values():
+        domain = expected_domains.of_clique(run.scene.workload, clique)
         for what, spec in (*_template(clique, view), *_pod_specs(clique, view)):
-            for container in expected_pods.containers(spec):
-                if not expected_domains.has_gpu(container):
-                    run.expect(f"channels of {what}/{text(container, 'name')}", [], _used(spec, container))
+            _use(run, what, spec, items(spec, "initContainers"), domain)
+            without = [one for one in items(spec, "containers") if not expected_domains.has_gpu(one)]
+            _use(run, what, spec, without, domain)
 
 
 @requirement(
@@ -118,10 +116,16 @@ def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> N
     """Their finalizer must not keep them."""
 
 
+def _use(run: Recorded[LinkedCliques], what: str, spec: object, containers: Iterable[Document], domain: str) -> None:
+    """Those of these containers that have GPUs use a channel of the domain, if there is one; the others use none."""
+    for container in containers:
+        wanted = [domain] if domain and expected_domains.has_gpu(container) else []
+        run.expect(f"channels of {what}/{text(container, 'name')}", wanted, _used(spec, container))
+
+
 def _spec(found: Document | None) -> object:
-    """What a domain says. GREP-417 has another path to the template than the CRD of the driver."""
-    channel = at(found, "spec", "channel")
-    template = text(channel, "resourceClaimTemplate", "name") or text(channel, "resourceClaimTemplateName")
+    """What a domain says."""
+    template = expected_domains.template_of(found)
     return of(found, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(found)})
 
 

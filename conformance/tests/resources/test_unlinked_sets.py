@@ -79,7 +79,7 @@ def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedBy
     wanted = {"finalizer": True, "template": NAMED}
     seen = {
         "finalizer": expected_domains.FINALIZER in finalizers(found),
-        "template": text(found, "spec", "channel", "resourceClaimTemplate", "name"),
+        "template": expected_domains.template_of(found),
     }
     run.expect("what the ComputeDomain says", wanted, of(found, seen))
     run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
