@@ -68,9 +68,6 @@ def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> N
 def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
     """Both sets have outdated pods, which keep running."""
     span = run.between("switch to RollingRecreate", "RollingRecreate: at rest")
-    first, last = span.begin(), span.view()
-    before = {each: updates.generation(first.get(SETS, each)) for each in WAITING}
-    run.same("generation hashes after the switch", before, {e: updates.generation(last.get(SETS, e)) for e in WAITING})
     run.expect("pods deleted by the switch", [], [record.name for record in replay.deleted(span)])
 
 
