@@ -92,6 +92,25 @@ def _ready_pods_wait_for_all_others() -> None:
 
 
 @variant(
+    "unready-pods-one-at-a-time",
+    "operator",
+    "replaces one old pod at a time, those that are not Ready first, and waits for its successor, as GREP-291 has it",
+    *("UPD-015", "UPD-016", "UPD-017", "UPD-018", "UPD-021", "UPD-022"),
+    exempt=("UPD-014",),
+)
+def _unready_pods_one_at_a_time() -> None:
+    def one(
+        step: update_clique_pods.Step, clique: Any, progress: Any, found: Any, current: Any, _: Any
+    ) -> update_clique_pods.Step:
+        new = [pod for pod in found if pod.active and not update_clique_pods.outdated(pod, current)]
+        if any(not pod.ready for pod in new):
+            return update_clique_pods.Step(progress)
+        return update_clique_pods.Step(progress, step.forced[:1]) if step.forced else step
+
+    alter(update_clique_pods, "_advanced", one)
+
+
+@variant(
     "members-counted-as-well",
     "operator",
     "counts the cliques of groups in the update counters of a set",

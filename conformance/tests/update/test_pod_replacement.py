@@ -40,9 +40,10 @@ selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG
 BESIDE = (2, 3)
 """How many pods of `ill` may be replaced at once: its two unready ones and, unless these count against maxUnavailable,
 a Ready one."""
-FIRST = {"down": (2,), "sick": (2,), "ill": BESIDE, "twice": EITHER}
-"""How many pods are replaced at once; one pod of each other set."""
-NEXT = {"sick": (3,), "ill": (3, 4), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
+FIRST = {"down": (2,), "sick": (1, 2), "ill": BESIDE, "twice": EITHER}
+"""How many pods are replaced at once; one pod of each other set. The unready ones of `sick` may follow each other:
+that they are replaced at once is UPD-014."""
+NEXT = {"sick": (2, 3), "ill": (3, 4), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
 """How many pods are replaced once the successors of the first ones are Ready."""
 LAST = {"again": "3", "twice": "3", "broken": "3", "back": "1"}
 """The template that each set has in the end; all others have the second one."""
@@ -200,6 +201,9 @@ def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDiffe
 def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
     """Two of four pods are Ready, and three would have to be."""
     _replaced_at_first(run, "sick")
+    ready = changes.where(run.at("change"), clique("sick"), pods.ready)
+    left = changes.uids(run.at("first pods replaced"), clique("sick"))
+    run.expect("replaced pods of sick that were Ready", [], sorted(ready - left))
 
 
 @requirement("UPD-018", reaches="fits: update ended")
