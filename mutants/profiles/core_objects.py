@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kube.objects import Key
+from kube.objects import Key, Object
 from mutants.owners import owner_of
 from mutants.profiles.core_statuses import errors_forever
 from mutants.registry import mutant
@@ -423,6 +423,12 @@ def _group_replica_unnamed() -> None:
         "pod",
         lambda manifest: manifest["metadata"]["labels"].pop(labels.SCALING_GROUP_REPLICA_INDEX, None),
     )
+    right = template_drift.marks
+
+    def marks(found: Object, wanted: Mapping[str, str | None]) -> Manifest:
+        return right(found, {key: value for key, value in wanted.items() if key != labels.SCALING_GROUP_REPLICA_INDEX})
+
+    replace(template_drift, "marks", marks)
 
 
 @mutant("ports-dropped", "operator", "omits the ports of containers", "CORE-014")
@@ -450,16 +456,22 @@ def _gang_of_other_scheduler() -> None:
 @mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-045")
 def _gang_orphaned() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    never_adopt("PodGang")
 
 
 @mutant("clique-disowned", "operator", "creates cliques without an owner", "CORE-004")
 def _clique_disowned() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+    never_adopt("PodClique")
+
+
+def never_adopt(kind: str) -> None:
+    """Leave orphans of a kind alone."""
     right = Adoption._adopt
 
     async def adopt(self: Adoption, owner: Any, reference: Manifest, informers: Iterable[Any]) -> None:
-        await right(self, owner, reference, [each for each in informers if each.resource.kind != "PodClique"])
+        await right(self, owner, reference, [each for each in informers if each.resource.kind != kind])
 
-    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     replace(Adoption, "_adopt", adopt)
 
 

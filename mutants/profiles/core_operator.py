@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from mutants.profiles.core_objects import never_adopt
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodGang
@@ -125,6 +126,7 @@ def _service_orphaned() -> None:
         return manifest
 
     replace(children, "service", service)
+    never_adopt("Service")
 
 
 @mutant("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
