@@ -219,6 +219,11 @@ def _claim_names_repeat() -> None:
     _ignore(sharing, _at("resourceClaimTemplates.name"))
 
 
+@mutant("namespace-unchecked", "operator", "accepts a namespace beside the name of an own template", "ADM-065")
+def _namespace_unchecked() -> None:
+    _ignore(sharing, _at(".namespace"))
+
+
 @mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-055")
 def _filter_unchecked() -> None:
     _nothing(sharing, "_known")
@@ -249,7 +254,7 @@ def _first_error_only() -> None:
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-@mutant("replicas-fixed", "operator", "rejects changes of a clique's replicas", "ADM-019")
+@mutant("replicas-fixed", "operator", "rejects changes of a clique's replicas", "ADM-062")
 def _replicas_fixed() -> None:
     right = updates.violations
 
@@ -259,6 +264,22 @@ def _replicas_fixed() -> None:
         return [*right(pcs, old), *more]
 
     replace(updates, "violations", violations)
+
+
+@mutant("images-fixed", "operator", "rejects changes of a clique's images", "ADM-019")
+def _images_fixed() -> None:
+    right = updates.violations
+
+    def violations(pcs: Any, old: Any) -> list[FieldError]:
+        images = [[_images(clique) for clique in of.spec.template.cliques] for of in (pcs, old)]
+        more = [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
+        return [*right(pcs, old), *more]
+
+    replace(updates, "violations", violations)
+
+
+def _images(clique: Any) -> list[Any]:
+    return [container.get("image") for container in clique.spec.pod_spec.get("containers", ())]
 
 
 @mutant("labels-fixed", "operator", "rejects changes of a clique's labels", "ADM-062")
@@ -353,6 +374,11 @@ def _binding_unchecked() -> None:
         return [error for error in right(pcs, known) if "not found" not in error.detail]
 
     replace(topology, "violations", violations)
+
+
+@mutant("bindings-mixed", "operator", "accepts constraints with different bindings", "ADM-066")
+def _bindings_mixed() -> None:
+    _ignore(topology, lambda error: error.detail == topology.MIXED, "wrong_names")
 
 
 @mutant("hierarchy-unchecked", "operator", "accepts a set with a narrower domain than its cliques", "ADM-031")

@@ -28,9 +28,24 @@ def _migration_refused() -> None:
     replace(topology_updates, "_same_domains", lambda now, before: right(now, before) and same(now, before))
 
 
-@mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-048")
+@mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-068")
 def _pack_domain_unwarned() -> None:
     replace(topology, "deprecations", lambda pcs: [])
+
+
+@mutant("stored-domain-changes", "operator", "accepts another domain in place of a stored packDomain", "ADM-067")
+def _stored_domain_changes() -> None:
+    replace(topology_updates, "_same_domains", lambda now, before: True)
+
+
+@mutant("repair-names-no-binding", "operator", "accepts the name of no binding for a stored set", "ADM-067")
+def _repair_names_no_binding() -> None:
+    right = topology.violations
+
+    def violations(pcs: Any, known: Any) -> list[FieldError]:
+        return [error for error in right(pcs, known) if "not found" not in error.detail]
+
+    replace(topology, "violations", violations)
 
 
 @mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")

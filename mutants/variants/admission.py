@@ -19,6 +19,7 @@ from reference_impl.admission.rules import (
     names,
     paths,
     schedulers,
+    sharing,
     topology,
     topology_updates,
     updates,
@@ -290,6 +291,55 @@ def _inherited_binding_named() -> None:
         return [error for error in found if not error.detail.endswith(inherited)]
 
     alter(topology_updates, "violations", violations)
+
+
+@variant(
+    "stored-constraints-immutable",
+    "operator",
+    "refuses any change of the topology constraints of a stored set, as the guide says",
+    *("ADM-049", "ADM-064", "ADM-067", "ADM-068"),
+    exempt=("ADM-047", "ADM-048"),
+)
+def _stored_constraints_immutable() -> None:
+    def violations(found: list[FieldError], pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
+        same = _constraints(pcs) == _constraints(old)
+        return found if found or same else [forbidden(topology_updates.SET, "it is immutable")]
+
+    alter(topology_updates, "violations", violations)
+
+
+def _constraints(pcs: PodCliqueSet) -> list[Any]:
+    template = pcs.spec.template
+    parts = [*template.cliques, *(template.pod_clique_scaling_groups or ())]
+    return [template.topology_constraint, *(part.topology_constraint for part in parts)]
+
+
+@variant(
+    "bindings-may-differ",
+    "operator",
+    "accepts a set whose parts name different bindings, as the comment of the field has it",
+    "ADM-030",
+    exempt=("ADM-066",),
+)
+def _bindings_may_differ() -> None:
+    def wrong_names(found: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        return [error for error in found if error.detail != topology.MIXED]
+
+    alter(topology, "wrong_names", wrong_names)
+
+
+@variant(
+    "namespaces-are-external",
+    "operator",
+    "accepts a namespace beside the name of an own template, as the comment of the field has it",
+    "ADM-018",
+    exempt=("ADM-065",),
+)
+def _namespaces_are_external() -> None:
+    def violations(found: Iterable[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        return [error for error in found if not error.path.endswith(".namespace")]
+
+    alter(sharing, "violations", violations)
 
 
 @variant(

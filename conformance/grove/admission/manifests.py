@@ -1,7 +1,7 @@
 """Manifests with the verdict that admission must give: fixtures/admission/*.yaml.
 
-A manifest is complete (`manifest`), or one of `bases` with some fields set and dropped. `${binding}` stands for the
-ClusterTopologyBinding of the test (levels zone, rack, host), `${scheduler}` for an enabled scheduler.
+A manifest is complete (`manifest`), or one of `bases` with some fields set and dropped. `${binding}` and `${other}`
+stand for the ClusterTopologyBindings of the test (levels zone, rack, host), `${scheduler}` for an enabled scheduler.
 """
 
 from __future__ import annotations

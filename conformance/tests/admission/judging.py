@@ -35,17 +35,18 @@ _DENIED = re.compile(r"denied (?:the )?request")
 
 
 @contextlib.contextmanager
-def bound(env: SceneEnvironment, *, wanted: bool = True) -> Iterator[str]:
+def bound(env: SceneEnvironment, suffix: str = "") -> Iterator[str]:
     """A ClusterTopologyBinding for one scene or test, where the implementation supports topology; its name in any
     case."""
-    there = wanted and "topology" in env.implementation.features
+    name = env.namespace + suffix
+    there = "topology" in env.implementation.features
     if there:
-        env.create(topology_binding(env.namespace, LEVELS))
+        env.create(topology_binding(name, LEVELS))
     try:
-        yield env.namespace
+        yield name
     finally:
         if there:
-            env.delete(BINDINGS, env.namespace)
+            env.delete(BINDINGS, name)
 
 
 def manifests_of(case: Case, requirement: str) -> None:
@@ -81,8 +82,8 @@ def _asked(
 ) -> Iterator[tuple[Mapping[str, str], Sequence[tuple[Manifest, Reply]]]]:
     """The words of these manifests, and the answers to those of them that say something about the implementation."""
     chosen = [manifest for manifest in listed if manifest.applies(case.implementation.features)]
-    with bound(case) as binding:
-        words = {"binding": binding, "scheduler": case.implementation.scheduler_name}
+    with bound(case) as binding, bound(case, "-other") as other:
+        words = {"binding": binding, "other": other, "scheduler": case.implementation.scheduler_name}
         stored = _Stored(case, words)
         try:
             requests = [_request(case, manifest, words, stored) for manifest in chosen]

@@ -58,11 +58,17 @@ class StoredSetsWithPackDomain(Scene):
         }
 
     def _ask_to_migrate(self, env: SceneEnvironment) -> None:
-        """From packDomain to pack.required, where the binding is named."""
-        self.migrations: dict[str, Reply] = {}
-        for domain in ("rack", "zone"):
-            constraint = {"packDomain": None, "pack": {"required": domain}}
-            self.migrations[domain] = _ask(env, NAMED, _constrained(env, NAMED, constraint, REQUIRED_HOST))
+        """From packDomain to pack.required, and to another domain, where the binding is named."""
+        same = {"packDomain": None, "pack": {"required": "rack"}}
+        self.migrated = _ask(env, NAMED, _constrained(env, NAMED, same, REQUIRED_HOST))
+        constraints: Mapping[str, dict[str, Any]] = {
+            "packDomain rack becomes packDomain zone": {"packDomain": "zone"},
+            "packDomain rack becomes pack.required zone": {"packDomain": None, "pack": {"required": "zone"}},
+        }
+        self.other_domains = {
+            what: _ask(env, NAMED, _constrained(env, NAMED, constraint, HOST))
+            for what, constraint in constraints.items()
+        }
         self.warnings = _ask(env, NAMED, {"metadata": {"labels": {TOUCHED: "yes"}}}).warnings
 
     def _ask_to_touch(self, env: SceneEnvironment) -> None:
@@ -76,13 +82,18 @@ class StoredSetsWithPackDomain(Scene):
 
 @requirement("ADM-047")
 def test_the_missing_binding_name_can_be_added(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """Each update is made of the stored set anew."""
-    for what, wanted in (
-        ("the binding name is added", "accepted"),
-        ("the name of no binding is added", "refused"),
-        ("binding name and another domain", "refused"),
-    ):
-        run.expect(what, wanted, _verdict(run.scene.repairs[what], wanted))
+    """The update says nothing else."""
+    what = "the binding name is added"
+    run.expect(what, "accepted", _verdict(run.scene.repairs[what], "accepted"))
+
+
+@requirement("ADM-067")
+def test_no_other_domain_comes_with_repair_or_migration(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """Nor does the name of a binding that does not exist. Each update is made of the stored set anew."""
+    for what in ("the name of no binding is added", "binding name and another domain"):
+        run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
+    for what, reply in run.scene.other_domains.items():
+        run.expect(what, "refused", _verdict(reply, "refused"))
 
 
 @requirement("ADM-060")
@@ -94,10 +105,14 @@ def test_repair_and_migration_are_two_updates(run: Recorded[StoredSetsWithPackDo
 
 @requirement("ADM-048")
 def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The set names its binding. The warning is that of an update of a label alone."""
-    for domain, wanted in (("rack", "accepted"), ("zone", "refused")):
-        seen = _verdict(run.scene.migrations[domain], wanted)
-        run.expect(f"packDomain rack becomes pack.required {domain}", wanted, seen)
+    """The set names its binding."""
+    seen = _verdict(run.scene.migrated, "accepted")
+    run.expect("packDomain rack becomes pack.required rack", "accepted", seen)
+
+
+@requirement("ADM-068")
+def test_updates_warn_about_a_stored_pack_domain(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """The update is about a label alone."""
     warned = any("packDomain" in warning for warning in run.scene.warnings)
     run.expect("a label is changed with a warning of packDomain", True, warned)
 
