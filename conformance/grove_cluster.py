@@ -12,10 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
-
-from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, CoreV1Api
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from conformance.cluster import fleets, nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
@@ -28,6 +25,9 @@ from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.parameters import assignments
 from kube.client import Client
 from kube.resource import NODES
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -54,6 +54,9 @@ class GroveCluster:
     """A cluster that is running. It ends with `down`, with the context, or with this process, unless it is kept."""
 
     def __init__(self, cluster: Cluster) -> None:
+        from kubernetes import config  # its models take a second of CPU time to import
+        from kubernetes.client import CoreV1Api
+
         self._cluster = cluster
         self.added: list[str] = []
         """The nodes that were added and not removed: those of one test, or of one fixture, as a session sets it."""
@@ -226,6 +229,8 @@ class GroveCluster:
 @contextlib.contextmanager
 def _unless_gone() -> Iterator[None]:
     """Ignore that an object does not exist any more."""
+    from kubernetes.client import ApiException
+
     try:
         yield
     except ApiException as error:

@@ -6,6 +6,7 @@ Generated examples are the same in every run, so that only a change can turn CI 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -64,6 +65,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             limit = item.get_closest_marker("timeout")
             limits[item.path] += limit.args[0] if limit else TIMEOUT
     items.sort(key=lambda item: -limits[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the objects of the collection, which live as long as the session."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

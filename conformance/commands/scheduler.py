@@ -9,10 +9,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
-import aiohttp
 import orjson
 import typer
-from kubernetes.config import ConfigException
 
 from conformance import disk
 from conformance.errors import Exit, UsageError
@@ -29,8 +27,6 @@ from kube.errors import ApiError
 from kube.resource import NODES, PODS
 
 AGENT = "grove-conformance-scheduler"
-UNREACHABLE = (OSError, TimeoutError, ConfigException, aiohttp.ClientError)
-"""Errors of a kubeconfig, or of a cluster that does not answer."""
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Ask of any cluster whether its scheduler kept gangs whole."
@@ -88,6 +84,9 @@ def record(
 
 async def _maps(kubeconfig: Path) -> list[Watched]:
     """Return PodGangMaps, whose sets have anchors in the place of base gangs, if the cluster serves them."""
+    import aiohttp  # both are slow to import
+    from kubernetes.config import ConfigException
+
     try:
         async with Client(config.load(kubeconfig), user_agent=AGENT) as client:
             await client.list(PODGANGMAPS)
@@ -95,7 +94,7 @@ async def _maps(kubeconfig: Path) -> list[Watched]:
         if error.status == HTTPStatus.NOT_FOUND:
             return []
         raise UsageError(f"cannot be listed: {error}", where=str(PODGANGMAPS)) from error
-    except UNREACHABLE as error:
+    except (OSError, TimeoutError, ConfigException, aiohttp.ClientError) as error:
         raise UsageError(f"cannot be used: {error}", where=f"--kubeconfig {kubeconfig}") from error
     return [Watched(PODGANGMAPS)]
 

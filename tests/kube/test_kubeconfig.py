@@ -18,7 +18,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kubernetes.config import ConfigException
 from scripted import Answer, Scripted
 
 from kube.client import Client
@@ -178,6 +177,12 @@ async def test_plain_http_needs_nothing(tmp_path: Path) -> None:
     assert load(tmp_path / "kubeconfig").tls is None
 
 
+def _config_exception() -> type[Exception]:
+    from kubernetes.config import ConfigException  # slow to import, and only these tests need it
+
+    return ConfigException
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere: no such kubeconfig file"):
         load(tmp_path / "nowhere")
@@ -187,11 +192,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_kubeconfig_says_so_and_where(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
-    with pytest.raises(ConfigException, match=str(path)):
+    with pytest.raises(_config_exception(), match=str(path)):
         load(path)
 
 
 def test_a_certificate_that_is_none_says_so_and_where(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, {"server": "https://127.0.0.1:1", "certificate-authority-data": inline(b"no")}, {})
-    with pytest.raises(ConfigException, match=str(path)):
+    with pytest.raises(_config_exception(), match=str(path)):
         load(path)

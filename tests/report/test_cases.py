@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -105,6 +106,7 @@ RUNS = [
 ]
 
 
+@functools.cache
 def reports() -> list[Report]:
     found = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
     found += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
@@ -113,22 +115,19 @@ def reports() -> list[Report]:
     return found + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
 
 
-REPORTS = reports()
-
-
 def test_the_ledgers_have_every_outcome_and_every_exit_code() -> None:
-    assert {outcome for report in REPORTS for outcome, count in report.counts.items() if count} == set(Outcome)
-    assert {report.exit for report in REPORTS} == set(model.EXIT.values())
+    assert {outcome for report in reports() for outcome, count in report.counts.items() if count} == set(Outcome)
+    assert {report.exit for report in reports()} == set(model.EXIT.values())
 
 
 def test_a_case_is_red_exactly_if_the_run_does_not_succeed() -> None:
-    for report in REPORTS:
+    for report in reports():
         states = {case.state for case in cases.of(report)}
         assert bool(states & cases.RED) == (report.exit is not Exit.CONFORMANT), (report.counts, report.exit)
 
 
 def test_junit_counts_what_the_verdict_counts() -> None:
-    for report in REPORTS:
+    for report in reports():
         root = ET.fromstring(junit.render(report))
         for profile in report.profiles:
             shown = [result for result in profile.results if result.reason != model.NOT_SELECTED]
@@ -150,7 +149,7 @@ def test_junit_counts_what_the_verdict_counts() -> None:
 
 def test_allure_has_the_states_of_junit(tmp_path: Path) -> None:
     names = {"failure": "failed", "error": "broken", "skipped": "skipped"}
-    for number, report in enumerate(REPORTS[-30:]):
+    for number, report in enumerate(reports()[-30:]):
         cases_ = ET.fromstring(junit.render(report)).iter("testcase")
         told = Counter(next((names[part.tag] for part in case if part.tag in names), "passed") for case in cases_)
         allure.write(tmp_path / str(number), report)
@@ -285,7 +284,7 @@ def test_junit_names_who_was_judged_by_what() -> None:
 
 
 def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
-    for report in REPORTS[: 2 * len(EACH)] + REPORTS[-1:]:
+    for report in reports()[: 2 * len(EACH)] + reports()[-1:]:
         suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL]
         shown = Counter[str]()
         top = page.render(report, tmp_path).partition('id="profiles"')[0]

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubernetes import config
-from kubernetes.client import CoreV1Api
 
 from conformance.data import PROJECT
 from conformance.run import launch
@@ -338,6 +336,9 @@ def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple
         r"^  export KUBECONFIG=(.*)$|^  grove-conformance cluster down (\S+)", done.stdout, re.M
     )
     (space,) = re.findall(r"with the namespace (\S+):", done.stdout)
+    from kubernetes import config  # its models take a second of CPU time to import
+    from kubernetes.client import CoreV1Api
+
     try:
         client = config.new_client_from_config(kubeconfig[0])
         assert [node.metadata.name for node in CoreV1Api(client).list_node().items] == ["tiny-0"]
