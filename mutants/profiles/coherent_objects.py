@@ -141,11 +141,11 @@ def _emptied_groups_stay() -> None:
     right = SetReconciler._gang_drift
 
     def gang_drift(
-        self: SetReconciler, pcs: PodCliqueSet, index: int, gang: PlannedGang, found: PodGang, binding: str
+        self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, binding: str
     ) -> dict[str, Any]:
         known = {group.name: group.min_replicas for group in found.spec.podgroups}
         kept = dataclasses.replace(gang, minimums={**known, **gang.minimums})
-        return right(self, pcs, index, kept, found, binding)
+        return right(self, pcs, kept, found, binding)
 
     replace(SetReconciler, "_gang_drift", gang_drift)
 
@@ -167,8 +167,8 @@ def _base_gang_stays() -> None:
 def _new_gangs_without_priority() -> None:
     right, drift = gangs.manifest, gangs._spec_drift
 
-    def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
-        found = right(pcs, index, gang, scheduler_name, binding)
+    def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
+        found = right(pcs, gang, scheduler_name, binding)
         if update.running(pcs):
             found["spec"].pop("priorityClassName", None)
         return found
@@ -194,17 +194,14 @@ def _new_gangs_without_topology() -> None:
 
 @mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
 def _gangs_without_replica() -> None:
-    right = gangs.gang_labels
+    right = gangs.drift
 
-    def gang_labels(
-        pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None
-    ) -> dict[str, str]:
-        found = right(pcs, index, scheduler_name, existing)
-        # Without the label it does not find its own gangs, and no set would ever be available.
+    def drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
         available = pcs.status is not None and pcs.status.available_replicas > 0
-        return {key: value for key, value in found.items() if key != labels.REPLICA_INDEX or not available}
+        left = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
+        return right(pcs, gang, found, left, *rest)
 
-    replace(gangs, "gang_labels", gang_labels)
+    replace(gangs, "drift", drift)
 
 
 @mutant("gang-names-without-replica", "operator", "names gangs after their set and a number only", "COHR-021")

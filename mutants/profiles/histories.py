@@ -10,8 +10,13 @@ from mutants.replacement import replace
 from reference_impl.api.pods import Pod
 from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels, pods
+from reference_impl.plan import gangs, labels, names, pods
 from reference_impl.plan.children import Manifest
+
+
+def _replica(metadata: Manifest) -> int:
+    """Return the index of the replica of a gang, which its name has on both lines of the contract."""
+    return int(names.index_in_gang(metadata["labels"][labels.PART_OF], metadata["name"]))
 
 
 def _pods_first(least: int) -> None:
@@ -22,7 +27,7 @@ def _pods_first(least: int) -> None:
         return place.index >= least or right(self, place, name)
 
     async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
-        if manifest["kind"] == "PodGang" and int(manifest["metadata"]["labels"][labels.REPLICA_INDEX]) >= least:
+        if manifest["kind"] == "PodGang" and _replica(manifest["metadata"]) >= least:
             await asyncio.sleep(0.5)
         return await create(self, informer, manifest)
 

@@ -13,7 +13,7 @@ from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER
 from reference_impl.control.termination import Termination
-from reference_impl.plan import children, conditions, labels, statuses, termination, timestamps
+from reference_impl.plan import children, conditions, ownership, statuses, termination, timestamps
 from reference_impl.plan.children import CliqueOf
 
 
@@ -78,7 +78,7 @@ def terminate_gangs() -> None:
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
         await right(self, pcs, index, causes)
         for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
-            if gang.metadata.label(labels.REPLICA_INDEX) == str(index):
+            if ownership.replica_index(gang) == str(index):
                 await self._writer.delete(self._cache.gangs, gang)
 
     replace(Termination, "_replica", replica)

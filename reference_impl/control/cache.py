@@ -30,8 +30,6 @@ GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
 KIN = "kin"
 """Index by kind, namespace and name of the controller; of what has none, of the one that its labels name."""
-NO_REPLICA = "no replica"
-"""Index of the gangs that do not name their replica, by the uid of the controller reference."""
 REPLICA = "replica"
 """Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
 
@@ -67,7 +65,7 @@ def _by_kin(item: Object) -> Iterable[str]:
 
 def replica_of(item: Object) -> tuple[str, ...]:
     """The key of the replica of a set that an object belongs to, if any: that of its PodGangMap."""
-    pcs, index = item.metadata.label(labels.PART_OF), item.metadata.label(labels.REPLICA_INDEX)
+    pcs, index = item.metadata.label(labels.PART_OF), ownership.replica_index(item)
     return (key_text(item.metadata.namespace, f"{pcs}-{index}"),) if pcs and index else ()
 
 
@@ -122,9 +120,6 @@ class Cache:
             informer.add_index(KIN, _by_kin)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
-        self.gangs.add_index(
-            NO_REPLICA, lambda gang: () if gang.metadata.label(labels.REPLICA_INDEX) else _by_owner(gang)
-        )
         for part in (self.cliques, self.groups, self.gangs):
             part.add_index(REPLICA, replica_of)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
-from reference_impl.control.cache import NO_REPLICA, OWNER, REPLICA, Cache, key_text
+from reference_impl.control.cache import OWNER, REPLICA, Cache, key_text
 from reference_impl.plan import (
     children,
     components,
@@ -88,20 +88,10 @@ class Layouts:
         return known
 
     def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
-        """The gangs of a replica that are not terminating. Those of other implementations may not name their
-        replica."""
-        name = names.replica(pcs.metadata.name, index)
-        found = self._cache.gangs.indexed(REPLICA, key_text(pcs.metadata.namespace, name))
-        unnamed = [
-            gang
-            for gang in self._cache.gangs.indexed(NO_REPLICA, pcs.metadata.uid)
-            if gang.metadata.name == name or gang.metadata.name.startswith(f"{name}-")
-        ]
-        return [
-            gang
-            for gang in (*found, *unnamed)
-            if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)
-        ]
+        """The gangs of a replica that are not terminating."""
+        replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
+        found: list[PodGang] = self._cache.gangs.indexed(REPLICA, replica)
+        return [gang for gang in found if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)]
 
     def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
         """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
@@ -252,7 +242,7 @@ class Layouts:
 
 def index_of(item: Object) -> int:
     """The replica of the set that an object belongs to; -1 if it does not say."""
-    index = item.metadata.label(labels.REPLICA_INDEX)
+    index = ownership.replica_index(item)
     return int(index) if index.isdigit() else -1
 
 

@@ -32,7 +32,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.workload_api import GangPlans, WorkloadBackend
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gang_migration, gangs, labels, names, topology, update_progress
+from reference_impl.plan import gang_migration, gangs, labels, names, ownership, topology, update_progress
 from reference_impl.plan.coherent import conditions as gang_conditions
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.hashing.window import STANDARD, Policy
@@ -221,7 +221,7 @@ class Operator:
             for part in informer:
                 meta = part.metadata
                 mine = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
-                if mine and (began or meta.label(labels.REPLICA_INDEX) in turns):
+                if mine and (began or ownership.replica_index(part) in turns):
                     yield meta.key
 
         for clique in parts(self.cache.cliques):

@@ -246,9 +246,9 @@ class SetReconciler:
                     yield partial(writer.patch, cache.groups, found, change)
             case desired.Gang(planned=gang):
                 if found is None:
-                    manifest = gangs.manifest(pcs, index, gang, self._scheduler, levels.binding)
+                    manifest = gangs.manifest(pcs, gang, self._scheduler, levels.binding)
                     yield partial(writer.create, cache.gangs, manifest)
-                elif drift := self._gang_drift(pcs, index, gang, found, levels.binding):
+                elif drift := self._gang_drift(pcs, gang, found, levels.binding):
                     yield partial(writer.patch, cache.gangs, found, drift, guard=True)
             case desired.Map():
                 return  # written before
@@ -278,16 +278,14 @@ class SetReconciler:
         if change := template_drift.clique(template, found):
             yield partial(self._writer.patch, self._cache.cliques, found, change)
 
-    def _gang_drift(
-        self, pcs: PodCliqueSet, index: int, gang: gangs.PlannedGang, found: PodGang, binding: str
-    ) -> dict[str, Any]:
+    def _gang_drift(self, pcs: PodCliqueSet, gang: gangs.PlannedGang, found: PodGang, binding: str) -> dict[str, Any]:
         """The merge patch that corrects a gang; empty if it is as desired."""
 
         def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
             return [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
 
-        tags = {**gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels), **gang.labels}
+        tags = {**gangs.gang_labels(pcs, self._scheduler, found.metadata.labels), **gang.labels}
         return gangs.drift(pcs, gang, found, tags, binding, pods)
 
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from reference_impl.api.models import Condition, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
-from reference_impl.plan import children, conditions, kai, labels, names, template_drift
+from reference_impl.plan import children, conditions, kai, labels, names, ownership, template_drift
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.lines import Line, Placement
 
@@ -34,10 +34,7 @@ def condition(now: str) -> Condition:
 def foreign(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
     """Whether any of the gangs of a set is named as on the other line."""
     name = pcs.metadata.name
-    return any(
-        not line.knows(names.replica(name, gang.metadata.label(labels.REPLICA_INDEX) or 0), gang.metadata.name)
-        for gang in gangs
-    )
+    return any(not line.knows(names.replica(name, ownership.replica_index(gang)), gang.metadata.name) for gang in gangs)
 
 
 def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> Manifest:

@@ -113,14 +113,12 @@ def _planned(
     if topology.levels:  # else there is nothing to translate, which is the usual case for every gang in every pass
         translated = {clique: topology.translated(t.topology_constraint) for clique, t in templates.items()}
         of_cliques = {clique: one for clique, one in translated.items() if one is not None}
-    return PlannedGang(name, minimums, constraint, of_cliques, of_groups, line.gang_labels(gang.entry))
+    return PlannedGang(name, minimums, constraint, of_cliques, of_groups, line.gang_labels(index, gang.entry))
 
 
-def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
-    """Labels of a gang (OBJ-214, OBJ-230, OBJ-521). The replica index is an addition of ours, to find the gangs of a
-    replica."""
+def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
+    """Labels of a gang on both lines of the contract (OBJ-214, OBJ-230, OBJ-521)."""
     own = {**labels.common(pcs.metadata.name, "podgang"), labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name)}
-    own[labels.REPLICA_INDEX] = str(index)
     return labels.mirrored(own, existing, pcs.metadata.labels)
 
 
@@ -140,12 +138,12 @@ def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
     return next((name for name in named if name), default)
 
 
-def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
+def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
     """A new gang with all its groups and without pod references."""
     metadata: Manifest = {
         "name": gang.name,
         "namespace": pcs.metadata.namespace,
-        "labels": {**gang_labels(pcs, index, scheduler_name, None), **gang.labels},
+        "labels": {**gang_labels(pcs, scheduler_name, None), **gang.labels},
         "ownerReferences": [set_reference(pcs)],
     }
     if annotations := gang_annotations(pcs, gang, binding, None):

@@ -29,8 +29,8 @@ class Line:
     """The name of a gang in a replica `<set>-<index>` with this layout."""
     knows: Callable[[str, str], bool]
     """Whether a name can be that of a gang of a replica on this line."""
-    gang_labels: Callable[[Entry], dict[str, str]]
-    """The labels of a gang beyond those of every gang."""
+    gang_labels: Callable[[int, Entry], dict[str, str]]
+    """The labels of a gang beyond those of every gang, from the index of its replica and its entry."""
     clique_labels: Callable[[str, str], dict[str, str | None]]
     """The labels of a PodClique of a scaling group, and of its pods, that say where it belongs: from its gang, and the
     gang that it waits for ("" for none). None is a label that must not be there."""
@@ -80,7 +80,7 @@ NAMES = Line(
     stored=False,
     gang_name=lambda replica, gangs, gang: _name_by_index(replica, gangs, gang),
     knows=lambda replica, gang: gang != "" and not epoch_of(replica, gang),
-    gang_labels=lambda entry: {},
+    gang_labels=lambda index, entry: {},
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: base or None},
     standalone_labels=lambda replica: {labels.PODGANG: replica},
 )
@@ -91,7 +91,7 @@ MAPS = Line(
     stored=True,
     gang_name=lambda replica, gangs, gang: _name_by_epoch(replica, gangs, gang),
     knows=lambda replica, gang: epoch_of(replica, gang) != "",
-    gang_labels=lambda entry: _labels_by_epoch(entry),
+    gang_labels=lambda index, entry: {labels.REPLICA_INDEX: str(index), **_labels_by_epoch(entry)},
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: None},
     standalone_labels=lambda replica: _standalone_by_epoch(replica),
 )

@@ -32,6 +32,12 @@ def member_clique(group: str, replica_index: int, template: str) -> str:
     return f"{group}-{replica_index}-{template}"
 
 
+def index_in_gang(pcs: str, gang: str) -> str:
+    """The index of the replica in the name of a gang of a set (OBJ-104, OBJ-105); empty if there is none."""
+    index = gang.removeprefix(f"{pcs}-").partition("-")[0]
+    return index if gang.startswith(f"{pcs}-") and index.isdigit() else ""
+
+
 def scaled_gang(group: str, replica_index: int, min_available: int) -> str:
     """The gang of a scaling group's replica at or above `min_available`; the first one ends in `-0`."""
     return f"{group}-{replica_index - min_available}"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from kube.objects import Object
-from reference_impl.api.models import wire
-from reference_impl.plan import timestamps
+from reference_impl.api.models import PodGang, wire
+from reference_impl.plan import labels, names, timestamps
 
 Manifest = dict[str, Any]
 
@@ -16,6 +16,15 @@ def owns(owner: Object, found: Object) -> bool:
     """Whether the owner controls an object."""
     controller = found.metadata.controller
     return controller is not None and controller.uid == owner.metadata.uid
+
+
+def replica_index(found: Object) -> str:
+    """The index of the replica of its set that an object belongs to; empty if it does not say. Gangs that are known by
+    indices have it in their names alone (OBJ-214)."""
+    index = found.metadata.label(labels.REPLICA_INDEX)
+    if index or not isinstance(found, PodGang):
+        return index
+    return names.index_in_gang(found.metadata.label(labels.PART_OF), found.metadata.name)
 
 
 def owned(manifest: Manifest, found: Object) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import Condition, NamespacedName, PodGang, PodGangStatus
-from reference_impl.plan import gangs, gates, labels
+from reference_impl.plan import gangs, gates, labels, names
 from reference_impl.plan.lines import NAMES
 from tests.reference.examples import clique, disaggregated, placement, pod, standalone
 
@@ -36,6 +36,30 @@ def test_the_live_scaling_group_says_how_many_replicas_there_are():
     }
 
 
+def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
+    """OBJ-201, OBJ-202 and OBJ-214 list them."""
+    pcs = disaggregated(group_replicas=2)
+    planned = gangs.planned(pcs, 3, placement(pcs, 3, None), NAMES)
+    manifests = [gangs.manifest(pcs, gang, "gang") for gang in planned]
+    keys = {labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.SCHEDULER_NAME}
+    assert [set(manifest["metadata"]["labels"]) for manifest in manifests] == [keys, keys]
+
+
+@pytest.mark.parametrize(
+    ("pcs", "gang", "index"),
+    [
+        ("llm", "llm-3", "3"),
+        ("llm", "llm-3-workers-0", "3"),
+        ("llm-3", "llm-3-1", "1"),
+        ("llm", "other-3", ""),
+        ("llm", "llm-x", ""),
+        ("llm", "llm", ""),
+    ],
+)
+def test_the_name_of_a_gang_tells_its_replica(pcs, gang, index):
+    assert names.index_in_gang(pcs, gang) == index
+
+
 @pytest.fixture
 def router():
     pcs = disaggregated()
@@ -44,7 +68,7 @@ def router():
 
 def gang_of(router, *, initialized=True, references=()):
     planned = gangs.PlannedGang("llm-0", {router.metadata.name: 1})
-    manifest = gangs.manifest(disaggregated(), 0, planned, "gang")
+    manifest = gangs.manifest(disaggregated(), planned, "gang")
     manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
     gang = msgspec.convert(manifest, PodGang)
     gang.spec.podgroups[0].pod_references = [NamespacedName(namespace="ns", name=name) for name in references]

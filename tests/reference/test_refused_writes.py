@@ -91,7 +91,7 @@ async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
     documents = {
         cache.sets: wire(pcs),
         cache.cliques: clique,
-        cache.gangs: gangs.manifest(pcs, 0, gang, "gangs", ""),
+        cache.gangs: gangs.manifest(pcs, gang, "gangs", ""),
     }
     for informer, document in documents.items():
         metadata = document["metadata"]

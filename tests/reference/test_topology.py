@@ -89,13 +89,13 @@ def test_a_set_without_constraints_says_nothing_where_topology_is_off():
 
 
 def gang_of(pcs, planned):
-    manifest = gangs.manifest(pcs, 0, planned, "gang", "t")
+    manifest = gangs.manifest(pcs, planned, "gang", "t")
     manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
     return msgspec.convert(manifest, PodGang)
 
 
 def drift(pcs, planned, found, binding="t"):
-    tags = gangs.gang_labels(pcs, 0, "gang", found.metadata.labels)
+    tags = gangs.gang_labels(pcs, "gang", found.metadata.labels)
     return gangs.drift(pcs, planned, found, tags, binding, list)
 
 

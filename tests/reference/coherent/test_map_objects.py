@@ -108,7 +108,7 @@ def placement(*entries):
 def gang_of(name, *entries):
     pcs = disaggregated()
     [planned] = [gang for gang in gangs.planned(pcs, 0, placement(*entries), MAPS) if gang.name == name]
-    manifest = gangs.manifest(pcs, 0, planned, "gang")
+    manifest = gangs.manifest(pcs, planned, "gang")
     manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
     return msgspec.convert(manifest, PodGang)
 
