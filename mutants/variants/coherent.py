@@ -12,6 +12,7 @@ from reference_impl.admission import scaling
 from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import coherent as rules
+from reference_impl.admission.rules import paths
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.layouts import Layouts
@@ -153,6 +154,53 @@ def _budget_of_other_strategies_open() -> None:
         return right(template, strategy, created=False)
 
     replace(defaults, "_rolling_updates", rolling_updates)
+
+
+@variant(
+    "low-budget-refused-whatever-the-strategy",
+    "operator",
+    "refuses a maxUnavailable below minAvailable whatever the strategy, also its own default",
+    "COHR-007",
+    exempt=("COHR-008",),
+    alone="it refuses sets of other strategies that scenes create",
+)
+def _low_budget_refused_whatever_the_strategy() -> None:
+    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        template, errors = pcs.spec.template, list(found)
+        parts = [(clique.rolling_update, clique.spec.minimum) for clique in template.cliques]
+        parts += [(group.rolling_update, group.min_available) for group in template.pod_clique_scaling_groups or ()]
+        for given, minimum in parts if not errors else ():
+            if given is not None and given.max_unavailable is not None and given.max_unavailable < minimum:
+                errors.append(invalid(f"{paths.TEMPLATE}.cliques", given.max_unavailable, "is below minAvailable"))
+        return errors
+
+    alter(rules, "violations", refused)
+
+
+@variant(
+    "terminated-into-new-epochs",
+    "operator",
+    "terminates a replica into PodGangs of other epochs that hold the same",
+    "COHR-089",
+)
+def _terminated_into_new_epochs() -> None:
+    right = MapWriter.before_termination
+
+    async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
+        stored = self._layouts.stored(pcs, index)
+        if stored is not None and update.coherent(pcs) and not update.running(pcs):
+            keys = [entry.key for entry in stored.layout]
+            other = dict(zip(keys, self._epochs(pcs, index)(len(keys)), strict=True))
+            renamed = tuple(
+                dataclasses.replace(
+                    entry, key=other[entry.key], depends_on=tuple(other.get(key, key) for key in entry.depends_on)
+                )
+                for entry in stored.layout
+            )
+            await self._write(pcs, index, stored, renamed)
+        await right(self, pcs, index)
+
+    replace(MapWriter, "before_termination", before_termination)
 
 
 @variant(

@@ -132,14 +132,7 @@ class Played:
         """The map, then gangs, then pods: those of old entries are deleted, those of new ones created, bound, Ready."""
         before = self.layout.get(self.index, ())
         self.layout[self.index] = layout
-        entries = [
-            {"name": self._name(e), HASH: e.generation, "podCliques": dict(e.cliques),
-             "pcsgReplicaIndices": {name: list(at) for name, at in e.groups.items()},
-             **({"labels": {shapes.ANCHOR: "true"}} if e.anchor else {"dependsOn": {"matchLabels": {}}})}
-            for e in layout
-        ]  # fmt: skip
-        spec = {"podCliqueSetReplicaIndex": self.index, "entries": entries}
-        self._tell("podgangmaps", f"{SET}-{self.index}", spec)
+        self.map(layout)
         for entry in layout:
             self.gang(entry, ready=self._name(entry) in self._known)
         for entry in before:
@@ -160,6 +153,17 @@ class Played:
         for entry in layout:
             self._known.add(self._name(entry))
             self.gang(entry, ready="gang-not-ready" not in self.faults and entry.generation not in self.frozen)
+
+    def map(self, layout: Layout) -> None:
+        """The map alone, without what follows from it."""
+        entries = [
+            {"name": self._name(e), HASH: e.generation, "podCliques": dict(e.cliques),
+             "pcsgReplicaIndices": {name: list(at) for name, at in e.groups.items()},
+             **({"labels": {shapes.ANCHOR: "true"}} if e.anchor else {"dependsOn": {"matchLabels": {}}})}
+            for e in layout
+        ]  # fmt: skip
+        spec = {"podCliqueSetReplicaIndex": self.index, "entries": entries}
+        self._tell("podgangmaps", f"{SET}-{self.index}", spec)
 
     def gang(self, entry: Entry, *, ready: bool) -> None:
         groups = [(f"{SET}-{self.index}-{name}", 1) for name in entry.cliques]

@@ -148,6 +148,27 @@ def test_no_serving_unit_is_demanded_of_standalone_cliques_alone() -> None:
     assert verdicts(Played(TRACES["standalone-only"], after={1: no_unit}).play())["INV-012"].holds is None
 
 
+@pytest.mark.parametrize(
+    ("by_others", "updating", "holds"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_a_pod_that_others_delete_may_return_with_the_newest_version_where_the_update_is_waited_for(
+    by_others: bool, updating: bool, holds: bool
+) -> None:
+    def returned(played: Played) -> None:
+        if updating:
+            played.begin("v1")
+        played.index = 1
+        lost = played.of("B0", "F")[0]
+        if by_others:
+            played.story.history.origins.excused.add(played.story.history.records("pods", lost)[0].uid)
+        played.delete(lost)
+        pod(played, "B0", F, "F", generation="v1")
+
+    played = Played(ALL, replicas=2)
+    played.before_updates = returned
+    assert verdicts(played.play())["INV-014"].holds is holds
+
+
 def test_what_an_update_should_have_replaced_is_not_left() -> None:
     """The update ends before its last sub-steps."""
     found = verdicts(Played(dataclasses.replace(ALL, writes=ALL.writes[:3])).play())["INV-022"]
@@ -302,6 +323,14 @@ def test_a_scale_is_no_sub_step_and_a_sub_step_in_two_writes_is_seen_by_what_is_
     assert verdicts(Played(only_first, unready, after={1: in_two_writes}).play())["INV-013"].holds is False
     in_one_write = Played(only_first, unready, after={1: lambda p: p.write(ALL.writes[2].layout)})
     assert verdicts(in_one_write.play())["INV-017"].holds is False
+
+
+def test_a_replica_that_a_map_holds_twice_between_two_writes_is_in_one_gang() -> None:
+    def twice(played: Played) -> None:
+        later = {entry.key: entry for entry in (*ALL.writes[2].layout, *played.layout[0])}
+        played.map(tuple(later.values()))
+
+    assert verdicts(Played(ALL, after={1: twice}).play())["INV-021"].holds is True
 
 
 def test_an_update_that_began_under_another_strategy_need_not_keep_a_version_whole() -> None:

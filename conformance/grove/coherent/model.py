@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -95,12 +94,6 @@ def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[
         if key.kind == "group" and (held_indices := indices(layout, key.name)) != list(range(size)):
             found.append(f"entries hold replicas {held_indices} of {key.name}, which has {size}")
     return found
-
-
-def repeated(layout: Iterable[Entry]) -> list[str]:
-    """Replicas of scaling groups that more than one gang holds, or one gang twice (COH-I12)."""
-    held = Counter((group, index) for entry in layout for group, own in entry.groups.items() for index in own)
-    return [f"{group}[{index}]" for (group, index), times in sorted(held.items()) if times > 1]
 
 
 def shape(layout: Iterable[Entry]) -> list[str]:

@@ -147,6 +147,11 @@ class State:
         found = self.sets.get(pcs)
         return found is not None and found.coherent and found.running
 
+    def waiting(self, pcs: str, replica: int) -> bool:
+        """Whether a replica waits for the update that runs: nothing in its map is of the newest generation."""
+        generations = {entry.generation for entry in self.maps.get((pcs, replica), ())}
+        return self.updating(pcs) and bool(generations) and self.sets[pcs].generation not in generations
+
     def budgeted(self, pcs: str) -> bool:
         """Whether any template of a set has maxUnavailable."""
         found = self.sets[pcs].template
@@ -188,11 +193,19 @@ class State:
         pod, before = self.pods.get(record.uid), self.before
         if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
             return None
-        if not before.ready or pod.excused:
-            return None
-        if condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER):
+        if not before.ready or self._excused(record, pod):
             return None
         return None if terminating(self.sets[pod.place.set].document) else pod
+
+    def deleted_by_others(self, record: Record) -> bool:
+        """Whether the deletion of a pod begins with this record, and is known not to be the operator's."""
+        pod, before = self.pods.get(record.uid), self.before
+        return pod is not None and pod.going and not (before and before.going) and self._excused(record, pod)
+
+    def _excused(self, record: Record, pod: Pod) -> bool:
+        """Whether the suite or a scheduler has deleted a pod."""
+        disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
+        return pod.excused or bool(disrupted)
 
     def deleted(self, record: Record) -> list[Pod]:
         """The Ready pods whose deletion begins with this record: those of a clique that is deleted all at once, however

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from conformance.history.record import Record
 from conformance.invariants.coherent.rule import CoherentRule
 from conformance.invariants.coherent.state import State
@@ -9,7 +11,8 @@ from conformance.invariants.coherent.state import State
 
 class OneVersionInAGang(CoherentRule):
     """INV-014. A gang's entry names the generation that its pods are of: so all gangs of one generation have the same
-    template hash for a clique. A gang that has existed under another strategy may hold pods of several templates."""
+    template hash for a clique. A gang that has existed under another strategy may hold pods of several templates. So
+    may one of a replica that waits for its update: pods that others have deleted may come back with the newest one."""
 
     id = "INV-014"
     what = "all pods of a clique in gangs of one generation have one template hash, and those in one gang forever"
@@ -20,21 +23,32 @@ class OneVersionInAGang(CoherentRule):
         self._of_gang: dict[tuple[str, str], tuple[str, Record]] = {}
         self._of_generation: dict[tuple[str, str, str], tuple[str, Record]] = {}
         self._mixed: set[str] = set()
+        self._lost: Counter[str] = Counter()
+        """Clique → pods that somebody else than the operator has deleted and that have not come back."""
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)) and not found.coherent:
             self._mixed |= {pod.gang for pod in self.state.pods.values() if pod.place.set == record.name}
         pod = self.state.pods.get(record.uid)
-        if record.resource != "pods" or pod is None or pod.going or self.state.before is not None:
+        if record.resource != "pods" or pod is None:
+            return
+        if pod.going and self.state.deleted_by_others(record):
+            self._lost[pod.clique] += 1
+        if pod.going or self.state.before is not None:
             return
         if not self.state.sets[pod.place.set].coherent:
             self._mixed.add(pod.gang)
         if pod.gang in self._mixed or not pod.hash:
             return
         self.judged += 1
-        self._compare(self._of_gang.setdefault((pod.gang, pod.clique), (pod.hash, record)), pod.hash, record)
         generation = self.state.generations.get(self.state.key_of_gang(pod.gang), "")
+        of_gang = self._of_gang.setdefault((pod.gang, pod.clique), (pod.hash, record))
+        returned, self._lost[pod.clique] = self._lost[pod.clique] > 0, max(0, self._lost[pod.clique] - 1)
+        if of_gang[0] != pod.hash and returned and self.state.waiting(pod.place.set, pod.place.replica):
+            generation = self.state.sets[pod.place.set].generation
+        else:
+            self._compare(of_gang, pod.hash, record)
         if generation:
             template = pod.clique.rpartition("-")[2] if pod.index >= 0 else pod.place.key.name
             key = (pod.place.set, generation, f"{pod.place.key}/{template}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import labels, pods
 from conformance.grove.coherent import shapes, steady
 from conformance.grove.coherent.change import Change
-from conformance.grove.coherent.model import Key, indices, total
+from conformance.grove.coherent.model import Key, indices, shape, total
 from conformance.grove.fields import label, name, uid
 from conformance.history.view import View
 from conformance.testing.scene import Recorded, invariants, requirement
@@ -109,10 +109,11 @@ def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) 
 
 @requirement("COHR-089", reaches="terminated and recovered")
 def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """One pod of an anchor is bound before the first of any other gang."""
+    """By what they hold: the keys of entries are free. One pod of an anchor is bound before the first of any other
+    gang."""
     run.given("pods of the template")
     before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
-    run.expect("entries", {each.key: each.content() for each in before}, {each.key: each.content() for each in after})
+    run.expect("entries", shape(before), shape(after))
     anchors = {name(gang) for gang in sets.gangs(run.at("end"), "s").values() if shapes.is_anchor(gang)}
     bound: dict[bool, list[int]] = {True: [], False: []}
     for record in run.after("pods of the template: at rest").records("pods"):

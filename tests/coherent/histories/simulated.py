@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from conformance.grove.coherent import change
 from conformance.grove.coherent import steady as steady_rules
-from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition, repeated
+from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition
 from reference_impl.plan import components
 from reference_impl.plan import layout as layouts
 from reference_impl.plan.coherent.planner import Advance, Complete
@@ -84,7 +84,7 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
     in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
     after = read(replica.layout)
-    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)}) + repeated(after)
+    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)})
     found = change.Change(before, after)
     if isinstance(step, Advance):
         wrong += change.problems(
