@@ -43,6 +43,18 @@ def wanted_gangs(view: View, set_name: str) -> dict[str, Gang]:
     }
 
 
+def built_gangs(view: View, set_name: str) -> list[tuple[Gang, Document | None]]:
+    """Return the gangs that the maps of a set stand for, each with the PodGang that holds the same PodCliques, whatever
+    its name; None if there is none, or another gang takes it."""
+    seen: dict[tuple[str, ...], list[Document]] = {}
+    for gang in gangs_of(view, set_name).values():
+        seen.setdefault(gang_maps.held(gang), []).append(gang)
+    return [
+        (gang, same.pop(0) if (same := seen.get(gang.cliques)) else None)
+        for gang in wanted_gangs(view, set_name).values()
+    ]
+
+
 def gangs_of(view: View, set_name: str) -> dict[str, Document]:
     """Return the gangs that a set controls and that are not being deleted, by name."""
     own = uid(view.get(SETS, set_name))

@@ -171,7 +171,10 @@ def _added_pods_join_the_newest_anchor() -> None:
     replace(fitting._Fitting, "_home", home)
 
 
-@mutant("lost-maps-stay-lost", "operator", "does not restore a PodGangMap that is deleted", "COHR-076", "COHR-094")
+@mutant(
+    *("lost-maps-stay-lost", "operator", "does not restore a PodGangMap that is deleted"),
+    *("COHR-076", "COHR-094", "MAP-020"),
+)
 def _lost_maps_stay_lost() -> None:
     right = MapWriter._replica
 

@@ -66,12 +66,24 @@ def _epochs_backwards() -> None:
     replace(control, "first", backwards)
 
 
-@mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-003")
+@mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-065")
 def _gangs_without_their_group() -> None:
     def name_by_epoch(replica: str, entries: Layout, gang: Gang) -> str:
         return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
 
     replace(lines, "_name_by_epoch", name_by_epoch)
+
+
+@mutant("gangs-without-their-last-clique", "operator", "creates gangs without their last PodClique", "MAP-003")
+def _gangs_without_their_last_clique() -> None:
+    right = gangs._planned
+
+    def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> gangs.PlannedGang:
+        found = right(pcs, *rest, **named)
+        fewer = dict(list(found.minimums.items())[:-1])
+        return dataclasses.replace(found, minimums=fewer) if fewer and not rest[2].entry.anchor else found
+
+    replace(gangs, "_planned", planned)
 
 
 @mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
@@ -228,7 +240,7 @@ def _first_replica_has_no_gang() -> None:
     replace(Placement, "gang_of", gang_of)
 
 
-@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-020", "MAP-046")
+@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-046", "MAP-066")
 def _rebuilt_with_new_epochs() -> None:
     replace(control, "live_layout", lambda live, observed, named=None: ())
 

@@ -13,6 +13,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control import gang_migration as control
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
+from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.plan import fitting, gang_migration, labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.desired import DesiredSet, T
@@ -57,7 +58,7 @@ def _migration_keeps_the_base_gang() -> None:
     _changed(lambda pod, found: found.pop(labels.BASE_PODGANG, None))
 
 
-@mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-012")
+@mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-022")
 def _migration_never_ends() -> None:
     replace(GangMigration, "ended", lambda self, pcs: False)
 
@@ -86,6 +87,15 @@ def _earlier_gangs_stay() -> None:
                 yield item
 
     replace(DesiredSet, "surplus", surplus)
+
+
+@mutant("pods-keep-earlier-gangs", "operator", "deletes earlier gangs and leaves their names on pods", "UPG-021")
+def _pods_keep_earlier_gangs() -> None:
+    async def unlabeled(self: CliqueReconciler, place: Place) -> None:
+        return None
+
+    replace(gang_migration, "pod_change", lambda line, pcs, clique, pod, placement: {})
+    replace(CliqueReconciler, "_relabel", unlabeled)
 
 
 @mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")

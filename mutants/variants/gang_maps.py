@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,15 +16,16 @@ from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.coherent import MapEntry
 from reference_impl.api.models import PodCliqueSet
+from reference_impl.control import maps as control
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler, Place
-from reference_impl.plan import children, fitting, gang_migration, gangs, labels, maps, update_progress
+from reference_impl.plan import children, fitting, gang_migration, gangs, labels, lines, maps, update_progress
 from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Entry, Layout, Role
+from reference_impl.plan.layout import Entry, Gang, Layout, Role
 from reference_impl.plan.maps import Stored
 
 LOOKS = "example.com/looks"
@@ -53,6 +55,37 @@ def _epochs_far_apart() -> None:
         return [str(int(found[0]) + apart * number) for number in range(count)]
 
     replace(EpochSource, "take", take)
+
+
+@variant(
+    "gangs-named-by-numbers",
+    "operator",
+    "names all gangs after replica and a number, as GREP-393 has it",
+    "MAP-003",
+    "MAP-004",
+    "MAP-005",
+    profiles=("gang-maps",),
+    exempt=("MAP-065",),
+)
+def _gangs_named_by_numbers() -> None:
+    def name_by_number(found: str, replica: str, entries: Layout, gang: Gang) -> str:
+        if gang.entry.anchor:
+            return found
+        return f"{replica}-{int(gang.entry.key) + zlib.crc32(f'{gang.group}-{gang.index}'.encode()) + 1}"
+
+    alter(lines, "_name_by_epoch", name_by_number)
+
+
+@variant(
+    "maps-made-anew",
+    "operator",
+    "makes a lost map from the template, with other gangs",
+    "MAP-020",
+    exempt=("MAP-046", "MAP-066"),
+    alone="the others need the gangs that it replaces",
+)
+def _maps_made_anew() -> None:
+    alter(control, "live_layout", lambda found, live, observed, named=None: ())
 
 
 @variant(
@@ -111,10 +144,7 @@ def _label_restored_late() -> None:
     "migrated-one-by-one",
     "operator",
     "assigns pods one after the other, the last one first",
-    "UPG-012",
-    "UPG-013",
-    "UPG-014",
-    "UPG-015",
+    *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
 )
 def _migrated_one_by_one() -> None:
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
@@ -129,10 +159,7 @@ def _migrated_one_by_one() -> None:
     "earlier-gangs-go-first",
     "operator",
     "deletes earlier gangs before it creates new ones",
-    "UPG-012",
-    "UPG-013",
-    "UPG-014",
-    "UPG-015",
+    *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
 )
 def _earlier_gangs_go_first() -> None:
     right = GangMigration.assign

@@ -20,7 +20,7 @@ NEWEST = ("legacy-0.36", "canonical-0.36")
     "migration-ends-with-false",
     "operator",
     "leaves the condition of a migration with the status False",
-    *("UPG-012", "UPG-015"),
+    *("UPG-012", "UPG-015", "UPG-022"),
 )
 def _migration_ends_with_false() -> None:
     def left(found: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:

@@ -86,29 +86,39 @@ def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-003")
 def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
-    """By name and by the PodCliques that they hold."""
+    """By the PodCliques that they hold."""
     view = run.at(REST)
     for set_name in SIZES:
-        right = {each: list(gang.cliques) for each, gang in following.wanted_gangs(view, set_name).items()}
-        seen = {each: list(gang_maps.held(gang)) for each, gang in following.gangs_of(view, set_name).items()}
-        run.expect(f"PodGangs of {set_name} with their PodGroups", right, seen)
+        right = sorted(gang.cliques for gang in following.wanted_gangs(view, set_name).values())
+        seen = sorted(gang_maps.held(gang) for gang in following.gangs_of(view, set_name).values())
+        run.expect(f"PodGangs of {set_name}, by their PodGroups", right, seen)
+
+
+@requirement("MAP-065")
+def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
+    """A PodGang is known by the PodCliques that it holds."""
+    view = run.at(REST)
+    for set_name in SIZES:
+        built = {gang.name: of(found, name(found)) for gang, found in following.built_gangs(view, set_name)}
+        run.same(f"names of PodGangs of {set_name}", {each: each for each in built}, built)
 
 
 @requirement("MAP-004")
 def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
-    """PodCliques that are not in a scaling group may name one or not."""
+    """PodCliques that are not in a scaling group may name one or not. The names of gangs are free."""
     view = run.at(REST)
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for set_name in SIZES:
-        for gang in following.wanted_gangs(view, set_name).values():
+        for gang, built in following.built_gangs(view, set_name):
+            own = name(built) if built is not None else f"the gang of {', '.join(gang.cliques)}"
             for clique in gang.cliques:
                 found = view.get(CLIQUES, clique)
                 if label(found, labels.GROUP):
-                    right[f"{CLIQUES}/{clique}"] = gang.name
+                    right[f"{CLIQUES}/{clique}"] = own
                     seen[f"{CLIQUES}/{clique}"] = of(found, label(found, labels.GANG))
                 for pod in predicates.pods_of(view, clique):
-                    right[f"pods/{name(pod)}"] = gang.name
+                    right[f"pods/{name(pod)}"] = own
                     seen[f"pods/{name(pod)}"] = label(pod, labels.GANG)
     run.same("gangs that are named", right, seen)
 
@@ -120,12 +130,11 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for set_name in SIZES:
-        for each, gang in following.wanted_gangs(view, set_name).items():
-            found = view.get(GANGS, each)
+        for gang, found in following.built_gangs(view, set_name):
             replica = next(r for r, m in following.maps_of(view, set_name).items()
                            if gang.entry in gang_maps.entries(m))  # fmt: skip
-            right[each] = gang_maps.tags(replica, gang.entry)
-            seen[each] = of(found, gang_maps.belonging(found))
+            right[gang.name] = gang_maps.tags(replica, gang.entry)
+            seen[gang.name] = of(found, gang_maps.belonging(found))
     run.same("labels of PodGangs", right, seen)
 
 

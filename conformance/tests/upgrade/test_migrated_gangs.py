@@ -79,9 +79,14 @@ class GangsOfAnEarlierVersion(Scene):
         env.quiet(1)
 
 
+def _migrating(view: View) -> list[str]:
+    """Return the sets that say that they are being migrated."""
+    return [name(pcs) for pcs in view.list(SETS) if condition_is(pcs, MIGRATING) not in ("", "False")]
+
+
 def _not_migrating(view: View) -> bool | Unmet:
     """No set says that it is being migrated."""
-    found = [name(pcs) for pcs in view.list(SETS) if condition_is(pcs, MIGRATING) not in ("", "False")]
+    found = _migrating(view)
     return not found or Unmet(f"{', '.join(found)} have the condition {MIGRATING}")
 
 
@@ -102,11 +107,30 @@ def _marks(view: View) -> dict[str, object]:
     }
 
 
-@requirement("UPG-012", reaches=(TAKEN_OVER, "migration ended"))
+@requirement("UPG-012", reaches=TAKEN_OVER)
 def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The operator is killed in the migration, and comes back."""
     for each in ("s", "k"):
         run.expect(f"{each}: what is wrong", [], following.everything(run.at("taken over"), each))
+
+
+@requirement("UPG-021")
+def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfAnEarlierVersion]) -> None:
+    """Whichever gangs these are: those of the earlier version may stay."""
+    view = run.at("taken over")
+    for each in ("s", "k"):
+        without = sorted(set(range(REPLICAS[each])) - following.maps_of(view, each).keys())
+        run.expect(f"{each}: replicas without a map", [], without)
+        run.expect(f"{each}: pods astray", [], following.strays(view, each))
+
+
+@requirement("UPG-022")
+def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
+    """The condition is absent or False. Of gangs that are not migrated, it may speak."""
+    left = _migrating(run.at("taken over"))
+    if left:
+        run.given(TAKEN_OVER)
+    run.expect(f"PodCliqueSets with the condition {MIGRATING}", [], left)
 
 
 @requirement("UPG-018")
