@@ -84,6 +84,8 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OP
     profile. Raises UsageError if there are fewer."""
     if text in names:
         return [text]
+    if ":" not in text and not text.endswith(_SUFFIXES) and text not in _kinds():
+        raise UsageError(f"unknown node {text!r}", where=where, hint=documents.suggestion(text, (*names, *_kinds())))
     wanted = _parsed(text, where)
     if isinstance(wanted, Fleet):
         found = [manifest["metadata"]["name"] for manifest in manifests(wanted, pool)]
@@ -119,9 +121,13 @@ def _parsed(text: str, where: str) -> Wanted | Fleet:
 
 def _shipped(name: str, where: str) -> NodeProfile:
     if name not in nodes.profile_names():
-        known = [*nodes.profile_names(), *names()]
-        raise UsageError(f"unknown node profile {name!r}", where=where, hint=documents.suggestion(name, known))
+        raise UsageError(f"unknown node profile {name!r}", where=where, hint=documents.suggestion(name, _kinds()))
     return nodes.profile(name)
+
+
+def _kinds() -> list[str]:
+    """Return the names of all profiles and fleets."""
+    return [*nodes.profile_names(), *names()]
 
 
 def _own(path: Path, where: str) -> NodeProfile:

@@ -55,7 +55,9 @@ def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
     [
         ("tiny:3", "NODES: only 2 such nodes exist — ask for fewer than tiny:3"),
         ("dgx-h100", "NODES: only 0 such nodes exist"),
-        ("tiny-7", "NODES: unknown node profile"),
+        ("tiny-7", "NODES: unknown node 'tiny-7' — did you mean \"tiny-1\"?"),
+        ("worker.example", "NODES: unknown node 'worker.example' — known: cpu, "),
+        ("tny:1", "NODES: unknown node profile 'tny' — did you mean \"tiny\"?"),
         ("mixed", "NODES: no node of the fleet mixed exists"),
     ],
 )
