@@ -111,7 +111,7 @@ def up(
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
             if wanted:
-                report(f"cluster {name}", f"making {len(wanted)} nodes")
+                report(f"cluster {name}", f"making {len(wanted)} node{'s' * (len(wanted) > 1)}")
                 cluster_nodes.create(cluster, wanted)
             if playing:
                 deployment.start(cluster, *playing, report)
