@@ -35,7 +35,7 @@ from conformance.implementation.descriptor import (
     Start,
     Upgrade,
 )
-from conformance.implementation.parameters import Parameter, resolved
+from conformance.implementation.parameters import Parameter, require_known, resolved
 from conformance.implementation.program import find_program, located
 from conformance.suggestions import absent, nearest, suggestion
 
@@ -149,8 +149,10 @@ def validate(path: Path) -> None:
 
 
 def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
-    """Return the parameters of a file that have no default and are not among those `given`. Raises UsageError."""
+    """Return the parameters of a file that have no default and are not among those `given`. Raises UsageError, also if
+    the file has no parameter of a given name."""
     _, file = _read(path)
+    require_known(file.parameters, given)
     return {name: each for name, each in file.parameters.items() if each.default is None and name not in given}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +39,13 @@ def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
     return settings
 
 
+def require_known(parameters: Collection[str], given: Iterable[str], option: str = "--set") -> None:
+    """Raise UsageError if a user sets a parameter that the descriptor does not have."""
+    for name in given:
+        if name not in parameters:
+            raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters))
+
+
 def resolved(
     parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document, option: str = "--set"
 ) -> dict[str, str]:
@@ -47,9 +54,7 @@ def resolved(
 
     A relative path from a user is relative to the current folder, a default one to the folder of the descriptor.
     """
-    for name in given:
-        if name not in parameters:
-            raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters))
+    require_known(parameters, given, option)
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
         value = given.get(name, parameter.default)

@@ -141,6 +141,9 @@ def test_a_descriptor_with_required_parameters_says_what_it_needs(call: Call, tm
     code, out, _ = call("validate", str(TOY))
     assert code == 0 and out.endswith("to check the programs and files that it names, give --set binary=PATH\n")
     assert str(TOY) in out
+    code, out, err = call("validate", str(TOY), "--set=binry=toy-operator")
+    assert (code, out) == (Exit.USAGE, "")
+    assert err == 'grove-conformance: --set binry: unknown parameter "binry" — did you mean "binary"?\n'
     code, out, _ = call("validate", str(TOY), f"--set=binary={sys.executable}")
     assert code == 0 and f"{TOY} is valid" in out
     code, _, err = call("validate", str(TOY), "--set=binary=nowhere")
