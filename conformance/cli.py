@@ -177,6 +177,7 @@ def run(command: Callable[[], object]) -> int:
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for them
         if text := error.format_message():  # empty after the help that is printed when there are no arguments
+            text = text.replace(": Value error, ", ": ").removesuffix(".")  # the words of pydantic about its own errors
             print(f"grove-conformance: {text} — see --help", file=sys.stderr)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):

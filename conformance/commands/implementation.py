@@ -111,6 +111,8 @@ def new(
     file = file or Path(FILE)
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
+    if crds:
+        refuse(ctx, {"contract"}, where="--crds", reason="these CRDs decide the line", otherwise="leave out --crds")
     if contract not in skeleton.OUR_CRDS:
         raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
     known = requirement.load().features

@@ -73,6 +73,15 @@ def test_claimed_is_what_was_asked_for(call: Call) -> None:
         ((), "--command: is required without a terminal — for example: --command 'bin/mine"),
         (("--command=op", "--name=Mine!"), "mine.yaml:5: name:"),
         (("--command=op", "--feature=topolgy"), "--feature: unknown feature 'topolgy' — did you mean \"topology\"?"),
+        (
+            ("--command=op", "--role=operatr"),
+            "grove-conformance: Invalid value for '--role': 'operatr' is not one of 'operator', 'gang-scheduler'"
+            " — see --help\n",
+        ),
+        (
+            ("--command=op", "--crds=crds", "--contract=maps"),
+            "--crds: these CRDs decide the line, so --contract cannot be given — leave out --contract",
+        ),
         (("--command=op", "--contract=map"), "--contract: unknown line 'map' — did you mean \"maps\"?"),
     ],
 )
