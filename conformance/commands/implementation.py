@@ -259,6 +259,7 @@ def _example(folder: Path) -> None:
         f"{program} run --implementation toy.yaml --set binary={toy.NAME} --profile core",
     )
     typer.echo("\n  ".join([f"wrote {shown(folder)}: {', '.join(toy.FILES)}; next:", *steps]))
+    typer.echo("It is only begun: `try` finds no Service, and `run` is not conformant. Both say what is missing.")
 
 
 def _write(file: Path, text: str) -> None:

@@ -106,8 +106,9 @@ def test_the_example_is_written_and_can_be_built_and_checked_at_once(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code, out, _ = call("new", "--example")
-    head, *steps = out.splitlines()
+    head, *steps, expectation = out.splitlines()
     assert code == 0 and head == "wrote toy-operator: go.mod, main.go, toy.yaml; next:"
+    assert "`try` finds no Service, and `run` is not conformant" in expectation
     change, build, attempt, judge = map(str.strip, steps)
     monkeypatch.chdir(tmp_path / change.removeprefix("cd "))
     assert build == "go build ."
