@@ -61,7 +61,9 @@ class Progress:
         self._taken = self._done = self._failed = self._unjudged = 0
         self._left = left
         self._first: float | None = None
-        """When the first test began, by the monotonic clock."""
+        """When the first scene began, by the monotonic clock."""
+        self._ready: set[str] = set()
+        """The workers whose cluster has come up: the start of a cluster is no part of a scene."""
         self._last = time.monotonic()
         self._blocked: set[str] = set()
         """The reasons of blocked tests that were printed."""
@@ -118,16 +120,17 @@ class Progress:
     def _take(self, event: AnyEvent) -> None:
         match event:
             case Phase():
+                if event.phase == "ready":
+                    self._ready.add(event.worker)
+                    self._time(event.worker)
                 what = event.phase + (f" ({event.detail})" if event.detail else "")
                 running = self._tests.get(event.worker)
                 self._workers[event.worker] = running if running and event.phase == "ready" else clean(what)
                 if not event.detail:
                     self._whisper(event.wall, f"{event.worker}: {event.phase}")
             case TestStarted():
-                self._first = self._first or time.monotonic()
-                if self._left is not None:
-                    self._left.started(event.test, time.monotonic() - self._first)
                 self._workers[event.worker] = self._tests[event.worker] = event.test
+                self._time(event.worker)
                 if self._status is None and event.worker not in self._given_up:
                     self._whisper(event.wall, f"{event.worker}: {event.test}")
             case Check() if event.outcome != "passed":
@@ -135,6 +138,7 @@ class Progress:
                 self._failure(event)
             case TestFinished():
                 self._done += 1
+                self._first = self._first or time.monotonic()
                 if self._left is not None:
                     self._left.ended(event.test)
                 self._workers[event.worker] = "between tests"
@@ -155,6 +159,13 @@ class Progress:
                 self._say(event.wall, f"{event.worker}: harness error: {event.what}", "bold magenta")
             case _:
                 pass
+
+    def _time(self, worker: str) -> None:
+        """Count the time of a worker's scene from now on, if its cluster is there and a test runs."""
+        if worker in self._ready and (test := self._tests.get(worker)):
+            self._first = self._first or time.monotonic()
+            if self._left is not None:
+                self._left.started(test, time.monotonic() - self._first)
 
     def _ended(self, event: TestFinished) -> None:
         """Count the end of a test. What failed in it was printed before; why tests are blocked is printed once."""

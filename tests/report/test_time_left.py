@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from test_model import ended, started
 from conformance.report.progress import Progress
 from conformance.report.time_left import TimeLeft, words
 from conformance.suite.outcomes.book import Book
+from conformance.suite.outcomes.ledger import Phase
 
 SCENES = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
 COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
@@ -86,6 +88,22 @@ def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> 
     with Book(tmp_path) as book, Progress(book, 2, Console(file=out, width=200), 0.0, every=0.0, left=left):
         book.write(started("t", "AA-001"))
         book.write(ended("t", "passed"))
-        deadline = time.monotonic() + 30
-        while not re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", out.getvalue()):
-            assert time.monotonic() < deadline, out.getvalue()
+        until(lambda: bool(re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", out.getvalue())), out)
+
+
+def test_the_start_of_a_cluster_is_no_part_of_a_scene(tmp_path: Path) -> None:
+    out = StringIO()
+    left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
+    with Book(tmp_path) as book, Progress(book, 2, Console(file=out, width=200), 0.0, every=0.0, left=left):
+        book.write(started("t", "AA-001"))
+        book.write(Phase(wall=1.0, worker="gw0", phase="bringing the cluster up"))
+        until(lambda: out.getvalue().count("gw0: bringing the cluster up") > 1, out)
+        assert " left" not in out.getvalue(), "nothing was played yet"
+        book.write(Phase(wall=2.0, worker="gw0", phase="ready"))
+        until(lambda: "less than a minute left" in out.getvalue(), out)
+
+
+def until(condition: Callable[[], bool], out: StringIO) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, out.getvalue()
