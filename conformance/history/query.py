@@ -33,7 +33,8 @@ LULL = 5.0
 """Seconds without a record after which the cluster is idle."""
 
 COMPLETE = 30.0
-"""Seconds within which each stream must reach the present. More is not explained by a busy machine."""
+"""Seconds within which each stream must reach the present. Where the API server refuses nothing, it may be several
+times as long (`recorder.SLOW`)."""
 
 FRESH = 1.0
 """Seconds for which the present is not checked again if nothing arrived: a late stream delivers nothing either."""

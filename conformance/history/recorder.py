@@ -60,6 +60,9 @@ RECORDED = tuple(
 
 
 MANY = 1 << 63
+SLOW = 4
+"""How many times as long a watch may take whose list the API server has not refused: a machine that is busy with a
+thousand pods delivers late."""
 TICK = 1.0
 """Seconds between two requests for the server's revision."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -139,6 +142,9 @@ class Recorder(Log):
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # events bind nothing, and there are many
             passing = {asyncio.create_task(feed.pass_list(client, namespace)): feed for feed in feeds}
             passed, late = await asyncio.wait(passing, timeout=timeout)
+            if late and not any(passing[task].refused for task in late):
+                more, late = await asyncio.wait(late, timeout=(SLOW - 1) * timeout)
+                passed |= more
             for task in late:
                 task.cancel()
             revision = min((task.result() for task in passed), default=0)
@@ -240,6 +246,11 @@ class _Feed:
         self._news = asyncio.Event()
         self._answer = ""
         """Why the API server does not let the resource be listed."""
+
+    @property
+    def refused(self) -> bool:
+        """Return whether the API server does not let the resource be listed."""
+        return bool(self._answer)
 
     @property
     def late(self) -> str:

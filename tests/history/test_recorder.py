@@ -104,7 +104,7 @@ def test_what_has_happened_is_recorded_once_the_log_is_complete(cluster: Cluster
 def test_a_watch_that_lags_is_named_and_waited_for(
     cluster: Cluster, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A watch whose events are held back on their way to the log."""
+    """A watch whose events are held back on their way to the log, longer than a watch takes on an idle machine."""
     watch = next(feed.reflector for feed in recorder._feeds if feed.resource == SERVICES)
     held: list[bytes] = []
     monkeypatch.setattr(watch, "_take", held.append)
@@ -112,10 +112,10 @@ def test_a_watch_that_lags_is_named_and_waited_for(
     assert recorder.complete("default", 1).late == "services"
     monkeypatch.undo()
     answers: list[str] = []
-    waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 30).late))
+    waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 1).late))
     waiting.start()
     for line in held:
-        recorder._loop.call_soon_threadsafe(watch._take, line)
+        recorder._loop.call_soon_threadsafe(recorder._loop.call_later, 2, watch._take, line)
     waiting.join()
     assert answers == [""]
     assert [record.kind for record in History(recorder, "default").records("services", "held")] == ["ADDED"]
