@@ -31,9 +31,18 @@ VIOLATED = """running.at_end = lambda finished: running.checks.invariant("INV-00
         yield Case(running)"""
 
 
-def run(faked: Faked, role: str, **selected: object) -> Ran:
+DOUBTFUL = """running.at_end = lambda finished: running.checks.doubtful("INV-001", HarnessError("too slow"))
+        yield Case(running)"""
+DECLARED = """
+    @requirement("INV-001")
+    def test_rule(run: Recorded[Quiet]):
+        run.invariant()
+"""
+
+
+def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATED, **selected: object) -> Ran:
     """A run of one scene, which violates an invariant of another profile on this role."""
-    faked.write(SCENE, ids=1)
+    faked.write(scene, ids=1)
     place = faked.folder / "registry" / "gang.yaml"
     document = yaml.safe_load(place.read_text())
     text = "It MUST hold."
@@ -50,7 +59,7 @@ def run(faked: Faked, role: str, **selected: object) -> Ran:
     ]
     place.write_text(yaml.safe_dump(document))
     conftest = faked.folder / "tests" / "conftest.py"
-    conftest.write_text(conftest.read_text().replace("yield Case(running)", VIOLATED))
+    conftest.write_text(conftest.read_text().replace("yield Case(running)", judged))
     return faked.run(**{"roles": ["operator"], **selected})
 
 
@@ -64,6 +73,13 @@ def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> No
         ran.exit == 1 and told in ran.out and "gang: not-conformant" not in ran.out.replace(told, "") * bool(selected)
     )
     assert ran.report["run"]["tests"][0]["outcome"] == "failed"
+
+
+def test_a_violation_on_a_slow_machine_leaves_only_its_own_tests_without_a_verdict(faked: Faked) -> None:
+    ran = run(faked, "operator", SCENE + DECLARED, DOUBTFUL)
+    assert ran.outcomes == {"AA-001": "passed", "INV-001": "harness-error"}, ran.out + ran.err
+    [rule] = [entry for entry in ran.report["verdict"]["requirements"] if entry["id"] == "INV-001"]
+    assert "too slow" in rule["reason"]
 
 
 def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> None:

@@ -219,7 +219,7 @@ def _played(
     def recording() -> Played:
         history, steps, verdicts = env.history.frozen(), dict(env.steps), dict(checks.verdicts)
         neighbor = env.neighbor and env.neighbor.history.frozen()
-        return Played(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor)
+        return Played(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor, dict(checks.doubts))
 
     def stop_if_decided() -> None:
         if decided is not None and decided(recording()):

@@ -159,6 +159,8 @@ class Recorded(Generic[S]):
     def invariant(self) -> bool:
         """Check the invariant that the test is declared for over the history of the scene. If the scene ended early,
         only a violation is judged."""
+        if self._id in self._played.doubts:
+            raise self._played.doubts[self._id]
         found = self._played.verdicts.get(self._id)
         if found is None or (self._played.ended is not None and found.holds is not False):
             self._end()
@@ -168,6 +170,8 @@ class Recorded(Generic[S]):
     def unbroken(self) -> None:
         """Check, beside other checks, that the history does not break the rule of the requirement. If the scene ended
         early, what it shows counts all the same; if there was nothing to judge, nothing is checked."""
+        if self._id in self._played.doubts:
+            raise self._played.doubts[self._id]
         found = self._played.verdicts.get(self._id)
         if found is not None and found.holds is not None:
             self._invariant(found)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.errors import HarnessError
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
 from conformance.suite.outcomes import ledger
@@ -120,6 +121,7 @@ class SceneChecks(Checks):
         super().__init__(scene, invariants, lambda check: None)
         self.asked = tuple(sorted(asked))
         self.verdicts: dict[str, Invariant] = {}
+        self.doubts: dict[str, HarnessError] = {}
 
     def broken(self, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:
         """Return the exception with which the scene ends if the implementation is at fault."""
@@ -129,6 +131,10 @@ class SceneChecks(Checks):
     def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
         self.verdicts[id] = Invariant(what, verdict, seen, at)
+
+    def doubtful(self, id: str, error: HarnessError) -> None:
+        """Keep the error for the tests that are declared for the invariant."""
+        self.doubts[id] = error
 
 
 def scenes_of(test: Callable[..., object]) -> tuple[type[Scene], ...]:
@@ -165,6 +171,8 @@ class Played:
     ended: SceneEnded | SceneBroken | Exception | None = None
     neighbor: History | None = None
     """What happened in the second namespace, if the scene has one."""
+    doubts: Mapping[str, HarnessError] = field(default_factory=dict)
+    """Why there is no verdict on an invariant that seems to be broken."""
 
     @property
     def ended_by(self) -> str:
