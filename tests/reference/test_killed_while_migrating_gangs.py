@@ -92,7 +92,7 @@ def migrated(played: CrashRun) -> Done:
     ("name", "size", "least"),
     [
         ("as-declared", (3, 6, 3, 2, (3, 3, 3)), 90),
-        ("scaled", (3, 6, 3, 2, (5, 2, 4)), 110),
+        pytest.param("scaled", (3, 6, 3, 2, (5, 2, 4)), 110, marks=pytest.mark.thorough),
     ],
 )
 def test_a_death_in_the_middle_of_a_migration_restarts_nothing(
