@@ -38,10 +38,20 @@ class Failure:
 
 class NotStarted(HarnessError):
     """A process could not be started or did not become ready. The suite decides by `role` whose fault that is. `late`:
-    it runs, and was not ready within the time that the descriptor gives it."""
+    it runs, and was not ready within the time that the descriptor gives it. `code` is the exit code of a process that
+    ended before it was ready."""
 
-    def __init__(self, role: Role, process: str, implementation: str, why: str, *, late: bool = False) -> None:
-        self.role, self.late = role, late
+    def __init__(
+        self,
+        role: Role,
+        process: str,
+        implementation: str,
+        why: str,
+        *,
+        late: bool = False,
+        code: int | None = None,
+    ) -> None:
+        self.role, self.late, self.code = role, late, code
         super().__init__(f"{implementation}: the {subject(role, process)} {why}")
 
 
@@ -115,7 +125,8 @@ class RoleProcess:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
             late = isinstance(error, ReadyLate)
-            raise self._not_started(str(error) + self._missed(str(error)), late=late) from error
+            code = ended.code if (ended := self.group.ended) is not None else None
+            raise self._not_started(str(error) + self._missed(str(error)), late=late, code=code) from error
         self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
@@ -170,5 +181,5 @@ class RoleProcess:
     def _fill(self, text: str) -> str:
         return self._values.fill(self._place, self._descriptor, text)
 
-    def _not_started(self, why: str, *, late: bool = False) -> NotStarted:
-        return NotStarted(self.role, self._process.name, self._descriptor.name, why, late=late)
+    def _not_started(self, why: str, *, late: bool = False, code: int | None = None) -> NotStarted:
+        return NotStarted(self.role, self._process.name, self._descriptor.name, why, late=late, code=code)

@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from kube.client import Client
 from mutants.profiles.resources import Manifest, changed
 from mutants.registry import mutant
 from mutants.replacement import alter, replace
+from reference_impl import cli
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
+from reference_impl.control import features
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import (
     labels,
     mnnvl,
 )
+from reference_impl.plan.lines import Line
 
 
 @mutant("domain-unlabelled", "operator", "omits the replica label of ComputeDomains", "RES-070")
 def _domain_unlabelled() -> None:
     changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
+
+
+def _ends(complaint_of: Callable[[str], str]) -> None:
+    """Let the operator do something else where the cluster lacks what it needs."""
+
+    async def unmet(client: Client, asked: features.Features, line: Line) -> str:
+        return complaint_of(await features.unmet(client, asked, line))
+
+    replace(cli, "unmet", unmet)
+
+
+@mutant("missing-domains-awaited", "operator", "waits for the CRD of ComputeDomains", "RES-120")
+def _missing_domains_awaited() -> None:
+    _ends(lambda complaint: "" if "computedomains" in complaint else complaint)
+
+
+@mutant("missing-domains-no-error", "operator", "exits with code 0 without the CRD of ComputeDomains", "RES-120")
+def _missing_domains_no_error() -> None:
+    def end(complaint: str) -> str:
+        if "computedomains" in complaint:
+            raise SystemExit(0)
+        return complaint
+
+    _ends(end)
 
 
 @mutant("none-overruled", "operator", "uses the set's MNNVL group for cliques whose scaling group says none", "RES-071")

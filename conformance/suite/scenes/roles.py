@@ -70,6 +70,22 @@ class Roles:
         controlled = self._controlled(role)
         self._starting(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
 
+    def start_in_vain(self, role: str) -> NotStarted | None:
+        """Start a stopped role where it cannot work. Return how it has ended, or that it is not ready in time; None if
+        it is ready. Its end is not a death that ends the scene."""
+        controlled, begin = self._controlled(role), self._machine.now()
+        try:
+            self._driver.start(controlled)
+        except NotStarted as error:
+            self._blame()
+            if error.late:
+                self._machine.require(begin, f"the {role} had time to end")
+            self._deaths = len(self._driver.failures())
+            return error
+        finally:
+            self._history.stir()
+        return None
+
     # -- several operators ---------------------------------------------------------------------------------------
 
     def elect(self) -> None:

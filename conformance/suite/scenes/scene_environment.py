@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +38,7 @@ from conformance.suite.scenes.roles import Roles
 from conformance.suite.scenes.scene import NotReached, SceneEnded, Step
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.sole_writer import SoleWriter
+from conformance.suite.scenes.unserved import unserved
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.scenes.waits import Waits
 from kube.errors import ApiError
@@ -116,6 +117,15 @@ class SceneEnvironment:
         """Return the preferred apiVersion of a kind by `plural.group`; empty if the API server does not serve it."""
         found = self._api.served.get(kind)
         return found.api_version if found is not None else ""
+
+    @contextlib.contextmanager
+    def without_kind(self, kind: str) -> Iterator[None]:
+        """Let a cluster of the suite not serve a kind (`plural.group`) inside the context. Its objects are deleted.
+        Raises Blocked on another cluster, which may have such objects of its own."""
+        if self.audit is None:
+            raise Blocked(f"the cluster is not one of the suite, which would take {kind} from it", "circumstances")
+        with unserved(self._api, kind, self.patience(30)):
+            yield
 
     @cached_property
     def kubernetes(self) -> Any:

@@ -1,0 +1,29 @@
+"""An operator that is to create ComputeDomains, on a cluster without the kind."""
+
+from __future__ import annotations
+
+from conformance.grove.kinds import COMPUTE_DOMAINS
+from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
+
+
+class OperatorWithoutDomains(Scene):
+    """No set. The operator is stopped, and started while the cluster has no CRD of ComputeDomains; then once more with
+    it. The garbage collector may learn the kind late again, so nothing is played after this scene."""
+
+    exclusive = Exclusive.ROLES
+    alone = True
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.roles.stop("operator")
+        with env.without_kind(str(COMPUTE_DOMAINS)):
+            end = env.roles.start_in_vain("operator")
+        self.code, self.seen = (end.code, str(end)) if end is not None else (None, "it is ready")
+        env.mark("operator started without the kind")
+        env.roles.restart("operator")
+
+
+@requirement("RES-120", reaches="operator started without the kind")
+def test_an_operator_ends_where_the_kind_of_domains_is_missing(run: Recorded[OperatorWithoutDomains]) -> None:
+    """An operator that waits for the kind has not ended when the time of its descriptor is over."""
+    ended = run.scene.code is not None and run.scene.code != 0
+    run.expect("the operator exits with a code that is not 0", True, ended or run.scene.seen)
