@@ -28,3 +28,8 @@ def test_a_small_command_imports_nothing_slow(arguments: list[str]) -> None:
     imported = set(done.stdout.rpartition("imported:")[2].split())
     assert "typer" in imported and not done.stderr, done.stderr
     assert not imported.intersection((*SLOW, *JUDGE))
+
+
+def test_the_conformance_tests_are_collected_without_hypothesis() -> None:
+    code = "import sys, conformance.tests.scheduler.test_scenarios; sys.exit('hypothesis' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

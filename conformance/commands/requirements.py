@@ -11,8 +11,7 @@ from conformance import data
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation.descriptor import Role
-from conformance.suite.registry import catalogue, requirement
-from conformance.suite.registry import explain as explanation
+from conformance.suite.registry import requirement
 from conformance.suite.registry.selection import scope
 
 
@@ -22,6 +21,8 @@ def list_requirements(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """List the requirements."""
+    from conformance.suite.registry import catalogue  # each command imports only what it prints
+
     registry = requirement.load()
     scope(registry, profile or (), (), tuple(Role), registry.features)
     if level and level not in list(requirement.Level):
@@ -46,6 +47,8 @@ def explain(
 
     For an id of the specification, show its row and the requirements that rest on it.
     """
+    from conformance.suite.registry import explain as explanation
+
     typer.echo(explanation.explain(id))
 
 
@@ -56,6 +59,8 @@ def docs(
     ] = None,
 ) -> None:
     """Write docs/requirements.md from the registry."""
+    from conformance.suite.registry import catalogue
+
     to = to or data.page("requirements.md")
     text = catalogue.markdown(requirement.load())
     if check:

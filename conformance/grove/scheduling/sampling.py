@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
-
 from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
-from conformance.grove.scheduling.strategies import instances
 
 NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
 """Features of schedulers whose API cannot express a preferred domain, or domains within domains."""
@@ -24,6 +21,11 @@ class _Enough(Exception):
 def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collection[str] = ()) -> list[Scenario]:
     """Return `count` generated instances that are worth playing and that a scheduler with these features can express,
     the same for the same `number`. Their ids are `drawn-<i>`."""
+    # Slow to import, and most runs draw nothing.
+    from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+
+    from conformance.grove.scheduling.strategies import instances
+
     found: list[Instance] = []
 
     @seed(number)
