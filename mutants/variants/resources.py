@@ -9,7 +9,7 @@ from mutants.profiles.resources_compute_domains import domain_sized, init_contai
 from mutants.registry import variant
 from mutants.replacement import alter
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
-from reference_impl.plan import secondary_resources, template_drift
+from reference_impl.plan import mnnvl, secondary_resources, template_drift
 from reference_impl.plan.children import Manifest
 
 
@@ -85,3 +85,17 @@ def _nodes_counted() -> None:
 )
 def _channels_for_main_containers() -> None:
     init_containers_without_channels()
+
+
+@variant(
+    "channel-as-proposed",
+    "operator",
+    "names the template of a ComputeDomain in spec.channel.resourceClaimTemplateName, as GREP-417 has it",
+    "RES-070",
+)
+def _channel_as_proposed() -> None:
+    def compute_domain(manifest: Manifest, *_: Any) -> Manifest:
+        template = manifest["spec"]["channel"]["resourceClaimTemplate"]["name"]
+        return {**manifest, "spec": {**manifest["spec"], "channel": {"resourceClaimTemplateName": template}}}
+
+    alter(mnnvl, "compute_domain", compute_domain)
