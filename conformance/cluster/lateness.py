@@ -18,7 +18,7 @@ milliseconds on one that is not; limits of scenes are made for dozens of request
 @dataclass(frozen=True)
 class Late:
     """A time in which the machine was too slow, in seconds of the monotonic clock. `end` is None while it lasts;
-    `worst` is the longest delay."""
+    `worst` is the longest delay, 0 if the component answered in time that it is not well."""
 
     component: str
     worst: float
@@ -26,7 +26,8 @@ class Late:
     end: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.component} answered after {self.worst:.1f} s"
+        how = f"answered after {self.worst:.1f} s" if self.worst else "was not healthy"
+        return f"{self.component} {how}"
 
 
 class Lateness:
@@ -43,7 +44,8 @@ class Lateness:
         with self._lock:
             lasting = self._lasting.pop(component, None)
             if not well or end - begin >= self._limit:
-                worst = max(end - begin, lasting.worst if lasting else 0.0)
+                late = end - begin if end - begin >= self._limit else 0.0
+                worst = max(late, lasting.worst if lasting else 0.0)
                 self._lasting[component] = Late(component, worst, lasting.begin if lasting else begin)
             elif lasting is not None:
                 self._past.append(replace(lasting, end=begin))

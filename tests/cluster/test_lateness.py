@@ -29,6 +29,9 @@ def test_a_complaint_is_no_answer_in_time() -> None:
     found = Lateness()
     found.answered("etcd", 5, 5, well=False)
     assert found.seconds(0, 8) == 3
+    assert str(found.since(0, 8)[0]) == "etcd was not healthy"
+    found.answered("etcd", 8, 9 + LATE)
+    assert str(found.since(0, 10)[0]) == f"etcd answered after {1 + LATE:.1f} s"
 
 
 def test_time_that_two_components_were_late_counts_once() -> None:
