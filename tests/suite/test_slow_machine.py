@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from conformance import invariants
 from conformance.cluster import nodes
 from conformance.cluster.lateness import Late
 from conformance.errors import HarnessError
 from conformance.grove import health
+from conformance.invariants.result import RuleResult
+from conformance.suite.environment import RunningTest
 from conformance.suite.outcomes.checks import CheckFailed
+from conformance.suite.registry import requirement
 from conformance.suite.scenes import unattended
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import MAX_EXTENSION, Machine
 from conformance.suite.scenes.scene import SceneEnded
+from conformance.suite.session.worker import ClusterEnvironment
+from conformance.suite.settings import RunSettings
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 from tests.suite.test_case import later, play
@@ -69,6 +77,33 @@ def test_what_the_suite_did_too_late_is_not_the_implementations_doing(story: Sto
     else:
         with pytest.raises(HarnessError, match=r"the suite acted 5\.0 s after a breach, and had to act within 4 s"):
             case.require_in_time("a breach", 0, seconds)
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("until", "declared", "outcome"),
+    [(INF, (), "not judged"), (INF, ("GANG-024",), "no verdict"), (-INF, (), "failed")],
+)
+def test_a_rule_that_a_slow_machine_may_have_broken_takes_no_verdict_of_others(
+    story: Story, monkeypatch: pytest.MonkeyPatch, until: float, declared: tuple[str, ...], outcome: str
+) -> None:
+    violation = RuleResult("GANG-024", "a pod is created while its PodGang exists", False)
+    monkeypatch.setattr(invariants, "judge", lambda *_, **__: [violation])
+    case = slow(story, until=until)
+    case.checks.declared = declared
+    environment = object.__new__(ClusterEnvironment)
+    environment._settings = RunSettings(run="r", directory="", implementation="x")
+    environment._registry = requirement.load()
+    environment.driver = SimpleNamespace(descriptor=SimpleNamespace(settle=0))  # type: ignore[assignment]
+    end = partial(environment._invariants, RunningTest("t", case.checks), case, finished=True)
+    if outcome == "no verdict":
+        with pytest.raises(HarnessError, match="too slow: GANG-024 depends on how fast things are noticed"):
+            end()
+    else:
+        end()
+        assert [check.id for check in case.checks.failures] == ["GANG-024"] * (outcome == "failed")
 
 
 def _bound(story: Story, **metadata: Any) -> None:
