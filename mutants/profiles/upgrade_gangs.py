@@ -13,7 +13,6 @@ from reference_impl.api.pods import Pod
 from reference_impl.control import gang_migration as control
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.plan import fitting, gang_migration, labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.desired import DesiredSet, T
@@ -89,13 +88,10 @@ def _earlier_gangs_stay() -> None:
     replace(DesiredSet, "surplus", surplus)
 
 
-@mutant("pods-keep-earlier-gangs", "operator", "deletes earlier gangs and leaves their names on pods", "UPG-021")
-def _pods_keep_earlier_gangs() -> None:
-    async def unlabeled(self: CliqueReconciler, place: Place) -> None:
-        return None
-
-    replace(gang_migration, "pod_change", lambda line, pcs, clique, pod, placement: {})
-    replace(CliqueReconciler, "_relabel", unlabeled)
+@mutant("first-replicas-mapped", "operator", "writes a map of the first replica of each set alone", "UPG-021")
+def _first_replicas_mapped() -> None:
+    right = MapWriter._mapped
+    replace(MapWriter, "_mapped", lambda self, pcs: right(self, pcs)[:1])
 
 
 @mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")
