@@ -39,7 +39,10 @@ WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--featu
 NAMES = Bench("reference-names")
 """For requirements of the earlier line of Grove's contract, which the reference as it is does not follow."""
 OF_NAMES = frozenset({"CORE-032", "CORE-033", "RES-051"})
-BENCHES = (USUAL, NAMES, WORKLOAD_API)
+KAI = Bench("reference-kai")
+"""For requirements about the topology resources of schedulers, which need the back-end of one."""
+OF_KAI = frozenset({"TOPO-052", "TOPO-053"})
+BENCHES = (USUAL, NAMES, KAI, WORKLOAD_API)
 
 
 def bench(ids: Iterable[str]) -> Bench:
@@ -47,6 +50,8 @@ def bench(ids: Iterable[str]) -> Bench:
     asked = set(ids)
     if any(identity.startswith("WAPI-") for identity in asked):
         return WORKLOAD_API
+    if not asked.isdisjoint(OF_KAI):
+        return KAI
     return USUAL if asked.isdisjoint(OF_NAMES) else NAMES
 
 

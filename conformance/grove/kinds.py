@@ -10,6 +10,9 @@ SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "Pod
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
 PODGANGMAPS = Resource("grove.io", "v1alpha1", "podgangmaps", "PodGangMap")
 """The kind of coherent updates, which an operator may serve or not (COH-050)."""
+TOPOLOGY_BINDINGS = Resource(
+    "grove.io", "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False
+)
 
 LEASE = "grove-operator-leader-election"
 """The Lease with which operators elect their leader by default (CFG-06, CHG-RS-06)."""

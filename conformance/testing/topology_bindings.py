@@ -5,6 +5,9 @@ from __future__ import annotations
 from conformance.grove.expected_topology import Levels
 from conformance.suite.scenes.api import Object
 
+BINDINGS, TOPOLOGIES = "clustertopologybindings", "topologies"
+"""Plurals of Grove's bindings, and of the topologies of the scheduler KAI."""
+
 
 def topology_binding(binding: str, levels: Levels) -> Object:
     """Return a ClusterTopologyBinding with these levels: domain → node label key, from wide to narrow."""
@@ -19,3 +22,13 @@ def topology_binding(binding: str, levels: Levels) -> Object:
 def spec(levels: Levels) -> Object:
     """Return the spec of such a binding."""
     return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
+
+
+def kai_topology(topology: str, levels: Levels) -> Object:
+    """Return a Topology of the scheduler KAI with these levels."""
+    return {
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": topology},
+        "spec": {"levels": [{"nodeLabel": key} for key in levels.values()]},
+    }

@@ -18,9 +18,11 @@ from kube.workqueue import WorkQueue
 from reference_impl.api import kai as api
 from reference_impl.api import models
 from reference_impl.api.kai import KaiPodGroup, KaiTopology, PodOfKai
-from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang
+from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang, wire
 from reference_impl.control.writer import Writer
-from reference_impl.plan import kai, labels, ownership
+from reference_impl.plan import kai, labels, ownership, topology_status
+from reference_impl.plan.children import Manifest
+from reference_impl.runtime.clock import now
 
 BY_OTHERS = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
 """Selector of pods of gangs that the operator has not created. It marks its own pods when it creates them."""
@@ -50,7 +52,7 @@ class KaiBackend:
         self._gangs.add_handler(self._on_gang)
         self._pod_groups.add_handler(lambda kind, old, item: self._of_gangs.add(item.metadata.key))
         self._pods.add_handler(lambda kind, old, item: self._of_pods.add(item.metadata.key))
-        self._topologies.add_handler(lambda kind, old, item: self._of_bindings.add(item.metadata.key))
+        self._topologies.add_handler(self._on_topology)
         if bindings is not None:
             bindings.add_handler(lambda kind, old, item: self._of_bindings.add(item.metadata.key))
 
@@ -73,6 +75,13 @@ class KaiBackend:
         """Changes of the status trigger nothing (GS-09)."""
         if old is None or old.spec != item.spec or old.metadata.annotations != item.metadata.annotations:
             self._of_gangs.add(item.metadata.key)
+
+    def _on_topology(self, kind: str, old: KaiTopology | None, item: KaiTopology) -> None:
+        """Trigger the binding of a Topology and those that name it."""
+        self._of_bindings.add(item.metadata.key)
+        for binding in self._bindings or ():
+            if kai.external_topology(binding) == item.metadata.name:
+                self._of_bindings.add(binding.metadata.key)
 
     async def reconcile_gang(self, key: Key) -> float | None:
         """Mark a gang for KAI's podgrouper, and write its PodGroup. Never repeated by time."""
@@ -108,16 +117,23 @@ class KaiBackend:
         return None
 
     async def reconcile_binding(self, key: Key) -> float | None:
-        """Write the Topology of a binding. Its levels cannot be changed: with others, it is deleted and recreated."""
+        """Write the Topology of a binding, and whether the Topology agrees with it."""
         binding = self._bindings.get(*key) if self._bindings is not None else None
-        wanted = kai.topology(binding) if binding is not None else None
-        if binding is None or wanted is None or binding.metadata.deletion_timestamp is not None:
+        if self._bindings is None or binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        found = self._topologies.get(*key)
+        if (wanted := kai.topology(binding)) is not None:
+            await self._write_topology(binding, wanted)
+        status = topology_status.status(binding, lambda name: self._topologies.get("", name), now())
+        if status != binding.status:
+            await self._writer.patch(self._bindings, binding, {"status": wire(status)}, status=True)
+        return None
+
+    async def _write_topology(self, binding: ClusterTopologyBinding, wanted: Manifest) -> None:
+        """Write a Topology. Its levels cannot be changed: with others, it is deleted and recreated."""
+        found = self._topologies.get("", binding.metadata.name)
         if found is None:
             await self._writer.create(self._topologies, wanted)
         elif ownership.owns(binding, found) and found.keys != [
             level["nodeLabel"] for level in wanted["spec"]["levels"]
         ]:
             await self._writer.delete(self._topologies, found)
-        return None

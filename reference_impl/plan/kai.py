@@ -132,9 +132,15 @@ def marked(pod: Manifest) -> Manifest:
     return {**pod, "metadata": {**meta, **{key: {**meta.get(key, {}), **own[key]} for key in own}}}
 
 
+def external_topology(binding: ClusterTopologyBinding) -> str:
+    """The Topology that a binding names, and somebody else manages; empty if it names none."""
+    named = binding.spec.scheduler_topology_bindings or ()
+    return next((each.topology_reference for each in named if each.scheduler_name == SCHEDULER), "")
+
+
 def topology(binding: ClusterTopologyBinding) -> Manifest | None:
     """The Topology of a binding; None if the binding names one that exists (CTV-08)."""
-    if any(each.scheduler_name == SCHEDULER for each in binding.spec.scheduler_topology_bindings or ()):
+    if external_topology(binding):
         return None
     owner = owner_reference(TOPOLOGY_BINDINGS.api_version, TOPOLOGY_BINDINGS.kind, binding.metadata)
     return {

@@ -283,3 +283,40 @@ async def test_nothing_is_written_unless_it_is_asked_for():
     assert not cluster.api.all("podgroups")
     assert all("annotations" not in pod["metadata"] for pod in cluster.api.all("pods"))
     assert kai.SKIP_PODGROUPER not in ((cluster.api.get("podgangs", "s-0") or {})["metadata"].get("annotations") or {})
+
+
+async def test_a_binding_tells_whether_topologies_have_its_levels():
+    cluster = Cluster()
+    levels = [{"domain": "rack", "key": "r"}]
+    named = [{"schedulerName": KAI, "topologyReference": "theirs"}]
+
+    def told(binding: str) -> tuple[str, str, list[bool]]:
+        status = (cluster.api.get("clustertopologybindings", binding, "") or {}).get("status") or {}
+        [condition] = status.get("conditions") or [{"status": "", "reason": ""}]
+        entries = status.get("schedulerTopologyStatuses") or []
+        return condition["status"], condition["reason"], [entry["inSync"] for entry in entries]
+
+    async def bind(binding: str, spec: dict[str, Any]) -> None:
+        await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": binding}, "spec": spec})
+
+    async with cluster.running():
+        theirs = {"metadata": {"name": "theirs"}, "spec": {"levels": [{"nodeLabel": "r"}]}}
+        await cluster.api.create("topologies", "", theirs)
+        await bind("managed", {"levels": levels})
+        await bind("external", {"levels": levels, "schedulerTopologyBindings": named})
+        await cluster.api.create("topologies", "", {**theirs, "metadata": {"name": "foreign"}})
+        await bind("foreign", {"levels": levels})
+        other = {"schedulerName": "other", "topologyReference": "x"}
+        await bind("unknown", {"levels": levels, "schedulerTopologyBindings": [other]})
+        await cluster.until(lambda: told("managed") == told("external") == ("False", "InSync", [True]))
+        await cluster.until(lambda: told("foreign") == ("True", "Drift", [False]))
+        await cluster.until(lambda: told("unknown") == ("Unknown", "TopologyNotFound", [True, False]))
+        more = {"spec": {"levels": [{"domain": "block", "key": "b"}, *levels]}}
+        await cluster.api.patch(("clustertopologybindings", "", "external"), more, "merge", False)
+        await cluster.until(lambda: told("external") == ("True", "Drift", [False]))
+        await cluster.api.patch(
+            ("clustertopologybindings", "", "external"), {"spec": {"levels": levels}}, "merge", False
+        )
+        await cluster.until(lambda: told("external") == ("False", "InSync", [True]))
+        await cluster.api.delete(("topologies", "", "theirs"))
+        await cluster.until(lambda: told("external") == ("True", "Drift", [False]))

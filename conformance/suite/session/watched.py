@@ -3,13 +3,23 @@ names."""
 
 from __future__ import annotations
 
-from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS, WORKLOAD_API
+from conformance.grove.kinds import (
+    COMPUTE_DOMAINS,
+    GROVE,
+    PODGANGMAPS,
+    RESOURCE_CLAIMS,
+    TOPOLOGY_BINDINGS,
+    WORKLOAD_API,
+)
 from conformance.grove.labels import PART_OF
 from conformance.history.recorder import WATCHED, Watched
 from conformance.implementation.descriptor import Descriptor
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Api
 from kube.resource import LEASES
+
+SCHEDULER_TOPOLOGIES = "scheduler-topologies"
+"""The feature of operators that report on the topology resources of schedulers. Nothing else reads a binding."""
 
 
 def resources(judged: Descriptor, api: Api) -> list[Watched]:
@@ -19,6 +29,8 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
     watched.append(Watched(LEASES, fields=f"metadata.name={judged.lease}"))
     if str(COMPUTE_DOMAINS) in api.served:
         watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
+    if SCHEDULER_TOPOLOGIES in judged.features and str(TOPOLOGY_BINDINGS) in api.served:
+        watched.append(Watched(TOPOLOGY_BINDINGS))
     if str(PODGANGMAPS) in api.served:
         watched.append(Watched(PODGANGMAPS))
     watched += [Watched(api.served[kind]) for kind in WORKLOAD_API if kind in api.served]

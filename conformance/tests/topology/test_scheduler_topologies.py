@@ -1,0 +1,86 @@
+"""The status of a ClusterTopologyBinding: whether the topology resources of a scheduler have its levels."""
+
+from __future__ import annotations
+
+from conformance.grove.expected_topology import Levels
+from conformance.grove.fields import condition, items, text
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.topology_bindings import BINDINGS, TOPOLOGIES, kai_topology, spec, topology_binding
+
+KEYS = {"block": "example.com/block", "rack": "example.com/rack"}
+MORE = {**KEYS, "host": "kubernetes.io/hostname"}
+SCHEDULER, DRIFT = "kai-scheduler", "SchedulerTopologyDrift"
+IN_SYNC, DRIFTED = ("False", "InSync", True), ("True", "Drift", False)
+Report = tuple[str, str, bool | None]
+"""Status and reason of the condition, and `inSync` of the scheduler's only entry; None without an entry."""
+
+
+class BindingsOfASchedulersTopologies(Scene):
+    """No sets. The operator manages the topology of one binding. Another binding names a topology of the test's own:
+    with its levels; with other levels, since the binding has changed; with its levels again; deleted."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.managed, self.bound = (f"{env.namespace}-{kind}" for kind in ("managed", "bound"))
+        theirs = f"{env.namespace}-theirs"
+        made = list[tuple[str, str]]()
+        try:
+            env.create(topology_binding(self.managed, KEYS))
+            made.append((BINDINGS, self.managed))
+            env.settle("managed topology in sync", _reports(self.managed, IN_SYNC))
+            env.create(kai_topology(theirs, KEYS))
+            made.append((TOPOLOGIES, theirs))
+            binding = topology_binding(self.bound, KEYS)
+            binding["spec"]["schedulerTopologyBindings"] = [{"schedulerName": SCHEDULER, "topologyReference": theirs}]
+            env.create(binding)
+            made.append((BINDINGS, self.bound))
+            env.settle("bound topology in sync", _reports(self.bound, IN_SYNC))
+            self._change(env, MORE)
+            env.settle("other levels reported", _reports(self.bound, DRIFTED))
+            self._change(env, KEYS)
+            env.settle("equal levels reported", _reports(self.bound, IN_SYNC))
+            env.delete(TOPOLOGIES, theirs)
+            env.settle("missing topology reported", _reports(self.bound, DRIFTED))
+        finally:
+            for kind, name in made:
+                env.delete(kind, name)
+
+    def _change(self, env: SceneEnvironment, levels: Levels) -> None:
+        env.patch(BINDINGS, self.bound, {"spec": {"levels": spec(levels)["levels"]}})
+
+
+@requirement("TOPO-052")
+def test_a_managed_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
+    """The entry names the scheduler; what its topology is called is up to the scheduler."""
+    run.expect("report of the binding", IN_SYNC, _report(run.at("managed topology in sync"), run.scene.managed))
+
+
+@requirement("TOPO-053")
+def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
+    """The binding changes its levels, as those of a topology may be immutable."""
+    steps = {
+        "bound topology in sync": IN_SYNC,
+        "other levels reported": DRIFTED,
+        "equal levels reported": IN_SYNC,
+        "missing topology reported": DRIFTED,
+    }
+    for step, right in steps.items():
+        run.expect(f"report of the binding ({step})", right, _report(run.at(step), run.scene.bound))
+
+
+@predicate
+def _reports(view: View, binding: str, report: Report) -> bool | Unmet:
+    """A binding has this report."""
+    seen = _report(view, binding)
+    return seen == report or Unmet(f"the binding reports {seen}")
+
+
+def _report(view: View, binding: str) -> Report:
+    found = view.get(BINDINGS, binding)
+    drift = condition(found, DRIFT)
+    entries = [
+        each for each in items(found, "status", "schedulerTopologyStatuses") if each["schedulerName"] == SCHEDULER
+    ]
+    in_sync = bool(entries[0].get("inSync")) if len(entries) == 1 else None
+    return text(drift, "status"), text(drift, "reason"), in_sync

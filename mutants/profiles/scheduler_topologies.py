@@ -1,0 +1,39 @@
+"""Mutants in what a ClusterTopologyBinding reports of the topologies of schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.kai import KaiTopology
+from reference_impl.api.models import ClusterTopologyBinding, SchedulerTopologyStatus, TopologyBindingStatus
+from reference_impl.plan import kai, topology_status
+
+Find = Callable[[str], KaiTopology | None]
+
+
+@mutant("drift-unreported", "operator", "reports every topology that exists as in sync", "TOPO-053")
+def _drift_unreported() -> None:
+    right = topology_status._of_kai
+
+    def of_kai(binding: ClusterTopologyBinding, find: Find) -> SchedulerTopologyStatus:
+        entry = right(binding, find)
+        exists = entry.scheduler_backend_topology_observed_generation is not None
+        return msgspec.structs.replace(entry, in_sync=exists)
+
+    replace(topology_status, "_of_kai", of_kai)
+
+
+@mutant("managed-topologies-unreported", "operator", "reports on topologies alone that others manage", "TOPO-052")
+def _managed_topologies_unreported() -> None:
+    right = topology_status.status
+
+    def status(binding: ClusterTopologyBinding, find: Find, now: str) -> TopologyBindingStatus:
+        if kai.external_topology(binding):
+            return right(binding, find, now)
+        return binding.status or TopologyBindingStatus()
+
+    replace(topology_status, "status", status)

@@ -1,0 +1,80 @@
+"""The status of a ClusterTopologyBinding: whether the topology resources of schedulers have its levels (COND-16,
+OBJ-781, CHG-CT-05). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reference_impl.api.kai import KaiTopology
+from reference_impl.api.models import (
+    ClusterTopologyBinding,
+    Condition,
+    SchedulerTopology,
+    SchedulerTopologyStatus,
+    TopologyBindingStatus,
+)
+from reference_impl.plan import conditions, kai, ownership
+
+DRIFT = "SchedulerTopologyDrift"
+
+
+def status(
+    binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None], now: str
+) -> TopologyBindingStatus:
+    """The status of a binding, where KAI is the only scheduler whose topologies the operator manages. `find` returns a
+    Topology of KAI by its name."""
+    named = binding.spec.scheduler_topology_bindings or []
+    others = [each for each in named if each.scheduler_name != kai.SCHEDULER]
+    entries = [_of_kai(binding, find), *map(_unavailable, others)]
+    old = binding.status or TopologyBindingStatus()
+    return TopologyBindingStatus(
+        observed_generation=binding.metadata.generation,
+        conditions=conditions.put(old.conditions, _condition(binding, entries, bool(others), now)),
+        scheduler_topology_statuses=entries,
+    )
+
+
+def _of_kai(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None]) -> SchedulerTopologyStatus:
+    name = kai.external_topology(binding)
+    found, complaint = find(name or binding.metadata.name), None
+    keys = [level.key for level in binding.spec.levels]
+    if found is None:
+        complaint = "the Topology does not exist"
+    elif not name and not ownership.owns(binding, found):
+        complaint = "the Topology of this name is not controlled by the ClusterTopologyBinding"
+    elif found.keys != keys:
+        complaint = f"the Topology has the levels {', '.join(found.keys)}, not {', '.join(keys)}"
+    return SchedulerTopologyStatus(
+        scheduler_name=kai.SCHEDULER,
+        topology_reference=name or binding.metadata.name,
+        in_sync=complaint is None,
+        scheduler_backend_topology_observed_generation=found.metadata.generation if found is not None else None,
+        message=complaint,
+    )
+
+
+def _unavailable(named: SchedulerTopology) -> SchedulerTopologyStatus:
+    return SchedulerTopologyStatus(
+        scheduler_name=named.scheduler_name,
+        topology_reference=named.topology_reference,
+        message=f"the operator manages no topologies of the scheduler {named.scheduler_name}",
+    )
+
+
+def _condition(
+    binding: ClusterTopologyBinding, entries: list[SchedulerTopologyStatus], unavailable: bool, now: str
+) -> Condition:
+    if unavailable:
+        value, reason, message = "Unknown", "TopologyNotFound", "the operator does not manage topologies of a scheduler"
+    elif all(entry.in_sync for entry in entries):
+        value, reason, message = "False", "InSync", "the topologies of all schedulers have the levels of the binding"
+    else:
+        value, reason, message = "True", "Drift", "the topology of a scheduler does not have the levels of the binding"
+    return Condition(
+        type=DRIFT,
+        status=value,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=binding.metadata.generation,
+    )
