@@ -133,10 +133,11 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
 
 def _step(failure: Failure, state: State, picture: str | None) -> TestStepResult:
     told = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
+    message = facts.sentence(failure.what, failure.expected, failure.seen)
     return TestStepResult(
         name=clean(f"{failure.test}: {failure.what}"),
         status=STATUS[state],
-        statusDetails=StatusDetails(message=clean(facts.sentence(failure)), trace=clean(told)),
+        statusDetails=StatusDetails(message=clean(message), trace=clean(told)),
         attachments=[Attachment(name=bundle.PICTURE, source=picture, type=PICTURE_TYPE)] if picture else [],
     )
 

@@ -130,7 +130,7 @@ def _message(result: Result, now: State) -> str:
     """Return why a case did not pass, as one line."""
     if now is State.PASSED:
         return ""
-    wrong = facts.sentence(result.failures[0]) if result.failures else ""
+    wrong = next((facts.sentence(f.what, f.expected, f.seen) for f in result.failures), "")
     if result.outcome is Outcome.FAILED:
         entry = result.requirement
         level = f"{entry.level} of a seed document" if entry.seed else str(entry.level)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.evidence.values import brief
+from conformance.report import facts
 from conformance.report.document import Document
 from conformance.report.model import Outcome
 from conformance.suite.registry.requirement import Level
@@ -45,10 +46,8 @@ def _said(title: str, failed: list[Any]) -> str:
     failure = next((failure for each in failed for failure in each.get("failures", ())), None)
     if failure is None:
         return title
-    return (
-        f"{title}\nin {failure['test']}: {brief(failure['what'])}: expected {brief(failure['expected'], 200)}, seen "
-        + (brief(failure["seen"]))
-    )
+    sentence = facts.sentence(brief(failure["what"]), failure["expected"], failure["seen"])
+    return f"{title}\nin {failure['test']}: {sentence}"
 
 
 def _ids(ids: list[str]) -> str:

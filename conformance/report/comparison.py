@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from conformance.errors import Exit
-from conformance.evidence.values import brief
 from conformance.report.document import Document
+from conformance.report.facts import sentence
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.registry.requirement import Registry
@@ -183,7 +183,7 @@ def _judged(entry: Mapping[str, Any]) -> Judged:
     why = entry.get("reason", "")
     if failures := entry.get("failures"):
         first = failures[0]
-        why = f"{first['what']}: expected {brief(first['expected'], 120)}, seen {brief(first['seen'], 160)}"
+        why = sentence(first["what"], first["expected"], first["seen"])
     outcome = Outcome(entry["outcome"])
     fails = bool(failures) and outcome is not Outcome.KNOWN_LIMIT
     return Judged(outcome, fails, entry["profile"], entry["level"], entry["text"], why)

@@ -39,13 +39,15 @@ def since(failure: Failure) -> str:
     return f"{failure.at:.3f} s of the history{record}"
 
 
-def sentence(failure: Failure) -> str:
-    """Return what was expected and seen as one line. Of a wait in vain, the nearest miss."""
-    expected, seen = reduced(failure.expected, failure.seen)
-    saw = brief(causes.nearest(failure.seen) or seen, 240)
-    if failure.expected in (None, failure.what):
-        return f"{failure.what}: {saw}"
-    return f"{failure.what}: expected {brief(expected, 120)}, seen {saw}"
+def sentence(what: str, expected: object, seen: object) -> str:
+    """Return a failed check as one line. Of a wait in vain, the nearest miss; the text of an invariant is complete."""
+    if isinstance(seen, str) and f"broken: {what}" in seen:
+        return brief(seen, 360)
+    short_expected, short_seen = reduced(expected, seen)
+    observed = brief(causes.nearest(seen) or short_seen, 240)
+    if expected in (None, what):
+        return f"{what}: {observed}"
+    return f"{what}: expected {brief(short_expected, 120)}, seen {observed}"
 
 
 def duration(seconds: float) -> str:

@@ -124,7 +124,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
         "failed": [result.requirement.id for result in cause.failed],
         "held_up": [result.requirement.id for result in cause.held_up],
         "decides": any(result.requirement.decides for result in cause.failed),
-        "sentence": facts.sentence(first),
+        "sentence": facts.sentence(first.what, first.expected, first.seen),
         "like": f"{row.id}: {defects.fact(row)}" if row else "",
         **_evidence(first, report, folder),
     }

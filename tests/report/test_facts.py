@@ -1,0 +1,34 @@
+"""A failed check as one line: the same in JUnit, on the page, in annotations and in comparisons."""
+
+from __future__ import annotations
+
+from conformance.report import check_annotations, comparison, document
+from tests.report.test_cases import real
+
+WAIT = "not seen within 33 s: surplus replicas gone\nnearest: still there: services/s-1\nlast state:\n  pods/s-0: ready"
+BROKEN = "INV-001 broken: a pod keeps its gate — pod s-0 was ungated\n  #40 +8.859s ADDED pods/s-0 (version 329)"
+
+
+def lines(what: str, expected: object, seen: object) -> list[str]:
+    """Return the line of a failed check in an annotation and in a comparison."""
+    content = document.document(real())
+    [entry] = content["verdict"]["requirements"]
+    entry["failures"][0] |= {"what": what, "expected": expected, "seen": seen}
+    [annotation] = check_annotations.of(content)
+    side = comparison.of_report(content, "run")
+    return [annotation.partition(" t: ")[2], side.requirements["AA-001"].why]
+
+
+def test_a_wait_in_vain_is_told_by_its_nearest_miss() -> None:
+    sentence = "surplus replicas gone: still there: services/s-1"
+    assert lines("surplus replicas gone", "surplus replicas gone", WAIT) == [sentence, sentence]
+
+
+def test_the_text_of_an_invariant_is_not_said_twice() -> None:
+    sentence = " ".join(BROKEN.split())
+    assert lines("a pod keeps its gate", "holds at every moment", BROKEN) == [sentence, sentence]
+
+
+def test_other_values_are_compared() -> None:
+    sentence = 'pods: expected ["a"], seen ["b"]'
+    assert lines("pods", ["a"], ["b"]) == [sentence, sentence]
