@@ -176,7 +176,10 @@ def run(command: Callable[[], object]) -> int:
         print(f"grove-conformance: {credentials.text(str(error))}", file=sys.stderr)
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for them
-        if text := error.format_message():  # empty after the help that is printed when there are no arguments
+        text = error.format_message()
+        if text.startswith("Usage: "):  # the help of a group, of which no command was given
+            print(text, file=sys.stderr)
+        else:
             text = text.replace(": Value error, ", ": ").removesuffix(".")  # the words of pydantic about its own errors
             print(f"grove-conformance: {text} — see --help", file=sys.stderr)
         return Exit.USAGE

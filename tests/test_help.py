@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance import cli
+from conformance.errors import Exit
 
 GROUPS = ("cluster", "scale", "lab", "scheduler", "implementation", "findings")
 
@@ -30,6 +31,17 @@ def test_help_of_subcommands_has_no_boxes() -> None:
     for group in GROUPS:
         for command in re.findall(r"^  ([a-z]+)  ", helped(group).partition("Commands:")[2], re.M):
             assert not re.search("[│╭╰─]", helped(group, command)), (group, command)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("implementation",), ("report",), ("cluster", "nodes")], ids=lambda words: "-".join(words)
+)
+def test_a_group_without_a_command_prints_its_help_as_it_is(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(lambda: cli.app(list(words), standalone_mode=False)) == Exit.USAGE
+    text = capsys.readouterr().err
+    assert text.startswith("Usage: ") and "see --help" not in text
 
 
 def test_what_follows_two_dashes_is_for_pytest() -> None:
