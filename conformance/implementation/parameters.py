@@ -55,15 +55,16 @@ def resolved(
     A relative path from a user is relative to the current folder, a default one to the folder of the descriptor.
     """
     require_known(parameters, given, option)
+    missing = {name: of for name, of in parameters.items() if of.default is None and name not in given}
+    if missing:
+        about = ", ".join(f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing.items())
+        words = "parameters are" if len(missing) > 1 else "a parameter is"
+        options = (f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing.items())
+        where = document.where("parameters", next(iter(missing)))
+        raise UsageError(f"{words} required: {about}", where=where, hint=f"give {' '.join(options)}")
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
-        value = given.get(name, parameter.default)
-        if value is None:
-            raise UsageError(
-                f'the parameter "{name}" is required ({parameter.description.rstrip(".")})',
-                where=document.where("parameters", name),
-                hint=f"give {option} {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
-            )
+        value = given.get(name, parameter.default or "")
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
             where = f"{option} {name}" if name in given else document.where("parameters", name, "default")

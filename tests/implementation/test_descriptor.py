@@ -240,8 +240,16 @@ def test_one_that_runs_already_has_no_processes(load) -> None:
 
 def test_a_required_parameter_must_be_given(load) -> None:
     assert refusal(load, GOOD, {}) == (
-        'mine.yaml:9: parameters.binary: the parameter "binary" is required (the operator\'s binary) — '
+        "mine.yaml:9: parameters.binary: a parameter is required: binary (the operator's binary) — "
         "give --set binary=PATH"
+    )
+
+
+def test_all_required_parameters_are_named_at_once(load) -> None:
+    both = GOOD.replace("parameters:\n", "parameters:\n  crds: {kind: path, description: the CRDs.}\n")
+    assert refusal(load, both, {}) == (
+        "mine.yaml:9: parameters.crds: parameters are required: crds (the CRDs), binary (the operator's binary) "
+        "— give --set crds=PATH --set binary=PATH"
     )
 
 
