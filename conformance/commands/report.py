@@ -248,7 +248,8 @@ def _part(folder: Path) -> combining.Part:
 def _require_ledger(folder: Path) -> None:
     """Raise UsageError unless a folder is that of a run, with its ledger."""
     if not (folder / "ledger" / book.FILE).is_file():
-        what, near = absent(folder) if not folder.exists() else (f"has no ledger/{book.FILE}", "")
+        unlike = f"has no ledger/{book.FILE}"
+        what, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
         raise UsageError(what, where=documents.shown(folder), hint=near or "give the folder of a run, with its ledger")
 
 

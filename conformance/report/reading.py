@@ -10,8 +10,11 @@ import yaml
 from conformance import bounded, documents
 from conformance.errors import HarnessError, UsageError
 from conformance.report.document import Document, validate
+from conformance.suggestions import absent
 
 NAME = "report.yaml"
+LEDGER = "ledger"
+"""The folder of a run in which its events are."""
 LONGEST = 1 << 26
 """Longest report, in bytes: reports have whole objects in them."""
 _KIND = re.compile(r"^kind: ConformanceReport$", re.M)
@@ -35,7 +38,24 @@ def load(path: Path) -> Document:
 
 def text(path: Path) -> str:
     """Return the text of a file that may be a report. Raises UsageError."""
+    if not path.exists():
+        what, near = absent(path)
+        run = path.parent
+        if path.name == NAME and (run / LEDGER).is_dir():
+            hint = f"see grove-conformance report recover {documents.shown(run)}"
+        else:
+            hint = nearest_run(run) if path.name == NAME else ""
+        hint = hint or near or "give the folder of a run, or its report.yaml"
+        raise UsageError(what, where=documents.shown(path), hint=hint)
     return bounded.text(path, LONGEST, documents.shown(path))
+
+
+def nearest_run(path: Path) -> str:
+    """Return a hint for a path that is no run: the newest run in that folder, or the run of that file. It is empty if
+    there is none."""
+    folders = sorted(path.iterdir(), reverse=True) if path.is_dir() else [path.parent]
+    run = next((folder for folder in folders if (folder / LEDGER).is_dir()), None)
+    return f'did you mean "{documents.shown(run)}"?' if run else ""
 
 
 def parsed(content: str, path: Path) -> Document:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from conformance import documents
 from conformance.errors import UsageError
-from conformance.report.reading import NAME
+from conformance.report.reading import NAME, nearest_run
+from conformance.suggestions import absent
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
@@ -20,7 +21,8 @@ def events(run: Path) -> list[AnyEvent]:
     """Return the events of a run that has ended without a report. Raises UsageError."""
     ledger = run / "ledger"
     if not (ledger / book.FILE).is_file():
-        what, hint = f"has no ledger/{book.FILE}", "give the folder of a run, as reports/<run>"
+        what, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
+        hint = near or "give the folder of a run, as reports/<run>"
         raise UsageError(what, where=documents.shown(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(f"has its {NAME} already", where=documents.shown(run), hint="nothing is lost: read that")

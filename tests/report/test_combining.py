@@ -232,6 +232,23 @@ def test_a_combined_run_is_a_run(halves: list[Path], tmp_path: Path, capsys: pyt
     assert f"  {IDS[1]} (MUST, nodes)" in capsys.readouterr().out
 
 
+def test_a_path_that_is_no_report_gets_a_hint(
+    halves: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(path: Path) -> str:
+        assert call("compare", path, halves[0]) == Exit.USAGE
+        (line,) = capsys.readouterr().err.splitlines()
+        return line.partition(" — ")[2]
+
+    newest = max(halves)
+    assert refused(tmp_path) == f'did you mean "{newest}"?'
+    assert refused(tmp_path / "x" / "y") == "give the folder of a run, or its report.yaml"
+    (newest / "report.yaml").unlink()
+    assert refused(newest) == f"see grove-conformance report recover {newest}"
+    assert call("recover", tmp_path) == Exit.USAGE
+    assert capsys.readouterr().err.endswith(f'has no ledger/run.jsonl — did you mean "{newest}"?\n')
+
+
 def test_what_cannot_be_combined_is_one_line(
     halves: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,7 +259,11 @@ def test_what_cannot_be_combined_is_one_line(
         return line
 
     assert "exists already" in refused(*halves, to=halves[0])
-    assert "has no ledger/run.jsonl" in refused(tmp_path)
+    newest = max(halves)
+    assert refused(tmp_path).endswith(f'has no ledger/run.jsonl — did you mean "{newest}"?')
+    assert refused(newest / "report.yaml").endswith(f'has no ledger/run.jsonl — did you mean "{newest}"?')
+    (tmp_path / "empty").mkdir()
+    assert refused(tmp_path / "empty").endswith("has no ledger/run.jsonl — give the folder of a run, with its ledger")
     report = (halves[0] / "report.yaml").read_text("utf-8")
     (halves[0] / "report.yaml").write_text(report.replace("sha256:i", "sha256:j"), "utf-8")
     assert "is not what was written: the part `verdict` does not have" in refused(*halves)
