@@ -14,10 +14,10 @@ WIDTH_OF_TICK = 64.0
 
 
 class Axis:
-    """Maps seconds from 0 to `end` to `width` pixels. `timestamps` are the times of events."""
+    """Maps seconds from `begin` to `end` to `width` pixels. `timestamps` are the times of events."""
 
-    def __init__(self, timestamps: Iterable[float], end: float, width: float) -> None:
-        self._at = sorted({0.0, max(end, 0.001), *(m for m in timestamps if 0.0 < m < end)})
+    def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
+        self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
         gaps = [later - earlier for earlier, later in pairwise(self._at)]
         shown = [gap if gap <= LONG else SHORT for gap in gaps]
         scale = width / sum(shown)

@@ -29,7 +29,7 @@ SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques"
 
 @dataclass(frozen=True)
 class Bar:
-    """A span in which a pod or gang had one state, in seconds since the beginning."""
+    """A span in which a pod or gang had one state, in seconds of the history."""
 
     state: str
     begin: float
@@ -89,7 +89,8 @@ class Mark:
 
 @dataclass
 class Scene:
-    """The content of the picture. All times are in seconds since `begin`."""
+    """The content of the picture, from `begin` to `end`. All times are in seconds of the history, as in every other
+    file of the bundle."""
 
     gangs: list[GangLanes]
     changes: list[Mark]
@@ -109,7 +110,7 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
     own = [record for record in records if record.namespace]
     begin = own[0].at if own else 0.0
     end = max([record.at for record in own] + [until, begin])
-    gangs = _gangs(own, begin, end)
+    gangs = _gangs(own, end)
     mine = [record for record in records if record.resource == "nodes" and pool]
     fleet = [record for record in mine if label(record.object, pool) == history.namespace]
     return Scene(gangs, _changes(own, fleet, begin), begin, end)
@@ -146,7 +147,7 @@ def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
     return found
 
 
-def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
+def _gangs(records: list[Record], end: float) -> list[GangLanes]:
     counts, found = Gangs(), dict[str, GangLanes]()
     steps: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
     of_pods: dict[str, list[Record]] = defaultdict(list)
@@ -157,14 +158,14 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
         name = counts.apply(record)
         if record.resource == "podgangs" or name in steps:
             minimums |= counts[name].minimums
-            steps[name].append((record.at - begin, *_gang_state(counts[name])))
+            steps[name].append((record.at, *_gang_state(counts[name])))
     for name in sorted(steps):
-        found[name] = GangLanes(_lane(name, steps[name], end - begin))
+        found[name] = GangLanes(_lane(name, steps[name], end))
     for incarnations in of_pods.values():
         last = incarnations[-1].object
         gang = found.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
         clique = label(last, labels.CLIQUE) or text(controller(last), "name")
-        lane = _lane(incarnations[-1].name, [(r.at - begin, *_pod_state(r)) for r in incarnations], end - begin)
+        lane = _lane(incarnations[-1].name, [(r.at, *_pod_state(r)) for r in incarnations], end)
         lane.note = lane.note.replace(
             f" {incarnations[-1].namespace}-", " "
         )  # nodes of a pool have the namespace's name
@@ -226,18 +227,18 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
 
 def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
     """Return what users changed and which nodes were added or removed, with the times."""
-    found = [*_nodes(fleet, begin), *_asked(own, begin)]
+    found = [*_nodes(fleet, begin), *_asked(own)]
     return sorted(found, key=lambda mark: mark.at or 0.0)
 
 
-def _asked(records: list[Record], begin: float) -> Iterator[Mark]:
+def _asked(records: list[Record]) -> Iterator[Mark]:
     """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
     known: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()
     for record in records:
         if record.resource not in SIZED:
             continue
-        what, at = f"{SIZED[record.resource]} {record.name}", record.at - begin
+        what, at = f"{SIZED[record.resource]} {record.name}", record.at
         now = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
         before = known.get(record.uid)
         known[record.uid] = now
@@ -257,15 +258,15 @@ def _asked(records: list[Record], begin: float) -> Iterator[Mark]:
 
 
 def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
-    """Yield added nodes (at 0 before the first object of the namespace) and removed nodes, grouped by time."""
+    """Yield added nodes (at `begin` before the first object of the namespace) and removed nodes, grouped by time."""
     known: set[str] = set()
     came: dict[float, int] = defaultdict(int)
     went: dict[float, int] = defaultdict(int)
     for record in fleet:
         if record.kind == DELETED:
-            went[round(record.at - begin, 1)] += 1
+            went[round(record.at, 1)] += 1
         elif record.uid not in known and record.kind == ADDED:
-            came[round(max(0.0, record.at - begin), 1)] += 1
+            came[max(begin, round(record.at, 1))] += 1
         known.add(record.uid)
     yield from (Mark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
     yield from (Mark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())

@@ -64,8 +64,8 @@ def draw(
     since the recorder started."""
     times = [at for at, _ in failures if at is not None]
     shown = scene(history, max(times, default=0.0), pool)
-    shown.changes += [Mark(max(0.0, at - shown.begin), name, "change") for at, name in steps]
-    marks = [Mark(None if at is None else max(0.0, at - shown.begin), words, "failure") for at, words in failures]
+    shown.changes += [Mark(at, name, "change") for at, name in steps]
+    marks = [Mark(at, words, "failure") for at, words in failures]
     excuse(shown, marks)
     return Picture(shown, marks, title or history.namespace).text()
 
@@ -75,11 +75,11 @@ class Picture:
 
     def __init__(self, shown: Scene, failures: Sequence[Mark], title: str) -> None:
         self._scene, self._failures, self._title = shown, failures, title
-        end = shown.end - shown.begin
         lanes = [gang.lane for gang in shown.gangs] + [p for g in shown.gangs for c in g.cliques for p in c.pods]
         times = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
         marks = [mark.at for mark in (*shown.changes, *failures) if mark.at is not None]
-        self._axis = Axis([*times, *marks], end * 1.02, CHART)
+        end = shown.end + 0.02 * (shown.end - shown.begin)
+        self._axis = Axis([*times, *marks], end, CHART, shown.begin)
         self._parts: list[str] = []
         self._y = 0.0
 

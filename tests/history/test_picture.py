@@ -60,6 +60,22 @@ def test_a_torn_gang_is_told_in_words_and_in_colour(story):
     assert FAILED in words and "✗1" in words and 'class="failure"/>' in text
 
 
+def test_the_picture_has_the_clock_of_the_history(story):
+    story.node("n1", tags={POOL: "space"}, gpus="1")
+    story.owned("podcliquesets", "serve", None, replicas=1, after=20.0)
+    first = serve(story)
+    text, words = drawn(story.history, (first, FAILED))
+    times = {f"{record.at:.3f}" for record in story.history.records()}
+    created = next(record.at for record in story.history.records() if record.namespace)
+    assert words[words.index("✗1") + 1] == f"{first:.2f} s"
+    assert (
+        words[words.index("set serve is created") - 1] == words[words.index("1 node added") - 1] == f"{created:.2f} s"
+    )
+    assert set(re.findall(r"from (\S+) to", text)) <= times
+    ticks = [float(word.removesuffix(" s")) for word in re.findall(r'faint middle">([\d.]+ s)<', text)]
+    assert ticks and all(created <= tick <= story.at * 1.1 for tick in ticks)
+
+
 def test_each_of_a_dozen_pods_has_a_row(story):
     serve(story)
     text, words = drawn(story.history)
@@ -165,7 +181,7 @@ def test_pods_that_have_gone_have_an_end(story):
     [gang] = scene.gangs
     [lane] = [pod for clique in gang.cliques for pod in clique.pods if pod.name == "serve-0-prefill-3"]
     assert [bar.state for bar in lane.bars] == ["gated", "waiting", "bound", "ready", "terminating"]
-    assert lane.bars[-1].end < scene.end - scene.begin and lane.note == "gone"
+    assert scene.begin <= lane.bars[0].begin < lane.bars[-1].end < scene.end and lane.note == "gone"
     _, words = drawn(story.history)
     assert "9 of 9 bound, minimum 1" in words
 
@@ -207,6 +223,12 @@ def test_ticks_are_in_order_and_apart(end):
     places = [axis.x(tick) for tick in axis.ticks()]
     assert places == sorted(places) and all(0 <= place <= 700 for place in places)
     assert all(later - earlier > 30 for earlier, later in pairwise(places))
+
+
+def test_an_axis_begins_where_it_is_to():
+    axis = Axis([21.0], 22.0, 600.0, 20.0)
+    assert (axis.x(20.0), axis.x(21.0), axis.x(22.0)) == pytest.approx((0, 300, 600))
+    assert axis.x(3.0) == 0 and {20, 21, 22} <= set(axis.ticks()) and min(axis.ticks()) == 20
 
 
 def test_moments_keep_their_order():
