@@ -10,6 +10,7 @@ from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
+from conformance.suite.scenes import known_waits
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
@@ -39,6 +40,11 @@ def break_down(env: SceneEnvironment, pod: str) -> None:
 
 
 _READINESS = ("ContainersReady", "Ready")
+
+
+def require_known_waits(env: SceneEnvironment) -> None:
+    """Raise Blocked if the operator has pods wait in a form that this cluster cannot play."""
+    known_waits.require(env.history.view().list("pods"), own={"own"})
 
 
 def names(view: View, clique: str) -> list[str]:
