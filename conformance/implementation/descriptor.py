@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from conformance import data, documents
+from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.implementation import globs, placeholders
@@ -195,6 +196,12 @@ class Descriptor:
     """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
     predecessor: Descriptor | None = None
     """Another implementation that this one takes over from, instead of an earlier version of itself."""
+
+    @property
+    def is_kube_scheduler(self) -> bool:
+        """Return whether its gang scheduler can be the cluster's kube-scheduler: it brings none of its own."""
+        own = (self.processes, self.deployments, self.control)
+        return self.scheduler_name == DEFAULT_SCHEDULER and not any(each.get(Role.GANG_SCHEDULER) for each in own)
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
         """Return the descriptor of the earlier version that an upgrade starts with."""

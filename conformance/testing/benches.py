@@ -140,7 +140,10 @@ class Bench:
             self.env.made.append(("create", wanted))
 
     def require_scheduler(self, name: str) -> None:
-        """Raise Blocked unless somebody schedules the pods of this scheduler: tests cannot start one."""
+        """Raise Blocked unless the judged scheduler has this name too: tests cannot start one. Only kube-scheduler may
+        have several, and it is not judged if the implementation brings a scheduler of its own."""
+        if not self.env.implementation.is_kube_scheduler:
+            raise Blocked(f"the judged scheduler is not known to have the name {name} too", "circumstances")
         pod = made.plain("by-another", self.place, gpus=0)
         self.env.create({**pod, "spec": {**pod["spec"], "schedulerName": name}})
         bound = self.running("by-another")

@@ -24,7 +24,7 @@ class Environment:
     """As `SceneEnvironment`. A wait lets the cluster move until its condition holds, or nothing moves any more."""
 
     namespace = NAMESPACE
-    implementation = SimpleNamespace(scheduler_name=MAIN_SCHEDULER)
+    implementation = SimpleNamespace(scheduler_name=MAIN_SCHEDULER, is_kube_scheduler=True)
 
     def __init__(self, fault: str = "") -> None:
         """`fault` is a promise that is broken."""
