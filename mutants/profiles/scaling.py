@@ -144,12 +144,12 @@ def _members_not_scaled() -> None:
     replace(CliqueReconciler, "_balance", balance)
 
 
-@mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010")
+@mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010", "SCALE-015")
 def _highest_index_goes() -> None:
     replace(pods, "worth", lambda pod, target: (-index_of(pod),))
 
 
-@mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-010")
+@mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-015")
 def _oldest_goes() -> None:
     right = pods.worth
 
@@ -168,7 +168,7 @@ def _template_ignored_at_scale_in() -> None:
     replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
-@mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-010")
+@mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-015")
 def _phase_ignored_at_scale_in() -> None:
     replace_data(pods, "_PHASES", {}, read_by=(pods, "worth"))
 

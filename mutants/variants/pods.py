@@ -40,7 +40,7 @@ def _literal_variables() -> None:
 
 
 @variant(
-    "unknown-is-running", "operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-010"
+    "unknown-is-running", "operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-015"
 )
 def _unknown_is_running() -> None:
     def worth(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
