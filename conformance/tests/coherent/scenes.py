@@ -242,6 +242,7 @@ class ReplicasOfASet(Scene):
         env.quiet(0.7)
         env.mark("scaled in: at rest")
         env.delete(SETS, name(workload))
-        env.wait_for("deleted", lambda view: not (view.names(SETS) or view.names("pods") or view.names(sets.GANGS)))
+        kinds = (SETS, "pods", sets.GANGS, sets.MAPS)
+        env.wait_for("deleted", lambda view: not any(map(view.names, kinds)), 150)
         env.quiet(0.7)
         env.mark("end")
