@@ -43,11 +43,11 @@ class UpgradeAndDowngrade(Scene):
         env.create(takeover.small(env, "im", IN_ORDER))
         for name in "ui":
             env.settle(f"hashes of {name} rewritten", takeover.has_hashes_of(name, f"{name}m"), 60)
-        env.quiet(2)
+        self.taken_over = incarnations.uids(env.quiet(2), "pods")
         env.mark("taken over")
 
         sets.become(env, takeover.workload(env, "u", REPLICAS, z_solo="engine:2"))
-        env.wait_for("change rolled out", rolled_out("u", CHANGED, self.uids))
+        env.wait_for("change rolled out", rolled_out("u", CHANGED, self.taken_over))
         env.quiet(1)
         env.mark("after the change")
 
@@ -147,11 +147,11 @@ def test_an_upgrade_rewrites_all_hashes(run: Recorded[UpgradeAndDowngrade]) -> N
 @requirement("UPG-003", reaches="change rolled out")
 def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[UpgradeAndDowngrade]) -> None:
     """One clique of each replica gets another image."""
-    uids, now = run.scene.uids, incarnations.uids(run.at("after the change"), "pods")
+    uids, now = run.scene.taken_over, incarnations.uids(run.at("after the change"), "pods")
     replaced = {pod for clique in CHANGED for pod in uids if pod.startswith(f"{clique}-")}
     kept = {pod: uid for pod, uid in uids.items() if pod not in replaced}
     run.same("uids of pods of other cliques", kept, {pod: now.get(pod, "") for pod in kept})
-    records = run.between("before the upgrade", "after the change").records("pods")
+    records = run.between("taken over", "after the change").records("pods")
     created = {record.name for record in records if record.name.startswith(CHANGED)}
     run.expect("pods that the change has replaced, and created", 2 * REPLICAS, len(created | replaced))
 

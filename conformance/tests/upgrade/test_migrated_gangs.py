@@ -159,6 +159,12 @@ def test_a_migration_keeps_what_others_have_written(run: Recorded[GangsOfAnEarli
 @requirement("UPG-014", reaches="empty set runs")
 def test_a_set_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """It had no replica when the operator was replaced."""
+
+
+@requirement("UPG-012")
+def test_the_gangs_of_an_emptied_set_are_those_of_its_map(run: Recorded[GangsOfAnEarlierVersion]) -> None:
+    """The set had no replica when the operator was replaced, and has one now."""
+    run.given("empty set runs")
     run.expect("z: what is wrong", [], following.everything(run.at("end"), "z"))
 
 
