@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import labels
-from conformance.grove.fields import Document, condition_is, items, label, terminating, text
+from conformance.grove.fields import Document, condition_is, controller, items, label, terminating, text
 
 
 def gates(pod: Document) -> set[str]:
@@ -34,6 +34,11 @@ def ended(pod: Document) -> bool:
 def ready(pod: Document) -> bool:
     """Return whether the pod is Ready. A pod that has ended is not, whatever its conditions say."""
     return condition_is(pod, "Ready") == "True" and not ended(pod)
+
+
+def clique(pod: Document) -> str:
+    """Return the name of the pod's clique: by its controller, or by its label if it has none (CORE-045)."""
+    return text(controller(pod), "name") or label(pod, labels.CLIQUE)
 
 
 def of_grove(pod: Document) -> bool:

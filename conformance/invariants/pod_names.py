@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import expected_pods, labels, pods
-from conformance.grove.fields import controller, label, text
+from conformance.grove.fields import label, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import Record
 from conformance.invariants.creations import Creations
@@ -25,7 +25,7 @@ class PodNames(Invariant):
         """Judge pods at their creation."""
         if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
             return
-        clique = text(controller(record.object), "name")
+        clique = pods.clique(record.object)
         index, host = expected_pods.index(record.object), text(record.object, "spec", "hostname")
         service = f"{label(record.object, labels.PART_OF)}-{label(record.object, labels.SET_INDEX)}"
         self._judged += 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.grove import expected_pods, pod_specs, variables
-from conformance.grove.fields import controller, name, text
+from conformance.grove import expected_pods, pod_specs, pods, variables
+from conformance.grove.fields import name, text
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
@@ -28,7 +28,7 @@ def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDis
         host = {key: text(pod.seen, "spec", key) for key in ("hostname", "subdomain")}
         found = {"prefix": prefix, "random": suffix not in ("", str(expected_pods.index(pod.seen))), **host}
         run.same(f"name and host of {name(pod.seen)}", {**right, "random": True}, found)
-    stray = [name(pod) for pod in view.list("pods") if text(controller(pod), "name") not in cliques]
+    stray = [name(pod) for pod in view.list("pods") if pods.clique(pod) not in cliques]
     run.expect("pods of no clique of the set", [], stray)
 
 

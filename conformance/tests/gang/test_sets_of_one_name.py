@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.expected import expected
-from conformance.grove.fields import controller, items, label, name, text, uid
+from conformance.grove.fields import items, label, name, text, uid
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import deleted, predicates
@@ -103,13 +103,14 @@ def _all_parts(view: View, set_name: str) -> dict[str, str]:
 
 
 def _owned_elsewhere(view: View, set_name: str) -> list[str]:
-    """Return the objects of a set whose controller does not exist in their namespace."""
+    """Return the objects of a set that name an owner which does not exist in their namespace."""
     known = {uid(item) for kind in (SETS, *KINDS) for item in view.list(kind)}
     return [
         f"{kind}/{name(item)}"
         for kind in KINDS
         for item in view.list(kind)
-        if label(item, labels.PART_OF) == set_name and text(controller(item), "uid") not in known
+        if label(item, labels.PART_OF) == set_name
+        and any(text(owner, "uid") not in known for owner in items(item, "metadata", "ownerReferences"))
     ]
 
 
