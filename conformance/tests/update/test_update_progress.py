@@ -37,16 +37,22 @@ CLIQUES_OF_GROUPS = {"g": 4, "h": 1}
 each_change = pytest.mark.parametrize("change", CHANGES)
 
 
+@requirement("UPD-001")
+@each_change
+def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
+    records = Update(run, change).of_set()
+    many = [str(record) for record in records if len(updates.turns(record.object)) > 1]
+    run.expect("states with several replicas at once", [], many)
+
+
 @requirement("UPD-006")
 @each_change
-def test_a_running_update_names_one_replica(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
+def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """In which order the replicas have their turn is open."""
     records = Update(run, change).of_set()
     running = [record for record in records if updates.running(record.object)]
     run.expect("updates that started", 1, len({updates.started(record.object) for record in records}))
     run.holds("the update was reported to be running", bool(running))
-    many = [str(record) for record in records if len(updates.turns(record.object)) > 1]
-    run.expect("states with several replicas at once", [], many)
     turns = {turn for record in running for turn in updates.turns(record.object)}
     run.expect("replicas that had their turn", set(range(REPLICAS)), turns)
     first = next((n for n, record in enumerate(records) if updates.ended(record.object)), len(records))
