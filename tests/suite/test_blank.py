@@ -13,7 +13,7 @@ import yaml
 from conformance.evidence import bundle
 from conformance.suite.scenes.wait_budget import LIFELESS
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 BY_CRDS_ALONE = {
     *(
