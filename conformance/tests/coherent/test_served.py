@@ -145,7 +145,7 @@ def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) 
     minAvailable 2, has no default."""
     open_, one = (None, None, None), (1, None, 1)
     permitted = {ON_DELETE: (open_,), ROLLING: (open_, one)}
-    accepted = {each: reply for each, reply in run.scene.unset.items() if each in permitted and reply.accepted}
+    accepted = {strategy: reply for strategy in permitted if (reply := run.scene.unset[strategy]).accepted}
     if not accepted:
         raise Blocked(f"no set without maxUnavailable is accepted: {run.scene.unset[ON_DELETE]}", "circumstances")
     for strategy, reply in accepted.items():
