@@ -121,6 +121,7 @@ def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: 
     assert (done.returncode, outcomes) == (0, {"passed"}), done.stdout + done.stderr
 
 
+@pytest.mark.thorough  # the next one has the same limits, and a quota that is reached
 def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with limited(api, ENOUGH):
         done, report = run(cluster, tmp_path, *WHOLE)
