@@ -142,14 +142,18 @@ def _shrunk_gangs_restart() -> None:
     replace(CliqueReconciler, "_balance", balance)
 
 
-@mutant("termination-starts-over", "operator", "terminates a replica into the gangs of a first one", "COHR-089")
+@mutant("termination-starts-over", "operator", "terminates a replica into one gang that holds everything", "COHR-089")
 def _termination_starts_over() -> None:
     right = MapWriter.before_termination
 
     async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
         if (stored := self._layouts.stored(pcs, index)) is not None:
-            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
-            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
+            generation = self._layouts.templates(pcs).generation
+            together = [
+                dataclasses.replace(component, min_available=component.replicas)
+                for component in self._layouts.components(pcs, index)
+            ]
+            await self._write(pcs, index, stored, first(together, generation, self._epochs(pcs, index)))
         await right(self, pcs, index)
 
     replace(MapWriter, "before_termination", before_termination)

@@ -53,8 +53,9 @@ class AskedAboutCoherentUpdates(Scene):
         asked = {what: _set(env, strategy, **budgets) for what, (strategy, budgets, _) in WRONG.items()}
         replies = env.dry_run.all([env.dry_run.create(each) for each in asked.values()])
         self.wrong = dict(zip(asked, replies, strict=True))
+        key = self.served.key or _field(self.maps)
         self.twice, self.once = env.dry_run.all(
-            [env.dry_run.create(_map(self.served.key, keys)) for keys in (("1", "1"), ("1", "2"))]
+            [env.dry_run.create(_map(key, keys)) for keys in (("1", "1"), ("1", "2"))]
         )
 
 
@@ -71,8 +72,14 @@ def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> 
     return found
 
 
+def _field(crd: Object) -> str:
+    """Return the field that should be the key of entries, for a CRD that declares none."""
+    schema = at(crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "entries")
+    return "epoch" if at(schema, "items", "properties", "epoch") is not None else "name"
+
+
 def _map(key: str, keys: tuple[str, ...]) -> Object:
-    listed = [{key or "name": each, "podCliqueSetGenerationHash": "h"} for each in keys]
+    listed = [{key: each, "podCliqueSetGenerationHash": "h"} for each in keys]
     listed = [{**entry, "role": "Tail"} for entry in listed] if key == "epoch" else listed
     spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodGangMap", "metadata": {"name": "s-0"}, "spec": spec}
