@@ -37,8 +37,8 @@ WORKER_MEMORY = 3 * 2**30
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: two a core, since tests wait for half of their time. More would
-    not be faster, and API servers would answer late."""
+    """Return how many workers `-n auto` starts: two a core, since tests wait for half of their time. With more,
+    API servers answer late."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     return max(1, min(2 * cores, memory // WORKER_MEMORY))
 

@@ -227,8 +227,8 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
 
 def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
     """Return what users changed and which nodes were added or removed, with the times."""
-    found = [*_nodes(fleet, begin), *_asked(own)]
-    return sorted(found, key=lambda mark: mark.at or 0.0)
+    marks = [*_nodes(fleet, begin), *_asked(own)]
+    return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
 def _asked(records: list[Record]) -> Iterator[Mark]:

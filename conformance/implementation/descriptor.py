@@ -200,8 +200,8 @@ class Descriptor:
     @property
     def is_kube_scheduler(self) -> bool:
         """Return whether its gang scheduler can be the cluster's kube-scheduler: it brings none of its own."""
-        own = (self.processes, self.deployments, self.control)
-        return self.scheduler_name == DEFAULT_SCHEDULER and not any(each.get(Role.GANG_SCHEDULER) for each in own)
+        brought = any(parts.get(Role.GANG_SCHEDULER) for parts in (self.processes, self.deployments, self.control))
+        return self.scheduler_name == DEFAULT_SCHEDULER and not brought
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
         """Return the descriptor of the earlier version that an upgrade starts with."""

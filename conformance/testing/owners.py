@@ -16,15 +16,15 @@ PLURALS = {
 }
 
 
-def owned(owners: Mapping[str, Owner], found: Mapping[str, Document | None], view: View) -> Comparison:
+def owned(owners: Mapping[str, Owner], objects: Mapping[str, Document | None], view: View) -> Comparison:
     """Compare the owners of objects with those that they must have: present objects, whether controllers or not."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for name, (kind, owner) in owners.items():
         above = view.get(PLURALS[kind], owner)
-        right[name] = f"{kind}/{owner}"
-        references = items(found[name], "metadata", "ownerReferences")
-        own = [r for r in references if text(r, "uid") == text(above, "metadata", "uid")]
-        shown = [f"{text(r, 'kind')}/{text(r, 'name')}" for r in own or references]
-        seen[name] = of(above, of(found[name], ", ".join(shown)))
-    return right, seen
+        expected[name] = f"{kind}/{owner}"
+        references = items(objects[name], "metadata", "ownerReferences")
+        right = [reference for reference in references if text(reference, "uid") == text(above, "metadata", "uid")]
+        names = [f"{text(reference, 'kind')}/{text(reference, 'name')}" for reference in right or references]
+        observed[name] = of(above, of(objects[name], ", ".join(names)))
+    return expected, observed

@@ -18,8 +18,8 @@ def require(pods: Iterable[Document], own: Container[str]) -> None:
     added = [
         container
         for pod in pods
-        for each in items(pod, "spec", "initContainers")
-        if (container := msgspec.convert(each, init_wait.Container)).name not in own
+        for container in msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
+        if container.name not in own
     ]
     if added and not any(map(_waits, added)):
         reason = f"the fake kubelet knows no init container that waits as {added[0].name} does: --podcliques=NAME:COUNT"

@@ -461,9 +461,10 @@ class ClusterEnvironment:
                 if verdict.holds is False and verdict.id in invariants.timed():
                     ago = case.history.now() - (at.at if at else 0.0)
                     begin = case.machine.now() - ago - BEFORE_VIOLATION
-                    if case.machine.slow_seconds(begin) > 0:
-                        what = f"{verdict.id} depends on how fast things are noticed"
-                        running.checks.doubtful(verdict.id, case.machine.too_slow(begin, what))
+                    try:
+                        case.machine.require(begin, f"{verdict.id} depends on how fast things are noticed")
+                    except HarnessError as error:
+                        running.checks.doubtful(verdict.id, error)
                         continue
                 running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
