@@ -144,9 +144,11 @@ def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descr
 
 
 @app.command()
-def down(name: Name = "dev") -> None:
-    """Stop a cluster and delete its files."""
-    find(name).down()
+def down(names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Names of clusters.")] = None) -> None:
+    """Stop clusters (dev, if no name is given) and delete their files."""
+    for cluster in [find(name) for name in dict.fromkeys(names or ["dev"])]:
+        cluster.down()
+        typer.echo(f"cluster {cluster.name} is down")
 
 
 app.command()(status)

@@ -309,7 +309,7 @@ def run(
         err.print(f"the cluster does not play {ability}: {seen}; what needs that is blocked", markup=False)
     of = f" (shard {settings.shard})" if settings.shard else ""
     say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests{of}, "
-    err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
+    err.print(say + f"{settings.workers} worker{'s' * (settings.workers != 1)}, seed {settings.seed}", markup=False)
     code = launch.run(
         settings,
         plan,

@@ -103,6 +103,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["lab", "coherent", "--kubernetes", "1.35"], "'1.35' is not pinned"),
         (["cluster", "kubectl", "x", "--", "get", "pods"], "unknown cluster 'x'"),
         (["cluster", "down", "x"], "unknown cluster 'x'"),
+        (["cluster", "down", "x", "y"], "unknown cluster 'x'"),
         (["cluster", "down", "x/../y"], "unknown cluster 'x/../y'"),
         (["cluster", "kubeconfig", "x"], "unknown cluster 'x'"),
         (["cluster", "status", "x"], "unknown cluster 'x'"),
@@ -268,7 +269,8 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     )
     assert_it_is_shown()
     assert here("cluster", "prune").stdout == "nothing to remove\n"
-    assert grove_conformance("cluster", "down", "play").returncode == 0
+    down = grove_conformance("cluster", "down", "play")
+    assert (down.returncode, down.stdout) == (0, "cluster play is down\n")
     assert json.loads(here("cluster", "list", "--json").stdout) == []
 
 

@@ -87,7 +87,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield from _wrapped(f"mutants: {', '.join(mutants)}", deeper="         ")
     if permitted := _registered(VARIANTS).get(entry.id):
         yield from _wrapped(f"passes:  {', '.join(permitted)} (variants)", deeper="         ")
-    yield f"  run:     grove-conformance run --id {entry.id}"
+    yield f"  run:     grove-conformance run --id {entry.id}, with --implementation FILE for one of your own"
     if entry.reproduce:
         yield from ("  by hand:", *(f"    {line}" for line in entry.reproduce))
     yield "  source:"
