@@ -1,6 +1,7 @@
 """Predicates over a view that conformance tests wait for, each with the nearest miss as text.
 
-Pods are found by their controller and not by their labels, so that a wrong label fails its own requirement only.
+Pods are found by their controller and not by their labels, so that a wrong label fails its own requirement only. Those
+that have none are found by the label of their PodClique: that Pods have a controller is CORE-045.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
-from conformance.grove.fields import controller, number, terminating, text
+from conformance.grove.fields import controller, items, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -123,12 +124,12 @@ def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
 
 def _clique_of(view: View, pod: Mapping[str, Any]) -> str:
     """The clique that a pod belongs to; "" if there is none, or if the pod is being deleted or has outlived it."""
-    owner = controller(pod)
-    name = text(owner, "name")
-    if terminating(pod) or text(owner, "kind") != PODCLIQUES.kind:
+    if terminating(pod) or text(controller(pod), "kind") not in ("", PODCLIQUES.kind):
         return ""
+    name, owners = pods.clique(pod), items(pod, "metadata", "ownerReferences")
     present = view.record(PODCLIQUES.plural, name)
-    return name if present is None or present.uid == text(owner, "uid") else ""
+    known = [text(owner, "uid") for owner in owners if text(owner, "kind") == PODCLIQUES.kind]
+    return name if present is None or not known or present.uid in known else ""
 
 
 def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Unmet:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from conformance.grove import labels, pods
-from conformance.grove.fields import controller, label, terminating, text
+from conformance.grove.fields import label, terminating, text
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
@@ -18,7 +18,7 @@ Part = Callable[[str], str]
 
 def owner(record: Record) -> str:
     """Return the clique of a pod."""
-    return text(controller(record.object), "name")
+    return pods.clique(record.object)
 
 
 def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:

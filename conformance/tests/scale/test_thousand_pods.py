@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.expected import expected
-from conformance.grove.fields import Document, controller, label, name, number, terminating, text
+from conformance.grove.fields import Document, label, name, number, terminating
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
@@ -137,7 +137,7 @@ def _ready(view: View, clique: str) -> bool | Unmet:
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
     """The number of Pods of each PodClique, and of each other owner."""
-    owners = Counter(text(controller(pod), "name") or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
+    owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
     return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
 
 
