@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import msgspec
+
+from conformance.cluster.kubelet_sim import init_wait
 from conformance.grove import pods, startup, template
-from conformance.grove.fields import Document, controller, label, labels, text
+from conformance.grove.fields import Document, controller, items, label, labels, text
 from conformance.grove.labels import PART_OF
 from conformance.grove.template import SetTemplate
 from conformance.history.gangs import Gangs
@@ -15,7 +18,8 @@ from conformance.invariants.invariant import Invariant
 
 class ParentsReadyFirst(Invariant):
     """INV-006. A clique that has started stays started: its pods may become Ready although a parent was lost again, if
-    at one time since the creation of the clique that parent had a pod Ready. A pod's clique is its controller."""
+    at one time since the creation of the clique that parent had a pod Ready. Pods whose init containers wait in a form
+    that the fake kubelet does not know are not judged: it lets them start at once."""
 
     id = "INV-006"
     what = "a pod becomes Ready only after each clique that it starts after had a pod Ready"
@@ -31,6 +35,8 @@ class ParentsReadyFirst(Invariant):
         self._unready: set[str] = set()
         """Pods of cliques with parents that have not been Ready yet."""
         self._known: set[str] = set()
+        self._uids: dict[str, str] = {}
+        """Clique → uid, for pods without a controller."""
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -38,6 +44,7 @@ class ParentsReadyFirst(Invariant):
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
         if record.resource == "podcliques" and record.kind != DELETED:
+            self._uids[record.name] = record.uid
             self._await(record.object, record.name, record.uid)
         if record.resource == "pods":
             self._see_pod(record)
@@ -46,8 +53,8 @@ class ParentsReadyFirst(Invariant):
         return "" if self._judged else "no pod that starts after others became Ready"
 
     def _see_pod(self, record: Record) -> None:
-        owner = controller(record.object)
-        clique, own = text(owner, "name"), text(owner, "uid")
+        clique = pods.clique(record.object)
+        own = text(controller(record.object), "uid") or self._uids.get(clique, clique)
         if record.kind == DELETED:
             self._ready[clique].discard(record.uid)
             self._unready.discard(record.uid)
@@ -56,13 +63,22 @@ class ParentsReadyFirst(Invariant):
             if record.uid not in self._known:
                 self._known.add(record.uid)
                 # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
-                if not (record.listed and ready) and self._await(record.object, clique, own):
+                waits = self._await(record.object, clique, own) and not self._waits_otherwise(record.object)
+                if waits and not (record.listed and ready):
                     self._unready.add(record.uid)
             if ready and record.uid in self._unready:
                 self._judge(record, clique, own)
             (self._ready[clique].add if ready else self._ready[clique].discard)(record.uid)
         for each in list(self._dependants.get(clique, ())):
             self._look(each)
+
+    def _waits_otherwise(self, pod: Document) -> bool:
+        """Return whether the operator gave a pod init containers, none of which is known to wait."""
+        wanted = self._sets.get(label(pod, PART_OF))
+        cliques = wanted.cliques if wanted is not None else ()
+        own = {text(each, "name") for clique in cliques for each in items(clique.pod_spec, "initContainers")}
+        added = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
+        return init_wait.unknown(added, own) != ""
 
     def _enough(self, minimum: int) -> int:
         """Return how many Ready pods of a parent with this minAvailable are enough."""

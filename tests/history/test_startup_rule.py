@@ -22,14 +22,15 @@ class Ordered:
         for name in ("s-0-a", "s-0-b"):
             story.owned("podcliques", name, ("podcliquesets", "s"))
 
-    def pod(self, name, ready=False, **how):
+    def pod(self, name, ready=False, owned=True, wait=None, **how):
         clique = f"s-0-{name[0]}"
         metadata = {
             "labels": {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GANG: "s-0", labels.CLIQUE: clique},
-            "ownerReferences": self.story.owners(("podcliques", clique)),
+            "ownerReferences": self.story.owners(("podcliques", clique)) if owned else [],
         }
+        spec = {"initContainers": [wait]} if wait else {}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-        return self.story.tell("pods", name, {"metadata": metadata, "spec": {}, "status": status}, **how)
+        return self.story.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
     def verdict(self, rule="INV-026"):
         [found] = invariants.judge(self.story.history, only=[rule])
@@ -113,6 +114,25 @@ def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_minimum(o
     ordered.pod("a2", ready=True)
     ordered.pod("b1", ready=True)
     assert ordered.verdict().holds is False
+
+
+@pytest.mark.parametrize(("args", "holds"), ((["--after=s-0-a"], None), (["--podcliques=s-0-a:1"], False)))
+def test_only_waits_that_the_fake_kubelet_plays_are_judged(ordered, args, holds):
+    """It ends an init container of another form at once."""
+    ordered.pod("b1", wait={"name": "wait", "args": args})
+    ordered.pod("b1", ready=True, wait={"name": "wait", "args": args})
+    assert [ordered.verdict(rule).holds for rule in ("INV-006", "INV-026")] == [holds, holds]
+
+
+def test_pods_without_a_controller_are_found_by_their_label(ordered):
+    """That they have one is CORE-045."""
+    ordered.pod("b1")
+    ordered.pod("a1", ready=True, owned=False)
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict("INV-006").holds is True
+    ordered.pod("b2", owned=False)
+    ordered.pod("b2", ready=True, owned=False)
+    assert ordered.verdict("INV-026").holds is False
 
 
 def test_what_a_list_shows_ready_first_is_not_judged(ordered):

@@ -8,7 +8,7 @@ Ready pods in its own gang. A pod's clique is read from its label, never from it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -118,6 +118,18 @@ def parents(container: Container) -> dict[str, int] | None:
     if not long and not any(":" in value for value in values):
         return None
     return dict(pair for value in values if (pair := _pair(value)) is not None)
+
+
+def unknown(containers: Iterable[Container], own: Collection[str]) -> str:
+    """Return the name of the first init container that an operator has added, if it added some and none of them waits
+    in a form that is played here: pods that may wait start at once then. `own` are the names of those of the
+    template."""
+    added = [container for container in containers if container.name not in own]
+    return "" if any(map(_waits, added)) else next((container.name for container in added), "")
+
+
+def _waits(container: Container) -> bool:
+    return _malformed(container) or parents(container) is not None
 
 
 def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,15 @@ from conformance.grove.expected import Clique, expected
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
-from conformance.tests.startup.predicates import are_ready, are_under_way, hold, names, none_ready, release
+from conformance.tests.startup.predicates import (
+    are_ready,
+    are_under_way,
+    hold,
+    names,
+    none_ready,
+    release,
+    require_known_waits,
+)
 
 ANY, IN_ORDER, EXPLICIT, BEHIND = "any", "order", "explicit", "after-group"
 """Sets; BEHIND has a clique that starts after a scaling group."""
@@ -52,6 +60,7 @@ class HeldBackInEachOrder(Scene):
         env.wait_for("base gangs bound", predicates.all_bound(base))
         env.wait_for("base gangs under way", are_under_way(base))
         env.settle(WORKERS, are_ready(self.of(ANY, "wk", (0, 1))), 60)
+        require_known_waits(env)
         env.quiet(1)
         env.mark(HELD)
         self._release(env, [*(f"{each}-0-sg-0-ld" for each in ORDERED), f"{BEHIND}-0-sg-0-wk"])
@@ -97,6 +106,7 @@ def test_any_order_waits_for_nothing(run: Recorded[HeldBackInEachOrder]) -> None
 @requirement("START-002", reaches=based(IN_ORDER))
 def test_a_base_gang_starts_in_the_order_of_the_template(run: Recorded[HeldBackInEachOrder]) -> None:
     """Leaders wait for the front, workers for the leaders of both replicas, and nobody for the scaled gangs."""
+    run.given(HELD)
     scene = run.scene
     leaders, workers = (scene.of(IN_ORDER, clique, (0, 1)) for clique in ("ld", "wk"))
     run.always("no leader of the base gang is Ready", none_ready(leaders), until=FRONTS_HELD)
@@ -112,6 +122,7 @@ def test_a_scaled_gang_starts_in_its_own_order(run: Recorded[HeldBackInEachOrder
 @requirement("START-004", reaches=(based(EXPLICIT), based(BEHIND)))
 def test_a_base_gang_starts_after_what_its_templates_name(run: Recorded[HeldBackInEachOrder]) -> None:
     """Workers wait for the front and for the leaders of both replicas; a clique for both replicas of a group."""
+    run.given(HELD)
     workers = [*run.scene.of(EXPLICIT, "wk", (0, 1)), run.scene.cliques[f"{BEHIND}-0-z"]]
     run.always("nothing that others are to start before is Ready", none_ready(workers), until=ONE_HELD)
 
@@ -127,6 +138,7 @@ test_invariants = invariants(HeldBackInEachOrder, "INV-001", "INV-004", "INV-005
 
 def _scaled_workers_wait(run: Recorded[HeldBackInEachOrder], set_name: str) -> None:
     """No worker of a scaled gang is Ready before its own leader is released."""
+    run.given(HELD)
     for replica, step in ((2, OTHERS_HELD), (3, END)):
         workers = run.scene.of(set_name, "wk", (replica,))
         run.always(f"the worker of replica {replica} is not Ready", none_ready(workers), until=step)
