@@ -4,13 +4,15 @@ but by Grove and by the API server. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.grove.fields import Document, items, mapping, text
 
 OF_GROVE = ("hostname", "subdomain", "schedulingGates", "schedulingGroup", "nodeName")
 """Fields of a pod spec that Grove, its back-end or the scheduler sets."""
+OF_ACCOUNT = ("serviceAccountName", "serviceAccount")
+"""The ServiceAccount of a Pod, and the deprecated name of that field."""
 CONTAINERS = ("initContainers", "containers")
 VARIABLES = "GROVE_"
 """The beginning of the names of Grove's variables."""
@@ -31,11 +33,13 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
     return dict(value) if further else {k: served(v, properties[k]) for k, v in value.items() if k in properties}
 
 
-def of_pod(pod_spec: Document, accepted: Document) -> dict[str, object]:
+def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
     """Return the fields of a Pod's spec by path, to be compared with those of `accepted`: the spec that the API server
-    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, and tolerations and
-    node selectors of a scheduler's back-end."""
-    return by_path(_without_additions(pod_spec, accepted))
+    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, tolerations and
+    node selectors of a scheduler's back-end, and what lets Pods wait for others: init containers with their volumes,
+    and a ServiceAccount."""
+    found = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
+    return found if "serviceAccountName" in template else {k: v for k, v in found.items() if k not in OF_ACCOUNT}
 
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
@@ -54,6 +58,23 @@ def by_path(value: object, path: str = "") -> dict[str, object]:
     else:
         return {path: _TOKEN_VOLUME.sub("kube-api-access", value) if isinstance(value, str) else value}
     return {key: item for part in parts for key, item in part.items()}
+
+
+def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
+    """Return a Pod's spec without further init containers, and without the volumes that only these mount."""
+    own = {text(container, "name") for container in items(accepted, "initContainers")}
+    waits = [each for each in items(pod_spec, "initContainers") if text(each, "name") not in own]
+    rest = [each for kind in CONTAINERS for each in items(pod_spec, kind) if each not in waits]
+    kept = _mounted(rest) | {text(volume, "name") for volume in items(accepted, "volumes")}
+    spec = dict(pod_spec)
+    if waits:
+        spec["initContainers"] = [each for each in items(spec, "initContainers") if each not in waits]
+        spec["volumes"] = [each for each in items(spec, "volumes") if text(each, "name") not in _mounted(waits) - kept]
+    return spec
+
+
+def _mounted(containers: Iterable[Document]) -> set[str]:
+    return {text(mount, "name") for container in containers for mount in items(container, "volumeMounts")}
 
 
 def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]:

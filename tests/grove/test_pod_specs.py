@@ -27,7 +27,7 @@ GROVES = {"name": "GROVE_PCS_NAME", "value": "set"}
 
 
 def same_pod(pod: Spec, accepted: Spec = TEMPLATE) -> bool:
-    return pod_specs.of_pod(pod, accepted) == pod_specs.of_pod(accepted, accepted)
+    return pod_specs.of_pod(pod, accepted, TEMPLATE) == pod_specs.of_pod(accepted, accepted, TEMPLATE)
 
 
 def same_clique(pod_spec: Spec, accepted: Spec) -> bool:
@@ -40,7 +40,6 @@ def with_main(**fields: Any) -> Spec:
 
 WRONG = {
     "init containers reversed": {**TEMPLATE, "initContainers": TEMPLATE["initContainers"][::-1]},
-    "an init container added": {**TEMPLATE, "initContainers": [*TEMPLATE["initContainers"], {"name": "more"}]},
     "a container added": {**TEMPLATE, "containers": [MAIN, {"name": "more"}]},
     "arguments reversed": with_main(args=MAIN["args"][::-1]),
     "an argument added": with_main(args=[*MAIN["args"], "--a", "9"]),
@@ -71,6 +70,22 @@ RIGHT = {
     "a toleration of the back-end": {**TEMPLATE, "tolerations": [{"key": "x"}, *TEMPLATE["tolerations"]]},
     "a claim": {**with_main(resources={"claims": [{"name": "x"}]}), "resourceClaims": [{"name": "x"}]},
 }
+
+
+WAIT: Spec = {"name": "wait", "volumeMounts": [{"name": "token"}]}
+WAITING: Spec = {
+    **TEMPLATE,
+    "initContainers": [*TEMPLATE["initContainers"], WAIT],
+    "volumes": [{"name": "token"}],
+    "serviceAccountName": "waits",
+}
+
+
+def test_only_pods_may_have_what_lets_them_wait() -> None:
+    assert same_pod(WAITING)
+    assert not same_clique(WAITING, TEMPLATE)
+    assert not same_pod({**WAITING, "initContainers": [WAIT]}), "those of the template are lost"
+    assert not same_pod({**WAITING, "volumes": [*WAITING["volumes"], {"name": "more"}]}), "nothing mounts it"
 
 
 @pytest.mark.parametrize("name", RIGHT)

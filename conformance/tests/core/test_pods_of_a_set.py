@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from conformance.grove import expected_pods, pod_specs, pods, variables
-from conformance.grove.fields import name, text
+from conformance.grove.fields import Document, items, name, text
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
-from conformance.tests.core.pods_of_set import each_pod
+from conformance.tests.core.pods_of_set import Judged, each_pod
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
@@ -44,12 +45,12 @@ def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet]) 
 
 @requirement("CORE-009")
 def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """In any order among themselves: none refers to another."""
+    """In any order among themselves: none refers to another. Further variables of the operator are not judged."""
     for pod in each_pod(run):
         for container in expected_pods.containers(pod.seen.get("spec")):
-            seen = list(variables.environment(container, pod.seen))
-            what = f"first variables of {name(pod.seen)}/{text(container, 'name')}"
-            run.expect(what, sorted(pod.right.environment), sorted(seen[: len(pod.right.environment)]))
+            first = pod.right.environment.keys() & set(_before_template(pod, container))
+            what = f"variables of {name(pod.seen)}/{text(container, 'name')} before those of the template"
+            run.expect(what, sorted(pod.right.environment), sorted(first))
 
 
 @requirement("CORE-014")
@@ -64,9 +65,19 @@ def test_pods_have_every_field_of_their_template(run: Recorded[SetWithEveryPodFi
     _compare_specs(run, EXIST)
 
 
+def _before_template(pod: Judged, container: Document) -> list[str]:
+    """Return the variables of a container before the first one that its template has and Grove has not."""
+    same = [
+        each for each in expected_pods.containers(pod.clique.template.pod_spec) if each["name"] == container["name"]
+    ]
+    own = {text(variable, "name") for each in same for variable in items(each, "env")} - pod.right.environment.keys()
+    return list(takewhile(lambda variable: variable not in own, variables.environment(container, pod.seen)))
+
+
 def _compare_specs(run: Recorded[ReadyDisaggregatedSet | SetWithEveryPodField], step: str) -> None:
     for pod in each_pod(run, step):
-        accepted = run.scene.accepted.spec(pod.clique.template.name)
+        template = pod.clique.template
+        accepted = run.scene.accepted.spec(template.name)
         seen = pod.seen.get("spec")
-        have = pod_specs.of_pod(seen if isinstance(seen, Mapping) else {}, accepted)
-        run.same(f"spec of {name(pod.seen)}", pod_specs.of_pod(accepted, accepted), have)
+        have = pod_specs.of_pod(seen if isinstance(seen, Mapping) else {}, accepted, template.pod_spec)
+        run.same(f"spec of {name(pod.seen)}", pod_specs.of_pod(accepted, accepted, template.pod_spec), have)
