@@ -204,7 +204,8 @@ def _by_index(view: View, each: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
-    """Evicts pods one after the other, again while it is refused. Returns the last refusals."""
+    """Evicts pods one after the other, again while it is refused. Returns the last refusals; a pod that may not be
+    evicted at all (NODE-009) is deleted, so that the scene can go on."""
     refused = []
     for pod in evicted:
         answer = env.evict(pod)
@@ -214,6 +215,7 @@ def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
                 answer = env.evict(pod)
         if answer:
             refused.append(answer)
+            env.delete("pods", pod)
     return refused
 
 
