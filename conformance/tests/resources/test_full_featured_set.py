@@ -279,8 +279,8 @@ def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -
 
 
 @requirement("RES-098")
-def test_claims_say_where_they_belong_and_init_containers_have_them(run: Recorded[FullFeaturedSet]) -> None:
-    """Only upstream's code has these labels, and says this of init containers."""
+def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded[FullFeaturedSet]) -> None:
+    """Only upstream's code has these labels, and says this of init containers and of several containers."""
     run.given("all pods exist")
     wanted = run.scene.claims
     tags = {
@@ -289,7 +289,7 @@ def test_claims_say_where_they_belong_and_init_containers_have_them(run: Recorde
     }
     judging.same_labels(run, CLAIMS, tags, judging.by_name(run.at(PRESENT), CLAIMS, wanted))
     for pod, right in _pods_with_claims(run):
-        _uses(run, pod, items(pod, "spec", "initContainers"), right)
+        _uses(run, pod, [*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")], right)
 
 
 @requirement("RES-042")
@@ -302,13 +302,15 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
 
 
 @requirement("RES-043")
-def test_pods_and_containers_have_the_claims_that_are_shared_with_them(run: Recorded[FullFeaturedSet]) -> None:
+def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Recorded[FullFeaturedSet]) -> None:
     """A filter that excludes too much shows as a claim that is missing."""
     run.given("all pods exist")
     for pod, right in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
         run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])
-        _uses(run, pod, items(pod, "spec", "containers"), right)
+        containers = items(pod, "spec", "containers")
+        used = [claim for container in containers for claim in observed.claims_of_container(pod, container)]
+        run.expect(f"claims that no container of {name(pod)} uses", [], [claim for claim in right if claim not in used])
 
 
 def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Document], claims: list[str]) -> None:
