@@ -18,6 +18,7 @@ from mutants.replacement import note_calls, replace, replace_unnoted
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
+from reference_impl.scheduler.filters import node_affinity, taint_toleration
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import Placement, Wanted
@@ -190,12 +191,12 @@ def _quick_only() -> None:
 
 @breaks("taints-ignored", "places pods on tainted nodes", "OR-1", caught_by="SCHED-050")
 def _taints_ignored() -> None:
-    replace(eligibility, "tolerated", lambda pod, node: True)
+    replace(taint_toleration, "tolerated", lambda pod, taints: True)
 
 
 @breaks("selector-ignored", "ignores node selectors and node affinity", "OR-1", caught_by="SCHED-050")
 def _selector_ignored() -> None:
-    replace(eligibility, "selected", lambda pod, node: True)
+    replace(node_affinity, "selected", lambda pod, node: True)
 
 
 @breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")

@@ -19,9 +19,10 @@ from reference_impl.scheduler import cycle, gang_status, snapshot
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import OtherPods, Plan
 from reference_impl.scheduler.gang import Gang
-from reference_impl.scheduler.model import Pod, Resources
+from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.preemption import Eviction
+from reference_impl.scheduler.requests import Resources
 from reference_impl.scheduler.scheduler import GangScheduler
 
 

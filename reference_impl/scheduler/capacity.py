@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from reference_impl.scheduler import eligibility
-from reference_impl.scheduler.model import Node, Pod, Resources
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.requests import Resources
 
 Requests = tuple[tuple[str, int], ...]
 _MANY = 1 << 60
@@ -81,7 +82,7 @@ class Capacity:
     def release(self, pod: Pod, node: str) -> None:
         """Release the capacity of a pod, if its node still exists."""
         if (index := self.index.get(node)) is not None:
-            self.take(index, tuple(pod.requests.items()), -1)
+            self.take(index, tuple(pod.usage.items()), -1)
 
     def mark(self) -> int:
         """The present state, for `undo`."""

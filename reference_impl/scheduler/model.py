@@ -9,12 +9,12 @@ import msgspec
 
 from kube.objects import ObjectMeta
 from reference_impl.api.pods import Gate, PodCondition
-from reference_impl.scheduler.quantity import thousandths
+from reference_impl.scheduler.requests import Resources, amounts, requests, whole
+from reference_impl.scheduler.selectors import Affinity, SpreadConstraint, Term
+from reference_impl.scheduler.storage import Volume
 
-Resources = dict[str, int]
-"""Resource name → thousandths."""
-
-PODS = "pods"
+OPERATORS = {"", "Equal", "Exists", "Gt", "Lt"}
+"""Known operators of tolerations."""
 
 
 class Requirements(msgspec.Struct):
@@ -24,9 +24,19 @@ class Requirements(msgspec.Struct):
     limits: dict[str, str | int] | None = None
 
 
+class ContainerPort(msgspec.Struct, rename={"host_port": "hostPort", "host_ip": "hostIP"}):
+    """A port of a container."""
+
+    host_port: int = 0
+    host_ip: str = ""
+    protocol: str = "TCP"
+
+
 class Container(msgspec.Struct, rename="camel"):
     """A container, as far as the scheduler reads it."""
 
+    name: str = ""
+    ports: list[ContainerPort] | None = None
     resources: Requirements = msgspec.field(default_factory=Requirements)
     restart_policy: str | None = None
 
@@ -48,39 +58,6 @@ class Taint(msgspec.Struct, rename="camel", frozen=True):
     effect: str = ""
 
 
-class Expression(msgspec.Struct):
-    """An expression about one label or field."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class NodeTerm(msgspec.Struct, rename="camel"):
-    """A term of a node affinity: all its expressions must hold."""
-
-    match_expressions: list[Expression] | None = None
-    match_fields: list[Expression] | None = None
-
-
-class NodeSelector(msgspec.Struct, rename="camel"):
-    """The terms of a node affinity: one of them must hold."""
-
-    node_selector_terms: list[NodeTerm] | None = None
-
-
-class NodeAffinity(msgspec.Struct, rename="camel"):
-    """The required node affinity; preferences are ignored."""
-
-    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-
-
-class Affinity(msgspec.Struct, rename="camel"):
-    """The affinity of a pod, as far as the scheduler reads it."""
-
-    node_affinity: NodeAffinity | None = None
-
-
 class PodSpec(msgspec.Struct, rename="camel"):
     """The spec of a pod, as far as the scheduler reads it."""
 
@@ -90,7 +67,10 @@ class PodSpec(msgspec.Struct, rename="camel"):
     preemption_policy: str = ""
     node_selector: dict[str, str] | None = None
     tolerations: list[Toleration] | None = None
-    affinity: Affinity | None = None
+    affinity: dict[str, Any] | None = None
+    topology_spread_constraints: list[dict[str, Any]] | None = None
+    volumes: list[Volume] | None = None
+    resources: Requirements | None = None
     scheduling_gates: list[Gate] | None = None
     containers: list[Container] = []
     init_containers: list[Container] | None = None
@@ -103,11 +83,23 @@ class Condition(PodCondition, gc=False):
     message: str = ""
 
 
+class ContainerStatus(msgspec.Struct, rename="camel"):
+    """The resources of a running container."""
+
+    name: str = ""
+    resources: Requirements | None = None
+    allocated_resources: dict[str, str | int] | None = None
+
+
 class PodStatus(msgspec.Struct, rename="camel"):
     """The status of a pod, as far as the scheduler reads it."""
 
     phase: str = ""
     conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: Requirements | None = None
+    allocated_resources: dict[str, str | int] | None = None
 
 
 class Pod(msgspec.Struct, dict=True):
@@ -132,46 +124,92 @@ class Pod(msgspec.Struct, dict=True):
         """Whether the pod has the condition Ready."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
 
+    @property
+    def resize_infeasible(self) -> bool:
+        """Whether the node can never meet the resize that the pod's spec asks for."""
+        pending = next((c for c in self.status.conditions or () if c.type == "PodResizePending"), None)
+        return pending is not None and pending.reason == "Infeasible"
+
     @cached_property
     def requests(self) -> Resources:
-        """The requests of the pod: those of containers and sidecars together, or of the largest init container if that
-        is more."""
+        """The requests of the pod before it is bound."""
+        return requests(self, bound=False)
+
+    @cached_property
+    def usage(self) -> Resources:
+        """The resources that the pod holds on its node."""
+        return requests(self, bound=True)
+
+    @cached_property
+    def affinity(self) -> Affinity:
+        """The affinity. Raises msgspec.ValidationError for unknown fields and operators."""
+        return msgspec.convert(self.spec.affinity or {}, Affinity, strict=False)
+
+    @cached_property
+    def near(self) -> list[Term]:
+        """The terms of the required pod affinity."""
+        return [Term(self.metadata, term) for term in self.affinity.required] if self.spec.affinity else []
+
+    @cached_property
+    def apart(self) -> list[Term]:
+        """The terms of the required pod anti-affinity; none if the affinity is not readable."""
+        if not self.spec.affinity or self.unreadable:
+            return []
+        return [Term(self.metadata, term) for term in self.affinity.forbidden]
+
+    @cached_property
+    def spread(self) -> list[SpreadConstraint]:
+        """The spread constraints that must hold. Raises msgspec.ValidationError for unknown fields and values."""
+        found = msgspec.convert(self.spec.topology_spread_constraints or [], list[SpreadConstraint], strict=False)
+        return [constraint for constraint in found if constraint.when_unsatisfiable == "DoNotSchedule"]
+
+    @cached_property
+    def host_ports(self) -> list[ContainerPort]:
+        """The host ports of containers and sidecars."""
+        sidecars = [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
+        return [p for c in (*sidecars, *self.spec.containers) for p in c.ports or () if p.host_port > 0]
+
+    @cached_property
+    def volumes(self) -> list[Volume]:
+        """The volumes that any filter looks at."""
+        return [volume for volume in self.spec.volumes or () if volume.relevant]
+
+    @cached_property
+    def claims(self) -> list[tuple[str, bool]]:
+        """The claims of the volumes: the name, and whether the claim is created for this pod alone."""
+        found = []
+        for volume in self.volumes:
+            if volume.persistent_volume_claim:
+                found.append((volume.persistent_volume_claim.claim_name, False))
+            elif volume.ephemeral:
+                found.append((f"{self.metadata.name}-{volume.name}", True))
+        return found
+
+    @cached_property
+    def unreadable(self) -> str:
+        """The unknown field, operator or value for which the pod must not be placed; empty if none."""
+        try:
+            _ = self.affinity, self.spread
+        except msgspec.ValidationError as error:
+            return str(error)
+        odd = {toleration.operator for toleration in self.spec.tolerations or ()} - OPERATORS
+        return f"unknown operator {min(odd)} of a toleration" if odd else ""
+
+    @cached_property
+    def sociable(self) -> bool:
+        """Whether the pod itself restricts beside which pods it may be placed."""
         spec = self.spec
-        total: Resources = {PODS: 1000}
-        sidecars: Resources = {}
-        peak: Resources = {}
-        for container in spec.init_containers or ():
-            own = _requests(container)
-            if container.restart_policy == "Always":
-                _add(sidecars, own)
-            else:
-                _add(own, sidecars)
-                for name, amount in own.items():
-                    peak[name] = max(peak.get(name, 0), amount)
-        for container in spec.containers:
-            _add(total, _requests(container))
-        _add(total, sidecars)
-        for name, amount in peak.items():
-            total[name] = max(total.get(name, 0), amount)
-        _add(total, {name: thousandths(amount) for name, amount in (spec.overhead or {}).items()})
-        return {name: amount for name, amount in total.items() if amount}
+        return bool(spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes)
 
     @cached_property
     def signature(self) -> bytes:
-        """A key that is equal for pods that are eligible for the same nodes."""
+        """A key that is equal for pods that are eligible for the same nodes, other pods apart."""
         spec = self.spec
         parts: list[Any] = [spec.node_selector, spec.tolerations, spec.affinity]
+        if self.sociable:
+            parts += [spec.topology_spread_constraints, self.host_ports, self.volumes, self.metadata.namespace]
+            parts += [name for name, own in self.claims if own]
         return msgspec.json.encode(parts)
-
-
-def _requests(container: Container) -> Resources:
-    limits, requests = container.resources.limits or {}, container.resources.requests or {}
-    return {name: thousandths(amount) for name, amount in {**limits, **requests}.items()}
-
-
-def _add(total: Resources, more: Resources) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
 
 
 class NodeSpec(msgspec.Struct):
@@ -197,11 +235,17 @@ class Node(msgspec.Struct, dict=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the node is Ready and not cordoned."""
+        """Whether the node is Ready and stays."""
         ready = any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
-        return ready and not self.spec.unschedulable and self.metadata.deletion_timestamp is None
+        return ready and self.metadata.deletion_timestamp is None
 
     @cached_property
     def allocatable(self) -> Resources:
         """What the node offers to pods, in thousandths."""
-        return {name: thousandths(amount) for name, amount in (self.status.allocatable or {}).items()}
+        return {name: whole(name, amount) for name, amount in amounts(self.status.allocatable).items()}
+
+
+class Namespace(msgspec.Struct):
+    """A namespace and its labels."""
+
+    metadata: ObjectMeta

@@ -8,7 +8,8 @@ from reference_impl.api.models import GangTopology, PodGang
 from reference_impl.plan import gangs, labels
 from reference_impl.scheduler.cycle import OtherPods
 from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
-from reference_impl.scheduler.model import Pod, Resources
+from reference_impl.scheduler.model import Pod
+from reference_impl.scheduler.requests import Resources
 
 
 def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
@@ -18,7 +19,7 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
         node = pod.spec.node_name or assumed.get(pod.metadata.uid)
         if node and pod.holds_resources:
             total = result.setdefault(node, {})
-            for name, amount in pod.requests.items():
+            for name, amount in pod.usage.items():
                 total[name] = total.get(name, 0) + amount
     return result
 

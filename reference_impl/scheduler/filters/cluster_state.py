@@ -1,0 +1,144 @@
+"""The objects that filters read, indexed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reference_impl.scheduler.model import Namespace, Node, Pod
+from reference_impl.scheduler.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+
+@dataclass
+class ClusterState:
+    """Nodes, the pods on them, and all else that decides where a pod may be placed."""
+
+    nodes: Sequence[Node] = ()
+    pods: Iterable[Pod] = ()
+    namespaces: Iterable[Namespace] = ()
+    volumes: Iterable[PersistentVolume] = ()
+    claims: Iterable[PersistentVolumeClaim] = ()
+    storage_classes: Iterable[StorageClass] = ()
+    csi_nodes: Iterable[CsiNode] = ()
+    csi_drivers: Iterable[CsiDriver] = ()
+    storage_capacities: Iterable[CsiStorageCapacity] = ()
+    attachments: Iterable[VolumeAttachment] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """Pods (by uid) whose binding has been sent → their node."""
+    assumed_claims: dict[tuple[str, str], list[AssumedClaim]] = field(default_factory=dict)
+    """Unbound claims that pods placed in this attempt use, by namespace and name."""
+
+    @cached_property
+    def placed(self) -> list[tuple[Pod, Node]]:
+        """The pods on existing nodes that have not terminated."""
+        nodes = {node.metadata.name: node for node in self.nodes}
+        found = []
+        for pod in self.pods:
+            name = pod.spec.node_name or self.assumed.get(pod.metadata.uid)
+            if name and pod.holds_resources and (node := nodes.get(name)) is not None:
+                found.append((pod, node))
+        return found
+
+    @cached_property
+    def pods_on(self) -> dict[str, list[Pod]]:
+        """Node → the pods on it that have host ports or volumes."""
+        found: dict[str, list[Pod]] = defaultdict(list)
+        for pod, node in self.placed:
+            if pod.host_ports or pod.volumes:
+                found[node.metadata.name].append(pod)
+        return found
+
+    @cached_property
+    def used_claims(self) -> dict[tuple[str, str], int]:
+        """Claim → how many pods on nodes use it."""
+        found: dict[tuple[str, str], int] = defaultdict(int)
+        for pods in self.pods_on.values():
+            for pod in pods:
+                for name, own in pod.claims:
+                    if not own:
+                        found[pod.metadata.namespace, name] += 1
+        return found
+
+    def place(self, pod: Pod, node: Node, count: int) -> None:
+        """Add pods like this one to a node, or remove them if the count is negative."""
+        if not pod.host_ports and not pod.volumes:
+            return
+        used, present = self.used_claims, self.pods_on[node.metadata.name]
+        for _ in range(abs(count)):
+            if count > 0:
+                present.append(pod)
+            else:
+                present.remove(pod)
+        for name, own in pod.claims:
+            if not own:
+                used[pod.metadata.namespace, name] += count
+
+    @cached_property
+    def namespace_labels(self) -> dict[str, dict[str, str]]:
+        """Namespace → its labels."""
+        return {item.metadata.name: item.metadata.labels or {} for item in self.namespaces}
+
+    @cached_property
+    def claim(self) -> dict[tuple[str, str], PersistentVolumeClaim]:
+        """The claims by namespace and name."""
+        return {item.metadata.key: item for item in self.claims}
+
+    @cached_property
+    def volume(self) -> dict[str, PersistentVolume]:
+        """The volumes by name."""
+        return _by_name(self.volumes)
+
+    @cached_property
+    def volumes_of_class(self) -> dict[str, list[PersistentVolume]]:
+        """Storage class → its volumes."""
+        found: dict[str, list[PersistentVolume]] = defaultdict(list)
+        for volume in self.volumes:
+            found[volume.storage_class].append(volume)
+        return found
+
+    @cached_property
+    def storage_class(self) -> dict[str, StorageClass]:
+        """The storage classes by name."""
+        return _by_name(self.storage_classes)
+
+    @cached_property
+    def csi_node(self) -> dict[str, CsiNode]:
+        """The CSINodes by name."""
+        return _by_name(self.csi_nodes)
+
+    @cached_property
+    def attachments_of(self) -> dict[str, list[VolumeAttachment]]:
+        """Node → the volume attachments of it."""
+        found: dict[str, list[VolumeAttachment]] = defaultdict(list)
+        for item in self.attachments:
+            found[item.spec.node_name].append(item)
+        return found
+
+    @cached_property
+    def csi_driver(self) -> dict[str, CsiDriver]:
+        """The CSIDrivers by name."""
+        return _by_name(self.csi_drivers)
+
+
+@dataclass(frozen=True)
+class AssumedClaim:
+    """An unbound claim of a pod that is placed in this attempt."""
+
+    node: Node
+    volume: PersistentVolume | None
+    """The volume that it will be bound to; None if one is provisioned for the node."""
+
+
+def _by_name(items: Iterable[Any]) -> dict[str, Any]:
+    return {item.metadata.name: item for item in items}

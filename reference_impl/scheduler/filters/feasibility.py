@@ -1,0 +1,49 @@
+"""All filters for one pod, in the order of kube-scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
+from reference_impl.scheduler.filters.node_affinity import NodeAffinity
+from reference_impl.scheduler.filters.node_name import NodeName
+from reference_impl.scheduler.filters.node_ports import NodePorts
+from reference_impl.scheduler.filters.node_resources_fit import NodeResourcesFit
+from reference_impl.scheduler.filters.node_unschedulable import NodeUnschedulable
+from reference_impl.scheduler.filters.node_volume_limits import NodeVolumeLimits
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.filters.pod_topology_spread import PodTopologySpread
+from reference_impl.scheduler.filters.taint_toleration import TaintToleration
+from reference_impl.scheduler.filters.volume_binding import VolumeBinding
+from reference_impl.scheduler.filters.volume_restrictions import VolumeRestrictions
+from reference_impl.scheduler.filters.volume_zone import VolumeZone
+from reference_impl.scheduler.model import Node, Pod
+
+OF_THE_NODE: tuple[type[Plugin], ...] = (NodeUnschedulable, NodeName, TaintToleration, NodeAffinity)
+OF_OTHER_PODS: tuple[type[Plugin], ...] = (
+    NodePorts,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
+)
+FILTERS: tuple[type[Plugin], ...] = (*OF_THE_NODE, NodePorts, NodeResourcesFit, *OF_OTHER_PODS[1:])
+
+
+def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
+    """Name of each node → empty if the pod may be placed on it, else the plugin that refuses, and why."""
+    if pod.unreadable:
+        return dict.fromkeys((node.metadata.name for node in state.nodes), f"Unknown: {pod.unreadable}")
+    plugins = [plugin(pod, state) for plugin in FILTERS]
+    return {node.metadata.name: refusal(plugins, node) for node in state.nodes}
+
+
+def refusal(plugins: Sequence[Plugin], node: Node) -> str:
+    """The first plugin that refuses a node, and why; empty if none does."""
+    for plugin in plugins:
+        if reason := plugin.refusal(node):
+            return f"{type(plugin).__name__}: {reason}"
+    return ""

@@ -1,0 +1,77 @@
+"""Required affinity and anti-affinity between pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.model import Node, Pod
+
+Pair = tuple[str, str]
+"""Label key and value: a domain."""
+
+
+class InterPodAffinity(Plugin):
+    """Refuses nodes without pods that the pod must be near to, with pods that it must be apart from, and with pods that
+    must be apart from it."""
+
+    def __init__(self, pod: Pod, state: ClusterState) -> None:
+        super().__init__(pod, state)
+        self._affinity, self._forbidden = pod.near, pod.apart
+        self._near: dict[Pair, int] = defaultdict(int)
+        self._company = 0
+        """The sum of `_near`."""
+        self._apart: dict[Pair, int] = defaultdict(int)
+        self._kept_off: dict[Pair, int] = defaultdict(int)
+        """Domains of pods that must be apart from this one."""
+        self._of_itself = bool(self._affinity) and self._near_to(pod)
+        for other, node in state.placed:
+            if self._affinity or self._forbidden or other.apart:
+                self.update(other, node, 1)
+
+    @property
+    def dynamic(self) -> bool:
+        return bool(self._affinity or self._forbidden or any(self._kept_off.values()))
+
+    def final(self, node: Node) -> bool:
+        return not self._lonely(node)
+
+    def refusal(self, node: Node) -> str:
+        if self._affinity and self._lonely(node):
+            return "node didn't match pod affinity rules"
+        labels = node.metadata.labels or {}
+        if self._forbidden and any(
+            self._apart.get((term.key, labels[term.key]), 0) > 0 for term in self._forbidden if term.key in labels
+        ):
+            return "node didn't match pod anti-affinity rules"
+        if self._kept_off and any(self._kept_off.get(pair, 0) > 0 for pair in labels.items()):
+            return "node didn't satisfy existing pods anti-affinity rules"
+        return ""
+
+    def update(self, other: Pod, node: Node, count: int) -> None:
+        labels = node.metadata.labels or {}
+        if self._affinity and self._near_to(other):
+            for term in self._affinity:
+                if term.key in labels:
+                    self._near[term.key, labels[term.key]] += count
+                    self._company += count
+        for term in self._forbidden:
+            if term.key in labels and term.matches(other.metadata, self.state.namespace_labels):
+                self._apart[term.key, labels[term.key]] += count
+        for term in other.apart:
+            if term.key in labels and term.matches(self.pod.metadata, self.state.namespace_labels):
+                self._kept_off[term.key, labels[term.key]] += count
+
+    def _near_to(self, other: Pod) -> bool:
+        """Whether a pod matches all terms of the affinity."""
+        return all(term.matches(other.metadata, self.state.namespace_labels) for term in self._affinity)
+
+    def _lonely(self, node: Node) -> bool:
+        labels = node.metadata.labels or {}
+        if any(term.key not in labels for term in self._affinity):
+            return True
+        if all(self._near.get((term.key, labels[term.key]), 0) > 0 for term in self._affinity):
+            return False
+        # The first pod of a series that has affinity to itself may be anywhere.
+        return not self._of_itself or self._company > 0

@@ -1,0 +1,30 @@
+"""Host ports."""
+
+from __future__ import annotations
+
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.model import ContainerPort, Node
+
+ANY = ("", "0.0.0.0")  # noqa: S104 -- compared, not bound
+"""Host IPs that stand for all addresses of a node."""
+
+
+class NodePorts(Plugin):
+    """Refuses nodes on which another pod has a host port of the pod."""
+
+    @property
+    def dynamic(self) -> bool:
+        return bool(self.pod.host_ports)
+
+    def refusal(self, node: Node) -> str:
+        own = self.pod.host_ports
+        for other in self.state.pods_on.get(node.metadata.name, ()) if own else ():
+            if any(_conflict(mine, its) for mine in own for its in other.host_ports):
+                return "node didn't have free ports for the requested pod ports"
+        return ""
+
+
+def _conflict(one: ContainerPort, other: ContainerPort) -> bool:
+    if one.host_port != other.host_port or (one.protocol or "TCP") != (other.protocol or "TCP"):
+        return False
+    return one.host_ip in ANY or other.host_ip in ANY or one.host_ip == other.host_ip

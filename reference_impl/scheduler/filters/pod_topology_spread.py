@@ -1,0 +1,101 @@
+"""Topology spread constraints that must hold (DoNotSchedule)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.node_affinity import selected
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.filters.taint_toleration import tolerated
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.selectors import Expression, LabelSelector, SpreadConstraint, selects
+
+
+class PodTopologySpread(Plugin):
+    """Refuses nodes in domains that would have too many matching pods more than the emptiest domain."""
+
+    def __init__(self, pod: Pod, state: ClusterState) -> None:
+        super().__init__(pod, state)
+        self._constraints = [_Constraint(pod, each) for each in pod.spread]
+        if not self._constraints:
+            return
+        self._keys = [each.spec.topology_key for each in self._constraints]
+        for node in state.nodes:
+            if self._counted(node):
+                for each in self._constraints:
+                    if each.includes(pod, node):
+                        each.add(node, 0)
+        for other, node in state.placed:
+            self.update(other, node, 1)
+
+    @property
+    def dynamic(self) -> bool:
+        return bool(self._constraints)
+
+    def final(self, node: Node) -> bool:
+        return any(each.spec.topology_key not in (node.metadata.labels or {}) for each in self._constraints)
+
+    def refusal(self, node: Node) -> str:
+        for each in self._constraints:
+            value = (node.metadata.labels or {}).get(each.spec.topology_key)
+            if value is None:
+                return "node didn't match pod topology spread constraints (missing required label)"
+            if each.counts.get(value, 0) + each.own - each.fewest > each.spec.max_skew:
+                return "node didn't match pod topology spread constraints"
+        return ""
+
+    def update(self, other: Pod, node: Node, count: int) -> None:
+        if not self._constraints or other.metadata.namespace != self.pod.metadata.namespace:
+            return
+        if other.metadata.deletion_timestamp is not None or not self._counted(node):
+            return
+        for each in self._constraints:
+            if not each.everything and selects(each.selector, other.metadata.labels) and each.includes(self.pod, node):
+                each.add(node, count)
+
+    def _counted(self, node: Node) -> bool:
+        """Whether the node has the keys of all constraints."""
+        labels = node.metadata.labels or {}
+        return all(key in labels for key in self._keys)
+
+
+class _Constraint:
+    """A constraint, and the number of matching pods by domain."""
+
+    def __init__(self, pod: Pod, spec: SpreadConstraint) -> None:
+        self.spec = spec
+        self.selector = spread_selector(pod, spec)
+        self.everything = self.selector is not None and self.selector.empty
+        """kube-scheduler counts no pods for an empty selector."""
+        self.own = int(selects(self.selector, pod.metadata.labels))
+        self.counts: dict[str, int] = defaultdict(int)
+        self._fewest: int | None = None
+
+    def add(self, node: Node, count: int) -> None:
+        """Add pods in the domain of a node."""
+        self.counts[node.metadata.label(self.spec.topology_key)] += count
+        self._fewest = None
+
+    @property
+    def fewest(self) -> int:
+        """The number of pods in the emptiest domain; 0 if there are too few domains."""
+        if self._fewest is None:
+            enough = len(self.counts) >= (self.spec.min_domains or 1)
+            self._fewest = min(self.counts.values()) if enough else 0
+        return self._fewest
+
+    def includes(self, pod: Pod, node: Node) -> bool:
+        """Whether the node counts as part of its domain."""
+        if self.spec.node_affinity_policy == "Honor" and not selected(pod, node):
+            return False
+        return self.spec.node_taints_policy != "Honor" or tolerated(pod, node.spec.taints or ())
+
+
+def spread_selector(pod: Pod, spec: SpreadConstraint) -> LabelSelector | None:
+    """The selector of a constraint, narrowed to the pod's values of `matchLabelKeys`."""
+    labels = pod.metadata.labels or {}
+    own = [Expression(key, "In", [labels[key]]) for key in spec.match_label_keys or () if key in labels]
+    if spec.label_selector is None or not own:
+        return spec.label_selector
+    return LabelSelector(spec.label_selector.match_labels, [*(spec.label_selector.match_expressions or ()), *own])

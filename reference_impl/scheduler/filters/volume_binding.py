@@ -1,0 +1,180 @@
+"""Where the volumes of bound claims can be used, and where those of unbound claims can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from reference_impl.scheduler.filters.cluster_state import AssumedClaim, ClusterState
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.quantity import thousandths
+from reference_impl.scheduler.selectors import selects, selects_node
+from reference_impl.scheduler.storage import (
+    NO_PROVISIONER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologyTerm,
+)
+
+Choice = list[tuple[PersistentVolumeClaim, PersistentVolume | None]]
+"""Unbound claims, each with the volume to bind, or None if one is to be provisioned."""
+
+
+class VolumeBinding(Plugin):
+    """Refuses nodes that cannot use the bound volumes, and where no volume can be had for an unbound claim. A volume
+    goes to one claim of the pods that are placed together."""
+
+    def __init__(self, pod: Pod, state: ClusterState) -> None:
+        super().__init__(pod, state)
+        self._blocked = ""
+        self._bound: list[PersistentVolumeClaim] = []
+        self._delayed: list[PersistentVolumeClaim] = []
+        for name, own in pod.claims:
+            claim = state.claim.get((pod.metadata.namespace, name))
+            self._blocked = self._blocked or _unusable(pod, name, claim, own=own)
+            if claim is None:
+                continue
+            storage_class = state.storage_class.get(claim.storage_class)
+            if claim.bound:
+                self._bound.append(claim)
+            elif storage_class and storage_class.delayed and not claim.spec.volume_name:
+                self._delayed.append(claim)
+            else:
+                self._blocked = self._blocked or "pod has unbound immediate PersistentVolumeClaims"
+
+    @property
+    def dynamic(self) -> bool:
+        return bool(self._delayed) and not self._blocked
+
+    def refusal(self, node: Node) -> str:
+        if self._blocked:
+            return self._blocked
+        for claim in self._bound:
+            volume = self.state.volume.get(claim.spec.volume_name)
+            if volume is None:
+                return f"bound PersistentVolume {claim.spec.volume_name} doesn't exist"
+            if not _usable(volume, node):
+                return "node had volume node affinity conflict"
+        return self._choose(node)[0] if self._delayed else ""
+
+    def choice(self, node: Node) -> Choice:
+        """The volumes for unbound claims on a node that is not refused."""
+        return self._choose(node)[1] if self._delayed else []
+
+    def update(self, other: Pod, node: Node, count: int) -> None:
+        """Take note of the volumes for pods of this filter; only these change `assumed_claims`."""
+        if other is not self.pod:
+            return
+        for claim, volume in self.choice(node) if count > 0 else [(claim, None) for claim in self._delayed]:
+            for _ in range(abs(count)):
+                present = self.state.assumed_claims.setdefault(claim.metadata.key, [])
+                if count > 0:
+                    present.append(AssumedClaim(node, present[0].volume if present else volume))
+                else:
+                    present.pop()
+
+    def _choose(self, node: Node) -> tuple[str, Choice]:
+        state, choice, provision = self.state, Choice(), []
+        taken = {each.volume.metadata.name for c in state.assumed_claims.values() for each in c[:1] if each.volume}
+        for claim in sorted(self._delayed, key=lambda claim: thousandths(claim.size)):
+            if assumed := state.assumed_claims.get(claim.metadata.key):
+                volume = assumed[0].volume
+                if volume is not None and not _usable(volume, node):
+                    return "node had volume node affinity conflict", []
+                choice.append((claim, volume))
+                continue
+            if claim.selected_node is not None:
+                if claim.selected_node != node.metadata.name:
+                    return "node didn't find available persistent volumes to bind", []
+                provision.append(claim)
+                continue
+            volume = _match(claim, node, state.volumes_of_class.get(claim.storage_class, ()), taken)
+            if volume is None:
+                provision.append(claim)
+            else:
+                taken.add(volume.metadata.name)
+                choice.append((claim, volume))
+        for claim in provision:
+            if reason := _unprovisionable(claim, node, state):
+                return reason, []
+            choice.append((claim, None))
+        return "", choice
+
+
+def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, own: bool) -> str:
+    if claim is None:
+        if own:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.status.phase == "Lost":
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    owner = claim.metadata.controller
+    if own and (owner is None or owner.uid != pod.metadata.uid):
+        return f'persistentvolumeclaim "{name}" was not created for pod (pod is not owner)'
+    return ""
+
+
+def _usable(volume: PersistentVolume, node: Node) -> bool:
+    """Whether the node affinity of a volume admits a node; it sees labels alone."""
+    return volume.affinity is None or selects_node(volume.affinity, node.metadata.name, node.metadata.labels)
+
+
+def _match(
+    claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], taken: Collection[str]
+) -> PersistentVolume | None:
+    """The volume that is reserved for the claim, else the smallest available one that suits it."""
+    size, best = thousandths(claim.size), None
+    for volume in volumes:
+        spec, ref = volume.spec, volume.spec.claim_ref
+        mine = ref is not None and (ref.namespace, ref.name) == claim.metadata.key
+        mine = mine and ref is not None and ref.uid in ("", claim.metadata.uid)
+        if volume.metadata.name in taken or (ref is not None and not mine):
+            continue
+        capacity = thousandths((spec.capacity or {}).get("storage", 0))
+        attributes = (spec.volume_attributes_class_name or "", claim.spec.volume_attributes_class_name or "")
+        if capacity < size or spec.volume_mode != claim.spec.volume_mode or attributes[0] != attributes[1]:
+            continue
+        if volume.metadata.deletion_timestamp is not None:
+            continue
+        if mine:
+            return volume if _usable(volume, node) else None
+        if volume.status.phase != "Available" or not set(claim.spec.access_modes) <= set(spec.access_modes):
+            continue
+        if claim.spec.selector is not None and not selects(claim.spec.selector, volume.metadata.labels):
+            continue
+        if _usable(volume, node) and (best is None or capacity < best[0]):
+            best = (capacity, volume)
+    return best[1] if best else None
+
+
+def _unprovisionable(claim: PersistentVolumeClaim, node: Node, state: ClusterState) -> str:
+    storage_class = state.storage_class[claim.storage_class]
+    if storage_class.provisioner in ("", NO_PROVISIONER) or not _allowed(storage_class.allowed_topologies, node):
+        return "node didn't find available persistent volumes to bind"
+    return "" if _enough(claim, storage_class, node, state) else "node did not have enough free storage"
+
+
+def _allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
+    labels = node.metadata.labels or {}
+    return not terms or any(
+        term.match_label_expressions and all(labels.get(e.key) in e.values for e in term.match_label_expressions)
+        for term in terms
+    )
+
+
+def _enough(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node, state: ClusterState) -> bool:
+    """Whether the driver has capacity for the volume, if it publishes its capacity."""
+    driver = state.csi_driver.get(storage_class.provisioner)
+    if driver is None or not driver.spec.storage_capacity or "storage" not in (claim.spec.resources.requests or {}):
+        return True
+    size = thousandths(claim.size)
+    mine = (c for c in state.storage_capacities if c.storage_class_name == storage_class.metadata.name)
+    return any(
+        limit is not None and thousandths(limit) >= size and selects(topology, node.metadata.labels)
+        for limit, topology in (
+            (c.capacity if c.maximum_volume_size is None else c.maximum_volume_size, c.node_topology) for c in mine
+        )
+    )

@@ -1,0 +1,204 @@
+"""Label selectors and the (anti-)affinity fields of pods. A field or an operator that is unknown here makes decoding
+fail: a pod with it must not be placed as if it lacked the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from kube.objects import ObjectMeta
+
+Labels = Mapping[str, str]
+
+
+class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A part of a spec whose fields are all known."""
+
+
+class Expression(Strict):
+    """An expression about one label or field."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: list[str] | None = None
+
+
+class NodeTerm(Strict):
+    """A term of a node affinity: all its expressions must hold."""
+
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class NodeSelector(Strict):
+    """The terms of a node affinity: one of them must hold."""
+
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Strict):
+    """The node affinity; preferences are ignored."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: Any = None
+
+
+class LabelSelector(Strict):
+    """A label selector. An empty one matches everything, a missing one nothing."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[Expression] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether the selector matches everything."""
+        return not self.match_labels and not self.match_expressions
+
+
+class PodAffinityTerm(Strict):
+    """A required term of a pod affinity or anti-affinity."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PodAffinity(Strict):
+    """The pod affinity or anti-affinity; preferences are ignored."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: Any = None
+
+
+class Affinity(Strict):
+    """The affinity of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+    @property
+    def required_nodes(self) -> NodeSelector | None:
+        """The required node affinity."""
+        return self.node_affinity.required_during_scheduling_ignored_during_execution if self.node_affinity else None
+
+    @property
+    def required(self) -> list[PodAffinityTerm]:
+        """The required terms of the pod affinity."""
+        return _terms(self.pod_affinity)
+
+    @property
+    def forbidden(self) -> list[PodAffinityTerm]:
+        """The required terms of the pod anti-affinity."""
+        return _terms(self.pod_anti_affinity)
+
+
+class SpreadConstraint(Strict):
+    """A topology spread constraint."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
+    node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
+    match_label_keys: list[str] | None = None
+
+
+def _terms(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
+    return (affinity.required_during_scheduling_ignored_during_execution if affinity else None) or []
+
+
+def selects(selector: LabelSelector | None, labels: Labels | None) -> bool:
+    """Whether a label selector matches labels."""
+    if selector is None:
+        return False
+    labels = labels or {}
+    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
+        return False
+    return all(holds(expression, labels) for expression in selector.match_expressions or ())
+
+
+def holds(expression: Expression, labels: Labels) -> bool:
+    """Whether an expression holds for labels."""
+    value, values = labels.get(expression.key), expression.values or []
+    match expression.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    number, limit = integer(value), integer(values[0]) if len(values) == 1 else None
+    if number is None or limit is None:
+        return False
+    return number > limit if expression.operator == "Gt" else number < limit
+
+
+def integer(text: str | None) -> int | None:
+    """The integer that a text spells, as 64 bits hold it; None for any other text."""
+    try:
+        number = int(text or "")
+    except ValueError:
+        return None
+    return number if -(1 << 63) <= number < 1 << 63 and "_" not in str(text) and str(text).strip() == text else None
+
+
+def selects_node(selector: NodeSelector, name: str, labels: Labels | None) -> bool:
+    """Whether one of the terms matches a node. A term without expressions matches nothing."""
+    return any(_matches(term, name, labels or {}) for term in selector.node_selector_terms or ())
+
+
+def _matches(term: NodeTerm, name: str, labels: Labels) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(holds(e, labels) for e in term.match_expressions or ()) and all(
+        holds(e, {"metadata.name": name}) for e in term.match_fields or ()
+    )
+
+
+class Term:
+    """A term of a pod's affinity or anti-affinity, with the pod's own namespace and labels filled in."""
+
+    def __init__(self, owner: ObjectMeta, term: PodAffinityTerm) -> None:
+        self.key = term.topology_key
+        own = not term.namespaces and term.namespace_selector is None
+        self.namespaces = {owner.namespace} if own else set(term.namespaces or ())
+        self.namespace_selector = term.namespace_selector
+        self.selector = _narrowed(term, owner.labels or {})
+
+    def matches(self, pod: ObjectMeta, namespace_labels: Mapping[str, Labels]) -> bool:
+        """Whether the term is about the pod with this metadata."""
+        space = pod.namespace
+        if space not in self.namespaces and not selects(self.namespace_selector, namespace_labels.get(space)):
+            return False
+        return selects(self.selector, pod.labels)
+
+
+def _narrowed(term: PodAffinityTerm, labels: Labels) -> LabelSelector | None:
+    """The selector with the pod's values of `matchLabelKeys` and `mismatchLabelKeys`. The API server has merged them
+    into the selector of a stored pod, for good: labels that change later change nothing."""
+    selector = term.label_selector
+    if selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+        return selector
+    known = list(selector.match_expressions or ())
+    merged = {(e.key, e.operator) for e in known}
+    known += [
+        Expression(key, "In", [labels[key]])
+        for key in term.match_label_keys or ()
+        if key in labels and (key, "In") not in merged
+    ]
+    known += [
+        Expression(key, "NotIn", [labels[key]])
+        for key in term.mismatch_label_keys or ()
+        if key in labels and (key, "NotIn") not in merged
+    ]
+    return LabelSelector(selector.match_labels, known)

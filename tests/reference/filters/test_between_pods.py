@@ -1,0 +1,150 @@
+"""Filters that look at other pods: host ports, affinity, anti-affinity, spread."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reference.filters.scenes import HOST, ZONE, cluster, feasible, node, pod, reasons
+
+NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d")]
+GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def listening(port, ip="", protocol="TCP", **how):
+    ports = [{"containerPort": 80, "hostPort": port, "hostIP": ip, "protocol": protocol}]
+    sidecar = {"name": "s", "ports": ports, "restartPolicy": how.pop("init", "")}
+    spec = {"initContainers": [sidecar]} if sidecar["restartPolicy"] else {"containers": [{"ports": ports}]}
+    return pod(**spec, **how)
+
+
+@pytest.mark.parametrize(
+    ("other", "free"),
+    [
+        (listening(80, at="a", name="q"), False),
+        (listening(80, at="a", name="q", metadata=GONE), False),
+        (listening(80, at="a", name="q", init="Always"), False),
+        (listening(80, at="a", name="q", init="OnFailure"), True),
+        (listening(81, at="a", name="q"), True),
+        (listening(80, protocol="UDP", at="a", name="q"), True),
+        (listening(80, "10.0.0.1", at="a", name="q"), False),
+    ],
+)
+def test_host_ports(other, free):
+    assert feasible(listening(80), cluster(NODES[:1], other)) == ("a" if free else "")
+
+
+def test_host_ports_of_other_addresses():
+    state = cluster(NODES[:1], listening(80, "10.0.0.1", at="a", name="q"))
+    assert feasible(listening(80, "10.0.0.2"), state) == "a"
+    assert reasons(listening(80, "10.0.0.1"), state).startswith("NodePorts: ")
+    assert feasible(listening(80, "0.0.0.0"), state) == ""
+
+
+def near(*terms):
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def apart(*terms):
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def term(key=ZONE, app="x", **more):
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+X = {"app": "x"}
+SPACES = [{"metadata": {"name": "ns"}}, {"metadata": {"name": "other", "labels": {"team": "t"}}}]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "expected"),
+    [
+        (near(term()), "a b"),
+        (near(term(HOST)), "a"),
+        (near(term(), term(HOST)), "a"),
+        (near(term(app="y")), ""),
+        (near({"topologyKey": ZONE}), ""),
+        (near({"topologyKey": ZONE, "labelSelector": {}}), "a b"),
+        (near(term(namespaces=["other"])), "c"),
+        (near(term(namespaceSelector={})), "a b c"),
+        (near(term(namespaceSelector={"matchLabels": {"team": "t"}})), "c"),
+        (near(term(matchLabelKeys=["v"])), "a b"),
+        (near(term(mismatchLabelKeys=["v"])), ""),
+        (apart(term()), "c d"),
+        (apart(term(HOST)), "b c d"),
+        (apart(term(namespaceSelector={})), "d"),
+        (apart(term(app="y"), term(namespaces=["other"])), "a b d"),
+    ],
+)
+def test_affinity_and_anti_affinity(affinity, expected):
+    others = pod("q", "a", {**X, "v": "1"}), pod("r", "c", X, namespace="other")
+    state = cluster(NODES, *others, namespaces=SPACES)
+    assert feasible(pod(labels={"v": "1"}, affinity=affinity), state) == expected
+
+
+def test_terminating_pods_still_keep_others_away_and_terminated_ones_do_not():
+    terms = apart(term(HOST))
+    assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, metadata=GONE))) == "b"
+    assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, status={"phase": "Failed"}))) == "a b"
+
+
+def test_the_anti_affinity_of_pods_that_run_already():
+    state = cluster(NODES, pod("q", "a", affinity=apart(term())))
+    assert feasible(pod(labels=X), state) == "c d"
+    assert feasible(pod(labels={"app": "y"}), state) == "a b c d"
+    assert feasible(pod(labels=X, namespace="other"), state) == "a b c d"
+    assert "existing pods anti-affinity" in reasons(pod(labels=X), state)
+
+
+def test_the_first_pod_of_a_series_with_affinity_to_itself():
+    first = pod(labels=X, affinity=near(term()))
+    assert feasible(first, cluster(NODES)) == "a b c"  # not where the key is missing
+    assert feasible(first, cluster(NODES, pod("q", "c", X))) == "c"
+    assert feasible(first, cluster(NODES, pod("q", "d", X))) == "a b c"
+    assert feasible(pod(affinity=near(term())), cluster(NODES)) == ""
+
+
+def spread(skew=1, key=ZONE, **more):
+    constraint = {"maxSkew": skew, "topologyKey": key, "labelSelector": {"matchLabels": X}}
+    return [{**constraint, "whenUnsatisfiable": "DoNotSchedule", **more}]
+
+
+TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
+
+
+@pytest.mark.parametrize(
+    ("others", "how", "expected"),
+    [
+        (["a"], {"constraints": spread()}, "c"),
+        (["a"], {"constraints": spread(2)}, "a b c"),
+        (["a", "c"], {"constraints": spread()}, "a b c"),
+        (["a"], {"constraints": spread(key=HOST)}, "b c d"),
+        ([], {"constraints": spread(minDomains=3)}, "a b c"),
+        (["a", "c"], {"constraints": spread(minDomains=3)}, ""),
+        (["a", "c"], {"constraints": spread(minDomains=2)}, "a b c"),
+        (["a"], {"constraints": spread(whenUnsatisfiable="ScheduleAnyway")}, "a b c d"),
+        (["a"], {"constraints": spread(), "labels": {}}, "a b c"),
+        (["a", "a"], {"constraints": spread(), "labels": {}}, "c"),
+        (["a"], {"constraints": spread(), "nodeSelector": {ZONE: "z1"}}, "a b"),
+        (["a"], {"constraints": spread(nodeAffinityPolicy="Ignore"), "nodeSelector": {ZONE: "z1"}}, ""),
+        (["a"], {"constraints": spread(matchLabelKeys=["v"]), "labels": {**X, "v": "2"}}, "a b c"),
+        (["a"], {"constraints": spread(matchLabelKeys=["v"]), "labels": {**X, "v": "1"}}, "c"),
+        (["a", "a"], {"constraints": spread(labelSelector={})}, "a b c"),
+        (["a", "a"], {"constraints": spread(labelSelector=None)}, "a b c"),
+    ],
+)
+def test_topology_spread(others, how, expected):
+    state = cluster(NODES, *(pod(f"q{i}", at, {**X, "v": "1"}) for i, at in enumerate(others)))
+    how = {"labels": X, **how}
+    assert feasible(pod(topologySpreadConstraints=how.pop("constraints"), **how), state) == expected
+
+
+def test_spread_counts_tainted_domains_unless_told_otherwise():
+    state = cluster([*NODES, TAINTED], pod("q", "a", X), pod("r", "c", X))
+    assert feasible(pod(labels=X, topologySpreadConstraints=spread()), state) == ""
+    assert feasible(pod(labels=X, topologySpreadConstraints=spread(nodeTaintsPolicy="Honor")), state) == "a b c"
+
+
+def test_spread_ignores_terminating_pods_and_other_namespaces():
+    state = cluster(NODES, pod("q", "a", X, metadata=GONE), pod("r", "a", X, namespace="other"))
+    assert feasible(pod(labels=X, topologySpreadConstraints=spread()), state) == "a b c"
