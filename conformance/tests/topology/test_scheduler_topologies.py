@@ -41,7 +41,7 @@ class BindingsOfASchedulersTopologies(Scene):
             self._change(env, KEYS)
             env.settle("equal levels reported", _reports(self.bound, IN_SYNC))
             env.delete(TOPOLOGIES, theirs)
-            env.settle("missing topology reported", _reports(self.bound, DRIFTED))
+            env.settle("missing topology reported", _misses(self.bound))
         finally:
             for kind, name in made:
                 env.delete(kind, name)
@@ -58,15 +58,18 @@ def test_a_managed_topology_is_reported(run: Recorded[BindingsOfASchedulersTopol
 
 @requirement("TOPO-053")
 def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
-    """The binding changes its levels, as those of a topology may be immutable."""
+    """The binding changes its levels, as those of a topology may be immutable. Which status and reason say that a
+    topology is missing is open."""
     steps = {
         "bound topology in sync": IN_SYNC,
         "other levels reported": DRIFTED,
         "equal levels reported": IN_SYNC,
-        "missing topology reported": DRIFTED,
     }
     for step, right in steps.items():
         run.expect(f"report of the binding ({step})", right, _report(run.at(step), run.scene.bound))
+    status, _, in_sync = _report(run.at("missing topology reported"), run.scene.bound)
+    run.expect("inSync without the topology", False, in_sync)
+    run.expect("the condition is False without the topology", False, status == "False")
 
 
 @predicate
@@ -74,6 +77,14 @@ def _reports(view: View, binding: str, report: Report) -> bool | Unmet:
     """A binding has this report."""
     seen = _report(view, binding)
     return seen == report or Unmet(f"the binding reports {seen}")
+
+
+@predicate
+def _misses(view: View, binding: str) -> bool | Unmet:
+    """A binding reports that its topology does not have its levels."""
+    status, reason, in_sync = _report(view, binding)
+    found = status != "False" and in_sync is False
+    return found or Unmet(f"the binding reports {(status, reason, in_sync)} without its topology")
 
 
 def _report(view: View, binding: str) -> Report:
