@@ -23,6 +23,8 @@ PREFIX = "conformance.grove.io/"
 BEHAVIOR = PREFIX + "behavior"
 IMPLIED = "realistic"
 """The behavior of a pod that names none but has one of its parameters."""
+EXIT = "exit"
+"""The behavior of a pod of a Job that names none."""
 
 _FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
 _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
@@ -41,12 +43,23 @@ class Behavior:
 @dataclass(frozen=True)
 class Behaviors:
     """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code. `mixes`: behavior →
-    how it differs among pods that name none."""
+    how it differs among pods that name none. `jobs`: parameters of pods of Jobs that name none, which exit."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]
     holds: tuple[str, ...]
     mixes: Mapping[str, Mix]
+    jobs: Mapping[str, str]
+
+    def of_jobs(self, unnamed: str) -> dict[str, str] | None:
+        """Return the parameters of `exit` for pods of Jobs, on a cluster that gives pods the behavior `unnamed`: they
+        start as that says. None if that does not end with pods that are Ready: pods of Jobs have it, too."""
+        starts: Mapping[str, str] = {}
+        if unnamed:
+            if self.behaviors[unnamed].passes[-1] != "Ready":
+                return None
+            starts = self.mixes[unnamed].parameters() if unnamed in self.mixes else self.behaviors[unnamed].parameters
+        return {**self.behaviors[EXIT].parameters, **self.jobs, **starts}
 
     def patterns(self) -> dict[str, str]:
         """Return the annotations that a pod with this behavior may have: name without prefix → regular expression of
@@ -91,7 +104,15 @@ def read(path: Path) -> Behaviors:
                     where = document.where("mixes", name, "failures", number, "parameters", parameter)
                     hint = f"give {_WORDS[forms[parameter]]}"
                     raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
-    return Behaviors(behaviors, forms, tuple(data["holds"]), mixes)
+    for parameter, value in data["jobs"].items():
+        where = document.where("jobs", parameter)
+        if parameter not in behaviors[EXIT].parameters:
+            hint = documents.suggestion(parameter, behaviors[EXIT].parameters)
+            raise UsageError("unknown parameter", where=where, hint=hint)
+        if not re.fullmatch(_FORMS[forms[parameter]], value):
+            hint = f"give {_WORDS[forms[parameter]]}"
+            raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
+    return Behaviors(behaviors, forms, tuple(data["holds"]), mixes, data["jobs"])
 
 
 def implying() -> tuple[str, ...]:

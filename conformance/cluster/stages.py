@@ -4,7 +4,7 @@ Checks what KWOK itself reports unclearly or does not survive (docs/spec/fake-cl
 accepts, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for values of
 `kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter, `patterns`, and the annotations that ask for a
 behavior (`asked` in jq: the first that there is; `asking` in templates: all). `unnamed` is the behavior of pods that
-ask for none, and empty if they are Ready at once.
+ask for none, and empty if they are Ready at once. `job` is the jq that is true for the pods of Jobs.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from conformance.errors import UsageError
 Stage = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+OF_A_JOB = 'any(.metadata.ownerReferences[]?; .controller and .kind == "Job" and (.apiVersion | startswith("batch/")))'
+"""The jq that is true for a pod that a Job controls."""
 _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
@@ -71,12 +73,14 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         words = {
             "patterns": patterns,
             "unnamed": unnamed,
+            "job": OF_A_JOB,
             "asked": _asked(asking),
             "asking": " ".join(map(json.dumps, asking)),
         }
         yield _filled(stage, words, where)
         return
-    mix = known.mixes.get(unnamed)
+    mix, job = known.mixes.get(unnamed), known.of_jobs(unnamed)
+    others = f"select({OF_A_JOB} | not) | " if job is not None else ""
     for name in named:
         if name not in known.behaviors:
             hint = documents.suggestion(name, known.behaviors)
@@ -85,12 +89,15 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
             drawn = _of_behavior(stage, name, mix.parameters(), where) if mix is not None else behavior
-            yield _of_unnamed(drawn, '"every"' if unnamed else _asked(pod_behaviors.implying()))
+            asked = '"every"' if unnamed else f".metadata.annotations | {_asked(pod_behaviors.implying())}"
+            yield _of_unnamed(drawn, others + asked)
+        if name == pod_behaviors.EXIT and job is not None:
+            yield _of_unnamed(_of_behavior(stage, name, job, where), f"select({OF_A_JOB})", suffix="-job")
     if mix is not None and unnamed not in named:
         for failure in mix.failures:
             if failure.behavior in named:
                 failing = _of_behavior(stage, failure.behavior, failure.parameters, where)
-                yield _of_unnamed(failing, '"every"', failure.drawn)
+                yield _of_unnamed(failing, f'{others}"every"', failure.drawn)
 
 
 def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: str) -> Stage:
@@ -101,14 +108,14 @@ def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: 
     return found
 
 
-def _of_unnamed(stage: Stage, which: str, drawn: str = "") -> Stage:
-    """Return the stage of a behavior for pods that do not name it: for those among whose annotations there is `which`
-    (jq), and of which `drawn` (jq) holds."""
+def _of_unnamed(stage: Stage, which: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
+    """Return the stage of a behavior for pods that do not name it: for those of which `which` (jq) returns something,
+    and of which `drawn` (jq) holds."""
     found = copy.deepcopy(stage)
-    found["metadata"]["name"] += "-unnamed"
+    found["metadata"]["name"] += suffix
     selector = found["spec"]["selector"]
     del selector["matchAnnotations"]
-    key = f'.metadata.annotations | select(.["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
+    key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
     first: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
     first += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
     selector["matchExpressions"] = [*first, *selector["matchExpressions"]]

@@ -75,6 +75,8 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
         ("oneOf: 16", "oneOf: 17", "mixes.realistic.failures[0].oneOf: 17 is not known here"),
         ("oneOf: 16", "oneOf: 1", "mixes.realistic.failures[1].oneOf: more pods fail than there are"),
         ('restarts: "1"', 'restart: "1"', "mixes.realistic.failures[0].parameters.restart: unknown parameter"),
+        ("jobs: {running-after: 0s", "jobs: {runing-after: 0s", "jobs.runing-after: unknown parameter"),
+        ("exit-after: 1s}", "exit-after: 1 s}", "jobs.exit-after: '1 s' has the wrong form — give whole seconds"),
         ('restarts: "1"', "restarts: 1s", "mixes.realistic.failures[0].parameters.restarts: '1s' has the wrong form"),
     ],
 )
@@ -104,7 +106,7 @@ def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, t
 
 
 def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
-    made = [stage for stage in stages.load_file(STAGES) if not unnamed(stage)]
+    made = [stage for stage in stages.load_file(STAGES) if not unnamed(stage) and not of_job(stage)]
     texts: dict[str, str] = {}
     for stage in made:
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
@@ -120,21 +122,50 @@ def unnamed(stage: stages.Stage) -> bool:
     return str(stage["metadata"]["name"]).endswith("-unnamed")
 
 
+def of_job(stage: stages.Stage) -> bool:
+    return str(stage["metadata"]["name"]).endswith("-job")
+
+
+OF_JOBS = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "exits", "restarts")}
+
+
 def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
     """KWOK compares annotations before it runs any jq, and runs no jq after one that does not match: the stages of
-    behaviors cost other pods nothing, but for the two that look whether a parameter asks for one."""
+    behaviors cost other pods nothing, but for the two that look whether a parameter asks for one, and the four that
+    look whether a Job controls the pod."""
     asked = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
         for stage in stages.load("fast")
         if stage["spec"]["resourceRef"]["kind"] == "Pod" and "matchAnnotations" not in stage["spec"]["selector"]
     }
-    assert {name: count for name, count in asked.items() if not name.endswith("-unnamed")} == {
+    assert {name: count for name, count in asked.items() if not name.endswith(("-unnamed", "-job"))} == {
         "pod-ready": 5,
         "pod-starts": 5,
         "pod-delete": 3,
     }
-    looking = {name for name in asked if name.endswith("-unnamed")}
-    assert looking == {"pod-runs-realistic-unnamed", "pod-becomes-ready-realistic-unnamed"}
+    assert {name for name in asked if name.endswith("-unnamed")} == {
+        "pod-runs-realistic-unnamed",
+        "pod-becomes-ready-realistic-unnamed",
+    }
+    assert {name for name in asked if name.endswith("-job")} == OF_JOBS
+
+
+def first_key(stage: stages.Stage) -> str:
+    jq = stage["spec"]["selector"]["matchExpressions"][0]["jq"]
+    assert jq["operator"] == "Exists"
+    return str(jq["key"])
+
+
+def test_pods_of_jobs_that_name_no_life_exit_and_have_no_other() -> None:
+    made = [stage for stage in stages.load("fast") if unnamed(stage) or of_job(stage)]
+    none_named = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
+    for stage in made:
+        wanted = f"select({stages.OF_A_JOB})" if of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
+        assert first_key(stage).startswith(none_named + wanted)
+    (exits,) = (yaml.safe_dump(stage) for stage in made if stage["metadata"]["name"] == "pod-exits-exit-job")
+    assert pod_behaviors.known().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
+    slow = pod_behaviors.known().of_jobs("slow")
+    assert slow is not None and (slow["ready-after"], slow["exit-after"]) == ("60s", "1s")
 
 
 def mixes(behavior: str) -> list[Mix]:
@@ -150,10 +181,11 @@ def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior
     assert {stage["metadata"]["name"] for stage in made if unnamed(stage)} == {
         f"{name}-unnamed" for name in further | {stage["metadata"]["name"] for stage in named}
     }
-    first = [stage["spec"]["selector"]["matchExpressions"][0]["jq"] for stage in made if unnamed(stage)]
-    assert {(jq["key"], jq["operator"]) for jq in first} == {
-        (f'.metadata.annotations | select(.["{BEHAVIOR}"] == null) | "every"', "Exists")
-    }
+    first = {first_key(stage) for stage in made if unnamed(stage)}
+    starts_jobs = behavior in ("realistic", "slow")
+    others = f"select({stages.OF_A_JOB} | not) | " if starts_jobs else ""
+    assert first == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {others}"every"'}
+    assert {stage["metadata"]["name"] for stage in made if of_job(stage)} == (OF_JOBS if starts_jobs else set())
     (ready,) = (stage for stage in made if stage["metadata"]["name"] == "pod-ready")
     keys = [expression["jq"]["key"] for expression in ready["spec"]["selector"]["matchExpressions"]]
     assert any(f'("{behavior}" | select(. != ""))' in key for key in keys)
