@@ -9,14 +9,18 @@ from conformance.history.record import Record
 from conformance.invariants.base_bound_first import Bases
 from conformance.invariants.gates import STALE, Gates
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.strategies import CoherentSets
 
 
 class BaseGangFirst(Invariant):
-    """INV-002."""
+    """INV-002. INV-018 judges when Pods of sets with the strategy Coherent may be bound, with a gate or without."""
 
     timed = True
     id = "INV-002"
-    what = "a scaled gang's pod keeps Grove's gate until every PodGroup of its base gang has minReplicas bound pods"
+    what = (
+        "a scaled gang's pod of a set without the strategy Coherent keeps Grove's gate until every PodGroup of its "
+        "base gang has minReplicas bound pods"
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,15 +28,17 @@ class BaseGangFirst(Invariant):
         self._judged = 0
         self._lost: dict[str, float] = {}
         self._bases = Bases()
+        self._coherent = CoherentSets()
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods of scaled gangs that lose their gate."""
         self._confirm(record)
+        self._coherent.see(record)
         self._note_loss(record, gangs)
         self._bases.see(record)
         gated = self._gates.opened(record)
         base = self._bases.of(record.object) if gated is not None else ""
-        if gated is None or not base:
+        if gated is None or not base or self._coherent.include(record.object):
             return
         self._judged += 1
         gang = gangs[base]

@@ -54,3 +54,13 @@ def test_what_was_created_before_a_switch_is_judged_by_the_strategy_of_its_time(
     strategy(story, "t", "Coherent")
     pod_without_gate(story, "t")
     assert verdict(story, id) is holds
+
+
+@pytest.mark.parametrize(("kind", "holds"), [("Coherent", None), ("RollingRecreate", False)])
+def test_scaled_pods_of_coherent_sets_need_no_gate(story: Story, kind: str, holds: bool | None) -> None:
+    strategy(story, "s", kind)
+    story.gang("s-0", {"s-0-a": (1, [])})
+    extra = {labels.PART_OF: "s", labels.BASE_GANG: "s-0"}
+    story.pod("w1", gang="s-0-g-0", clique="s-0-g-1-w", extra=extra)
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    assert verdict(story, "INV-002") is holds
