@@ -89,11 +89,12 @@ def _updated(view: View, each: str, before: str) -> bool | Unmet:
 
 
 def _of_entries(view: View, each: str) -> Mapping[str, str]:
-    """Generation hashes by entry."""
+    """Generation hashes by entry. An entry without members has no pods that a hash could be about."""
     return {
         f"entry {entry.epoch} of replica {replica}": entry.generation
         for replica in range(REPLICAS)
         for entry in following.entries_of(view, each, replica)
+        if not entry.empty
     }
 
 

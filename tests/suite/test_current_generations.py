@@ -1,0 +1,27 @@
+"""Which entries of a PodGangMap must have the generation hash of the set after an update (MAP-042)."""
+
+from __future__ import annotations
+
+from conformance.history.query import Unmet
+from conformance.tests.gang_maps.test_updated_sets import _current, _of_entries
+from tests.history.story import Story
+
+HELD: dict[str, object] = {"podCliques": {"a": 2}}
+
+
+def answer(**held: object) -> bool | Unmet:
+    """Return what is waited for, where an entry with these members has an old generation hash."""
+    story = Story()
+    story.tell("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
+    current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}
+    old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **held}
+    story.tell("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
+    return _current("s", _of_entries)(story.history.view())
+
+
+def test_an_entry_that_holds_replicas_has_the_generation_of_the_set() -> None:
+    assert isinstance(answer(pcsgReplicaIndices={"g": [2]}), Unmet)
+
+
+def test_an_entry_without_members_may_have_an_old_generation() -> None:
+    assert answer(pcsgReplicaIndices={"g": []}) is True
