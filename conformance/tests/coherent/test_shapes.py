@@ -11,6 +11,7 @@ from conformance.grove.coherent import change, shapes
 from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import shape
 from conformance.grove.fields import at, label, text
+from conformance.suite.scenes import known_waits
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.following import by_plan
@@ -75,6 +76,7 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
 def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
     """The new pods of f are held for a while, in which those of d must not become Ready."""
     run.given(f"{ORDERED}: pods of f wait")
+    known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), own=())
     span = run.between("change", f"{ORDERED}: f released")
     early = {record.name for record in span.records("pods") if _new_and_ready(record.object)}
     run.expect("new pods of d that are Ready before one of f", [], sorted(early))
