@@ -74,7 +74,9 @@ class GroveCluster:
         playing = deployment.load(implementation, assignments(settings, "--grove-set")) if implementation else None
         name = scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER
         unique = f"pytest-{os.getpid()}-{secrets.token_hex(2)}"
-        cluster = Cluster.up(unique, settings=ClusterSettings(scheduler_name=name), owner=True, report=report)
+        cluster = Cluster.up(
+            unique, settings=ClusterSettings(scheduler_name=name, addons=True), owner=True, report=report
+        )
         try:
             if playing:
                 deployment.start(cluster, *playing, report)

@@ -19,6 +19,7 @@ import yaml
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from conformance.cluster import etcd_data, features, kubeconfigs, locks, owner_watch, preflight, processes
+from conformance.cluster.addons import volumes
 from conformance.cluster.assets import Assets, check_minor, resolve_all, versions
 from conformance.cluster.components import Components, reap
 from conformance.cluster.facts import Facts
@@ -100,6 +101,8 @@ class Cluster(Facts):
             ):
                 with attempt, state.errors():
                     cluster._start(settings, enabled, assets, report)
+            if settings.addons:
+                asyncio.run(cluster._install_addons())
             if settings.preflight:
                 cluster._prove(settings, enabled, report)
         except BaseException as error:  # Ctrl-C included
@@ -242,6 +245,11 @@ class Cluster(Facts):
         """Delete the leases of all nodes, so that another KWOK can play them at once."""
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             await client.request("DELETE", LEASES.path("kube-node-lease"))
+
+    async def _install_addons(self) -> None:
+        async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
+            for storage_class in volumes.storage_classes():
+                await client.create(volumes.CLASSES, storage_class)
 
     def _wait_until_healthy(self, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")

@@ -34,7 +34,7 @@ class ClusterSettings:
     requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
     as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
-    whether a cluster is proved to have them before it is used.
+    whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses.
     """
 
     scheduler: bool = True
@@ -48,6 +48,7 @@ class ClusterSettings:
     kubernetes: str = ""
     features: Requested = NOTHING
     preflight: bool = True
+    addons: bool = False
 
 
 def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:

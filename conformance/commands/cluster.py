@@ -105,6 +105,7 @@ def up(
         kubernetes=kubernetes,
         features=requested(features, feature_gates, runtime_config),
         preflight=preflight,
+        addons=True,
     )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.

@@ -2,7 +2,8 @@
 
 It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
 pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
-fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing.
+fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing. On clusters of the
+suite, it creates the volumes of claims, too (`addons.provisioner`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
 from conformance.cluster.kubelet_sim.init_wait import Pod
@@ -99,8 +101,8 @@ class Play:
             self._write(pod.metadata.key)
 
 
-async def run(client: Client) -> None:
-    """Play until cancelled."""
+async def run(client: Client, *, own: bool) -> None:
+    """Play until cancelled. `own`: whether the cluster is one of the suite."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
@@ -121,6 +123,8 @@ async def run(client: Client) -> None:
         await pods.synced()
         group.create_task(work(queue, write, _WRITERS))
         group.create_task(failed_nodes.run())
+        if own:
+            group.create_task(Provisioner(client).run())
 
 
 def administrator(server: str, pki: Path) -> Connection:
@@ -130,13 +134,13 @@ def administrator(server: str, pki: Path) -> Connection:
     return Connection(server, tls, lambda: None)
 
 
-async def main(connection: Connection) -> None:
+async def main(connection: Connection, *, own: bool) -> None:
     """Run the process until it is stopped."""
     async with Client(connection, user_agent=COMPONENT) as client:
-        await run(client)
+        await run(client, own=own)
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     where, pki = sys.argv[1], sys.argv[2:]
-    asyncio.run(main(administrator(where, Path(pki[0])) if pki else config.load(where)))
+    asyncio.run(main(administrator(where, Path(pki[0])) if pki else config.load(where), own=bool(pki)))

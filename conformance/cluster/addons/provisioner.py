@@ -1,0 +1,81 @@
+"""Create and delete the volumes of claims (the rules are pure: `volumes`). Part of the process `startup-order`.
+
+The controller-manager does the rest: it asks for a volume, binds it to its claim, and releases it. A cluster without
+claims costs two idle watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from conformance.cluster.addons import volumes
+from conformance.cluster.addons.volumes import CLAIMS, CLASSES, SELECTED, VOLUMES, Claim, Volume
+from kube.client import Client
+from kube.errors import ApiError
+from kube.informer import Informer, typed
+from kube.objects import Key
+from kube.resource import NODES
+from kube.workqueue import WorkQueue, work
+
+_WRITERS = 4
+
+
+class Provisioner:
+    """The claims that ask for volumes, and the volumes that are no longer used."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._claims = Informer(client, CLAIMS, typed(Claim))
+        self._volumes = Informer(client, VOLUMES, typed(Volume))
+        self._asking: WorkQueue[Key] = WorkQueue()
+        self._unused: WorkQueue[Key] = WorkQueue()
+        self._claims.add_handler(self._see_claim)
+        self._volumes.add_handler(self._see_volume)
+
+    async def run(self) -> None:
+        """Provision until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._claims.run())
+            group.create_task(self._volumes.run())
+            group.create_task(work(self._asking, self._provision, _WRITERS))
+            group.create_task(work(self._unused, self._delete, _WRITERS))
+
+    def _see_claim(self, kind: str, old: Claim | None, claim: Claim) -> None:
+        if kind != "DELETED" and claim.asks:
+            self._asking.add(claim.metadata.key)
+
+    def _see_volume(self, kind: str, old: Volume | None, volume: Volume) -> None:
+        if kind != "DELETED" and volume.unused:
+            self._unused.add(volume.metadata.key)
+
+    async def _provision(self, key: Key) -> float | None:
+        claim = self._claims.get(*key)
+        if claim is None or not claim.asks:
+            return None
+        stored = await self._client.get_or_none(CLASSES, None, claim.spec.get("storageClassName") or "-")
+        if stored is None:
+            return None
+        storage_class = orjson.loads(stored)
+        labels: dict[str, str] = {}
+        if volumes.delayed(storage_class):
+            if not claim.selected_node:
+                return None
+            node = await self._client.get_or_none(NODES, None, claim.selected_node)
+            if node is None:  # the scheduler selects another one
+                await self._client.patch(CLAIMS, *key, {"metadata": {"annotations": {SELECTED: None}}})
+                return None
+            labels = orjson.loads(node)["metadata"].get("labels") or {}
+        try:
+            await self._client.create(VOLUMES, volumes.volume(claim, storage_class, labels))
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+        return None
+
+    async def _delete(self, key: Key) -> float | None:
+        volume = self._volumes.get(*key)
+        if volume is not None and volume.unused:
+            await self._client.delete(VOLUMES, None, volume.metadata.name, uid=volume.metadata.uid)
+        return None

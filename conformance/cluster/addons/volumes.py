@@ -1,0 +1,142 @@
+"""Volumes for claims of the provisioner `conformance.grove.io/volumes`, as its StorageClass says. Pure.
+
+A volume is an object and nothing more: no container reads or writes it, and a scheduler sees on which nodes it can be
+used. The volume of a class that binds at once can be used everywhere, unless the class has `allowedTopologies`: then in
+the first of them. The volume of a class that waits for the first consumer can be used where the selected node is: in
+its zone, or in its domain of the label that the parameter `topologyKey` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from conformance.cluster.nodes import ZONE
+from kube.objects import ObjectMeta
+from kube.resource import Resource
+
+PROVISIONER = "conformance.grove.io/volumes"
+ASKED = "volume.kubernetes.io/storage-provisioner"
+"""The annotation by which the controller-manager asks a provisioner for the volume of a claim."""
+SELECTED = "volume.kubernetes.io/selected-node"
+"""The annotation by which a scheduler names the node of the first consumer."""
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+TOPOLOGY_KEY = "topologyKey"
+
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+
+Object = Mapping[str, Any]
+
+
+class Claim(msgspec.Struct):
+    """A PersistentVolumeClaim."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+
+    @property
+    def asks(self) -> bool:
+        """Return whether the controller-manager waits for us to create a volume."""
+        asked = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
+        return asked and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
+
+    @property
+    def selected_node(self) -> str:
+        """Return the node of the first consumer; empty if none is selected."""
+        return (self.metadata.annotations or {}).get(SELECTED, "")
+
+
+class VolumeStatus(msgspec.Struct):
+    """The status of a volume as far as this module reads it."""
+
+    phase: str = ""
+
+
+class VolumeSpec(msgspec.Struct, rename="camel"):
+    """The spec of a volume as far as this module reads it."""
+
+    persistent_volume_reclaim_policy: str = ""
+
+
+class Volume(msgspec.Struct):
+    """A PersistentVolume."""
+
+    metadata: ObjectMeta
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+    status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
+
+    @property
+    def unused(self) -> bool:
+        """Return whether the volume is ours, its claim is gone, and it is to be deleted then."""
+        ours = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
+        deleted = self.spec.persistent_volume_reclaim_policy == "Delete"
+        return ours and deleted and self.status.phase == "Released" and self.metadata.deletion_timestamp is None
+
+
+def storage_classes() -> list[dict[str, Any]]:
+    """Return the classes of a new cluster: `standard`, the default one, and `immediate`."""
+    return [
+        _storage_class("standard", "WaitForFirstConsumer", {"storageclass.kubernetes.io/is-default-class": "true"}),
+        _storage_class("immediate", "Immediate", {}),
+    ]
+
+
+def delayed(storage_class: Object) -> bool:
+    """Return whether the volumes of a class wait for the first consumer."""
+    return bool(storage_class.get("volumeBindingMode") == "WaitForFirstConsumer")
+
+
+def volume(claim: Claim, storage_class: Object, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the volume for a claim. `labels` are those of the selected node, if the class waits for one."""
+    name = f"pvc-{claim.metadata.uid}"
+    domain = _domain(storage_class, labels)
+    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in domain.items()]
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {_PROVISIONED_BY: PROVISIONER}},
+        "spec": {
+            "accessModes": claim.spec.get("accessModes"),
+            "capacity": {"storage": claim.spec["resources"]["requests"]["storage"]},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": claim.metadata.namespace,
+                "name": claim.metadata.name,
+                "uid": claim.metadata.uid,
+            },
+            "hostPath": {"path": f"/volumes/{name}"},
+            "mountOptions": storage_class.get("mountOptions"),
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+            "storageClassName": storage_class["metadata"]["name"],
+            "volumeMode": claim.spec.get("volumeMode", "Filesystem"),
+            **({"nodeAffinity": affinity} if expressions else {}),
+        },
+    }
+
+
+def _domain(storage_class: Object, labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of the nodes that can use a new volume of a class; empty if all can."""
+    terms = storage_class.get("allowedTopologies") or [{}]
+    expressions = terms[0].get("matchLabelExpressions") or []
+    if not delayed(storage_class):
+        return {expression["key"]: expression["values"][0] for expression in expressions}
+    own = (storage_class.get("parameters") or {}).get(TOPOLOGY_KEY, ZONE)
+    keys = [expression["key"] for expression in expressions] or [own]
+    return {key: labels[key] for key in keys if key in labels}
+
+
+def _storage_class(name: str, mode: str, annotations: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": dict(annotations)},
+        "provisioner": PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": mode,
+    }

@@ -1,0 +1,68 @@
+"""Which nodes can use a volume of the stand-in for a storage driver, and which claims and volumes concern it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from conformance.cluster.addons import volumes
+from conformance.cluster.addons.volumes import ASKED, PROVISIONER, SELECTED, Claim, Volume
+from conformance.cluster.nodes import HOSTNAME, ZONE
+
+LABELS = {ZONE: "zone-b", HOSTNAME: "node-1"}
+DELAYED, IMMEDIATE = volumes.storage_classes()
+
+
+def claim(annotations: dict[str, str] | None = None, **spec: Any) -> Claim:
+    metadata = {"name": "data", "namespace": "default", "uid": "u", "annotations": annotations or {ASKED: PROVISIONER}}
+    resources = {"requests": {"storage": "3Gi"}}
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}}, Claim
+    )
+
+
+def allowed(*terms: dict[str, list[str]]) -> list[dict[str, Any]]:
+    return [{"matchLabelExpressions": [{"key": key, "values": term[key]} for key in term]} for term in terms]
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "domain"),
+    [
+        (DELAYED, {ZONE: "zone-b"}),
+        (DELAYED | {"parameters": {"topologyKey": HOSTNAME}}, {HOSTNAME: "node-1"}),
+        (DELAYED | {"parameters": {"topologyKey": "example.com/rack"}}, {}),
+        (DELAYED | {"allowedTopologies": allowed({HOSTNAME: ["node-0", "node-1"]})}, {HOSTNAME: "node-1"}),
+        (IMMEDIATE, {}),
+        (
+            IMMEDIATE | {"allowedTopologies": allowed({ZONE: ["zone-c", "zone-b"]}, {ZONE: ["zone-a"]})},
+            {ZONE: "zone-c"},
+        ),
+    ],
+)
+def test_a_volume_can_be_used_where_its_class_says(storage_class: dict[str, Any], domain: dict[str, str]) -> None:
+    spec = volumes.volume(claim(), storage_class, LABELS if volumes.delayed(storage_class) else {})["spec"]
+    terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
+    assert {e["key"]: e["values"][0] for e in terms[0]["matchExpressions"]} == domain
+    assert spec["capacity"] == {"storage": "3Gi"} and spec["claimRef"]["uid"] == "u"
+
+
+def test_claims_that_ask_others_or_have_a_volume_are_left_alone() -> None:
+    assert claim().asks and claim({ASKED: PROVISIONER, SELECTED: "n"}).selected_node == "n"
+    assert not claim({ASKED: "example.com/disks"}).asks and not claim({SELECTED: "n"}).asks
+    assert not claim(volumeName="pvc-u").asks
+
+
+@pytest.mark.parametrize(
+    ("change", "unused"),
+    [
+        ({}, True),
+        ({"status": {"phase": "Bound"}}, False),
+        ({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}, False),
+        ({"metadata": {"name": "pvc-u"}}, False),
+    ],
+)
+def test_released_volumes_of_ours_are_deleted_unless_they_are_retained(change: dict[str, Any], unused: bool) -> None:
+    created = volumes.volume(claim(), DELAYED, LABELS)
+    assert msgspec.convert({**created, "status": {"phase": "Released"}} | change, Volume).unused is unused
