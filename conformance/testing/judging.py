@@ -88,6 +88,8 @@ profile are not broken by a gang that waits."""
 WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
 """The requirements that a gang which waits without need breaks, where room may be kept for another one that waits, or
 where finding the room takes a search."""
+SCALED = "SCHED-052"
+"""The requirement about scaled gangs: as for any gang, room may be kept for another one that waits."""
 OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "SCHED-043": frozenset({"GS-26"}),
@@ -195,7 +197,7 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
         named = [id for id in checks if id in PLACES or id.startswith("TOPO")]
         waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
         if any(gang.name not in needless for gang in waits):
-            return [WITHHELD, *(id for id in named if id != home)]
+            return [WITHHELD, *(id for id in named if id not in (home, SCALED))]
         return [*named, home] if home else named
     return [*(id for id in checks if _takes(id, home)), *([home] if home else [])]
 

@@ -85,6 +85,11 @@ def test_room_may_be_kept_for_another_gang_that_waits():
     assert broken(scene("GS-S12", *bound("A", "w", "n1", "n1"))) == {judging.WITHHELD}
     assert broken(scene("GS-S11")) == {judging.WITHHELD, "SCHED-025"}
     assert broken(scene("gated")) == {judging.WITHHELD}
+    assert broken(scene("GS-S22", *bound("base", "w", "n1", "n1", "n1"))) == {judging.WITHHELD}
+    assert broken(scene("GS-S44-6", *bound("base", "r0", "n1", "n1"), *bound("base", "r1", "n1", "n1"))) == {
+        "SCHED-026",
+        "SCHED-052",
+    }
     assert broken(scene("GS-S08")) == {"SCHED-026", "SCHED-027"}
 
 
