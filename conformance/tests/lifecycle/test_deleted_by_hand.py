@@ -39,7 +39,7 @@ class ObjectsDeletedByHand(Scene):
         before = env.quiet(1)
         env.mark("before the deletions")
 
-        disruption.become(env, "counts-0-a", disruption.CRASHED, 1)
+        disruption.become(env, "counts-0-a", disruption.STALLED, 1)
         env.wait_for("countdown running", disruption.breached(CLIQUES, ["counts-0-a"]))
         former = incarnations.uids(before, CLIQUES)
         for clique in DELETED:
