@@ -183,7 +183,7 @@ def _only_gpus_count() -> None:
     caught_by="SCHED-075",
 )
 def _quick_only() -> None:
-    replace(Search, "_exactly", lambda self, at, allowed: False)
+    replace(Search, "_thoroughly", lambda self, everywhere: False)
 
 
 # What nodes may take.

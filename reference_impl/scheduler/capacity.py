@@ -32,6 +32,7 @@ class Capacity:
         self._shapes: dict[tuple[bytes, Requests], Shape] = {}
         self._domains: dict[str, dict[str, list[int]]] = {}
         self._values: dict[str, list[str]] = {}
+        self._single: dict[str, bool] = {}
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def name(self, node: int) -> str:
@@ -55,6 +56,13 @@ class Capacity:
                 if value := self.domain(key, i):
                     found[value].append(i)
             self._domains[key] = found = dict(found)
+        return found
+
+    def single(self, key: str) -> bool:
+        """Whether each domain is one node."""
+        found = self._single.get(key)
+        if found is None:
+            found = self._single[key] = all(len(nodes) == 1 for nodes in self.domains(key).values())
         return found
 
     def domain(self, key: str, node: int) -> str:

@@ -237,7 +237,7 @@ def _halving(
         """A smallest part of `among` that suffices together with `given`, cheap units before costly ones."""
         if changed and enough(given):
             return []
-        if len(among) == 1:
+        if len(among) <= 1:
             return among
         half = len(among) // 2
         cheap, costly = among[:half], among[half:]

@@ -1,8 +1,9 @@
 """Finds nodes for pods that are placed together or not at all, within the domains that they have to share.
 
-Domains are chosen first, the widest scope first, then nodes in them. A greedy placement is tried first: large pods
-before small ones, the fullest nodes first. If it fails, branch and bound tries all alternatives until the budget is
-spent. The search is exact for small instances and bounded for large ones.
+Domains are chosen first, the widest scope first, then nodes in them. A greedy placement is tried first, domain by
+domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are chosen again, and
+`packing` decides exactly, before each choice whether the pods fit at all and after the last one where. Domains that
+are single nodes are not chosen one by one: their pods are packed as one item. A budget of steps limits the effort.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from itertools import combinations, islice
 
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.model import Pod
+from reference_impl.scheduler.packing import Item, Packing
 
-STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 30_000, 400_000, 200
-"""Steps of branch and bound: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
+STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 300_000, 4_000_000, 2_000
+"""Steps of exact packing: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
 WIDE_VALUES, WIDE_CHOICES = 8, 64
 """If several domains are combined: how many are considered, and how many combinations."""
-DEEPEST = 200
-"""Branch and bound is tried for gangs of up to this many pods."""
+TRIES = 32
+"""How many choices of domains are tried by the heuristic alone."""
 
 
 @dataclass
@@ -62,14 +64,10 @@ class Budget:
         self.gang = min(STEPS_PER_GANG, max(self.left, STEPS_AFTERWARDS))
         self.exhausted = False
 
-    def spend(self) -> bool:
-        """Use one step; returns False if none is left."""
-        if self.gang <= 0:
-            self.exhausted = True
-            return False
-        self.gang -= 1
-        self.left -= 1
-        return True
+    def spend(self, steps: int) -> None:
+        """Use some steps."""
+        self.gang -= steps
+        self.left -= steps
 
 
 Nodes = list[int] | None
@@ -86,13 +84,21 @@ class Search:
     budget: Budget
     found: list[tuple[Need, int, int]] = field(default_factory=list)
     """Need, node, number of pods."""
+    exact: bool = False
+    tries: int = TRIES
+    """How often the heuristic is tried before the exact search begins."""
 
     def run(self) -> bool:
         """Search for a placement; returns whether there is one."""
         if any(need.shape.total < need.count for need in self.needs):
             return False
         self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))
-        return self._settle(0, [None] * len(self.needs))
+        everywhere: list[Nodes] = [None] * len(self.needs)
+        if self._settle(0, everywhere):
+            return True
+        if self.tries == TRIES or (len(self.needs) == 1 and self.tries):  # then the heuristic misses nothing
+            return False
+        return self._thoroughly(everywhere)
 
     def placement(self) -> list[tuple[Pod, int]]:
         """The placement pod by pod, after a successful `run`."""
@@ -101,9 +107,17 @@ class Search:
 
     # Domains.
 
+    def _thoroughly(self, everywhere: list[Nodes]) -> bool:
+        self.exact = True
+        return self._settle(0, everywhere)
+
     def _settle(self, at: int, allowed: list[Nodes]) -> bool:
-        if at == len(self.restrictions):
-            return self._pack(allowed)
+        if self.exact:
+            if (placed := self._exactly(at, allowed)) is not None:
+                return placed
+        elif at == len(self.restrictions):
+            self.tries -= 1
+            return self._quickly(allowed)
         restriction = self.restrictions[at]
         hopeless: set[object] = set()
         failed: frozenset[str] | None = None
@@ -117,7 +131,7 @@ class Search:
                 continue
             if self._settle(at + 1, self._narrowed(restriction, values, allowed)):
                 return True
-            if self.budget.exhausted:
+            if self.budget.exhausted or not (self.exact or self.tries):
                 return False
             failed = values
         return False
@@ -236,14 +250,6 @@ class Search:
 
     # Nodes.
 
-    def _pack(self, allowed: list[Nodes]) -> bool:
-        if self._quickly(allowed):
-            return True
-        if not self._enough(allowed) or sum(need.count for need in self.needs) > DEEPEST:
-            return False
-        self.found.clear()
-        return self._exactly(0, allowed)
-
     def _quickly(self, allowed: list[Nodes]) -> bool:
         mark = self.capacity.mark()
         self.found.clear()
@@ -261,82 +267,52 @@ class Search:
                 left -= count
         return True
 
-    def _enough(self, allowed: list[Nodes]) -> bool:
-        """Whether the nodes together have what the needs request together."""
-        nodes = {i for need, only in zip(self.needs, allowed, strict=True) for i in (only or need.shape.eligible)}
-        asked: dict[str, int] = defaultdict(int)
-        for need in self.needs:
+    def _exactly(self, at: int, allowed: list[Nodes]) -> bool | None:
+        """Place the needs if there is a way, where all domains that are not settled yet are single nodes. Otherwise
+        None, unless the needs do not even fit without regard to these domains."""
+        later = self.restrictions[at:]
+        single = [r for r in later if r.width == 1 and not r.settled and self.capacity.single(r.key)]
+        together = _united([r.needs for r in single], len(self.needs))
+        whole = {n for r in single for n in r.needs}
+        items = [self._item(part, single, allowed, whole=part[0] in whole) for part in together]
+        packing = Packing(items, self.capacity.free, self.budget.gang)
+        fills = packing.run()
+        self.budget.spend(self.budget.gang - packing.steps)
+        if fills is None:
+            self.budget.exhausted |= not packing.proven
+            return False
+        if len(single) < len(later):
+            return None
+        self.found.clear()
+        for node, counts in fills:
+            for part, count in zip(together, counts, strict=True):
+                for need in (self.needs[n] for n in part if count):
+                    self._take(need, node, need.count if part[0] in whole else count)
+        return True
+
+    def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, whole: bool) -> Item:
+        """The pods of a need as items, or all pods of several needs as one."""
+        requests: dict[str, int] = defaultdict(int)
+        nodes: set[int] | None = None
+        for n in part:
+            need, only = self.needs[n], allowed[n]
             for resource, amount in need.shape.requests:
-                asked[resource] += amount * need.count
-        free = self.capacity.free
-        return all(sum(max(0, free[i].get(r, 0)) for i in nodes) >= amount for r, amount in asked.items())
-
-    def _exactly(self, at: int, allowed: list[Nodes]) -> bool:
-        if at == len(self.needs):
-            return True
-        for need, only in zip(self.needs[at:], allowed[at:], strict=True):
-            slots = need.shape.slots
-            if (need.shape.total if only is None else sum(slots[i] for i in only)) < need.count:
-                return False
-        nodes = self._worth_a_try(at, allowed)
-        slots = self.needs[at].shape.slots
-        hold = [slots[node] for node, _ in nodes]
-        behind = [0] * (len(hold) + 1)
-        for j in range(len(hold) - 1, -1, -1):
-            behind[j] = behind[j + 1] + hold[j]
-        return self._spread(at, allowed, nodes, hold, behind, [0] * len(nodes), 0, self.needs[at].count)
-
-    def _worth_a_try(self, at: int, allowed: list[Nodes]) -> list[tuple[int, object]]:
-        """Nodes for a need, the tightest first, each with its class. Of equal nodes, as many as there are pods."""
-        only = [None if a is None else set(a) for a in allowed]
-        need = self.needs[at]
-        pods = sum(n.count for n in self.needs[at:])
-        slots = need.shape.slots
-        mine = allowed[at]
-        classes: dict[object, list[int]] = defaultdict(list)
-        for i in need.shape.eligible if mine is None else mine:
-            if slots[i]:
-                classes[(self._state(i), self._mask(i, only) >> at)].append(i)
-        ranked = sorted(classes.items(), key=lambda item: (slots[item[1][0]], item[1][0]))
-        return [(i, number) for number, (_, nodes) in enumerate(ranked) for i in nodes[:pods]]
-
-    def _spread(
-        self,
-        at: int,
-        allowed: list[Nodes],
-        nodes: list[tuple[int, object]],
-        hold: list[int],
-        behind: list[int],
-        chosen: list[int],
-        begin: int,
-        left: int,
-    ) -> bool:
-        """Place the `left` remaining pods of a need on nodes from `begin` on, then the needs after it."""
-        if not left:
-            return self._exactly(at + 1, allowed)
-        need = self.needs[at]
-        for j in range(begin, len(nodes)):
-            if behind[j] < left:
-                return False
-            node, alike = nodes[j]
-            most = min(hold[j], left)
-            if j and nodes[j - 1][1] == alike:
-                most = min(most, chosen[j - 1])  # of equal nodes, the earlier one gets no fewer pods
-            for count in range(most, 0, -1):
-                if not self.budget.spend():
-                    return False
-                mark = self.capacity.mark()
-                self._take(need, node, count)
-                chosen[j] = count
-                if self._spread(at, allowed, nodes, hold, behind, chosen, j + 1, left - count):
-                    return True
-                self.capacity.undo(mark)
-                self.found.pop()
-                chosen[j] = 0
-                if self.budget.exhausted:
-                    return False
-        return False
+                requests[resource] += amount * (need.count if whole else 1)
+            own = set(need.shape.eligible if only is None else only)
+            nodes = own if nodes is None else nodes & own
+        for key in {r.key for r in single if r.needs[0] in part}:
+            nodes = {i for i in nodes or () if self.capacity.domain(key, i)}
+        return Item(requests, 1 if whole else self.needs[part[0]].count, nodes or set())
 
     def _take(self, need: Need, node: int, count: int) -> None:
         self.capacity.take(node, need.shape.requests, count)
         self.found.append((need, node, count))
+
+
+def _united(sets: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:
+    """A partition of 0 to `count` - 1 in which the members of each set are in one part."""
+    parts = [[n] for n in range(count)]
+    for members in sets:
+        joined = [part for part in parts if set(part) & set(members)]
+        parts = [part for part in parts if part not in joined] + [sorted(n for part in joined for n in part)]
+    return parts

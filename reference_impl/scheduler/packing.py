@@ -1,0 +1,179 @@
+"""Decides exactly whether items fit on nodes together.
+
+Nodes are filled one after the other. Between two nodes, all that matters is how many items of each kind are left: such
+states are few, because a gang has few kinds of pods, and a state that has no fewer items left of any kind than another
+one is dropped. The effort grows with the number of nodes and states, not with the number of ways to combine nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+Counts = tuple[int, ...]
+"""How many items of each kind."""
+Fill = tuple[int, Counts]
+"""A node, and what is placed on it."""
+Trail = tuple[object, Fill] | None
+"""The last fill and, recursively, the trail before it."""
+WIDEST = 2_000
+"""At most so many states are kept; if some are dropped, a failure proves nothing."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A kind of items, each of which goes to one node as a whole."""
+
+    requests: Mapping[str, int]
+    count: int
+    nodes: Collection[int]
+    """The nodes that may take it."""
+
+
+@dataclass
+class Packing:
+    """One packing of items. `steps` limits the effort; `proven` says whether a failure was proven."""
+
+    items: Sequence[Item]
+    free: Sequence[Mapping[str, int]]
+    """The free amounts of each node."""
+    steps: int
+    proven: bool = True
+
+    def __post_init__(self) -> None:
+        self._resources = sorted({name for item in self.items for name in item.requests})
+        self._asked = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
+
+    def run(self) -> list[Fill] | None:
+        """Find a placement of all items."""
+        begin = tuple(item.count for item in self.items)
+        nodes = self._nodes(sum(begin))
+        self.steps -= 1 + len(nodes)
+        if self.steps < 0:
+            self.proven = False
+            return None
+        slots = [self._slots(node) for node in nodes]
+        behind = self._behind(nodes, slots)
+        if not self._hopeful(begin, behind[0]):
+            return None
+        trails: dict[Counts, Trail] = {begin: None}
+        for at, node in enumerate(nodes):
+            reached: dict[Counts, Trail] = {}
+            patterns: dict[Counts, list[Counts]] = {}
+            for left, trail in trails.items():
+                most = tuple(map(min, left, slots[at]))
+                if most not in patterns:
+                    patterns[most] = self._patterns(node, most)
+                self.steps -= 1 + len(patterns[most])
+                for pattern in patterns[most]:
+                    rest = tuple(a - b for a, b in zip(left, pattern, strict=True))
+                    if rest not in reached and self._hopeful(rest, behind[at + 1]):
+                        reached[rest] = (trail, (node, pattern)) if any(pattern) else trail
+                        if not any(rest):
+                            return _fills(reached[rest])
+            if self.steps < 0:
+                self.proven = False
+                return None
+            if not reached:
+                return None
+            trails = self._best(reached)
+        return None
+
+    def _nodes(self, pods: int) -> list[int]:
+        """The usable nodes, the fullest first; of nodes that are alike, as many as there are items."""
+        alike: dict[object, list[int]] = {}
+        for node in sorted({node for item in self.items for node in item.nodes}):
+            slots = self._slots(node)
+            if any(slots):
+                state = tuple(sorted(self.free[node].items())), tuple(bool(n) for n in slots)
+                alike.setdefault(state, []).append(node)
+        nodes = [node for same in alike.values() for node in same[:pods]]
+        return sorted(nodes, key=lambda node: (sum(self._slots(node)), node))
+
+    def _slots(self, node: int) -> Counts:
+        return tuple(self._slot(item, node) for item in self.items)
+
+    def _slot(self, item: Item, node: int) -> int:
+        if node not in item.nodes:
+            return 0
+        free = self.free[node]
+        return max(0, min((free.get(name, 0) // n for name, n in item.requests.items() if n), default=item.count))
+
+    def _behind(self, nodes: Sequence[int], slots: Sequence[Counts]) -> list[tuple[Counts, list[int]]]:
+        """For each number of filled nodes: the slots of the others, and their free amounts, by kind and resource."""
+        counts, amounts = (0,) * len(self.items), [0] * len(self._resources)
+        result = [(counts, amounts)]
+        for node, own in zip(reversed(nodes), reversed(slots), strict=True):
+            counts = tuple(map(sum, zip(counts, own, strict=True)))
+            free = self.free[node]
+            amounts = [n + max(0, free.get(name, 0)) for n, name in zip(amounts, self._resources, strict=True)]
+            result.append((counts, amounts))
+        return result[::-1]
+
+    def _hopeful(self, left: Counts, behind: tuple[Counts, list[int]]) -> bool:
+        """Whether the nodes to come have the slots and the amounts that the items left request."""
+        counts, amounts = behind
+        for n, m in zip(left, counts, strict=True):
+            if n > m:
+                return False
+        for asked, amount in zip(self._asked, amounts, strict=True):
+            if sum(map(int.__mul__, left, asked)) > amount:
+                return False
+        return True
+
+    def _patterns(self, node: int, most: Counts) -> list[Counts]:
+        """The ways to fill a node so that no further item fits, with at most `most` items of each kind."""
+        kinds = [k for k, n in enumerate(most) if n]
+        if not kinds:
+            return [most]
+        free = self.free[node]
+        requests = [self.items[k].requests for k in kinds]
+        found: list[list[int]] = []
+
+        def fill(at: int, room: Mapping[str, int], chosen: list[int]) -> None:
+            own = requests[at]
+            fit = min([most[kinds[at]], *(room.get(name, 0) // n for name, n in own.items() if n)])
+            if at == len(kinds) - 1:
+                found.append([*chosen, fit])
+                return
+            for count in range(fit, -1, -1):
+                less = {name: amount - own.get(name, 0) * count for name, amount in room.items()}
+                fill(at + 1, less, [*chosen, count])
+
+        fill(0, {name: free.get(name, 0) for name in self._resources}, [])
+        self.steps -= len(found)
+        result = []
+        for pattern in _maximal(found):
+            counts = [0] * len(most)
+            for k, count in zip(kinds, pattern, strict=True):
+                counts[k] = count
+            result.append(tuple(counts))
+        return result
+
+    def _best(self, reached: dict[Counts, Trail]) -> dict[Counts, Trail]:
+        """The states that no other one dominates."""
+        kept: list[Counts] = []
+        for state in sorted(reached, key=sum):
+            if not any(all(map(int.__le__, other, state)) for other in kept):
+                kept.append(state)
+                if len(kept) == WIDEST:
+                    self.proven = False
+                    break
+        self.steps -= len(kept)
+        return {state: reached[state] for state in kept}
+
+
+def _maximal(patterns: list[list[int]]) -> list[list[int]]:
+    kept: list[list[int]] = []
+    for pattern in sorted(patterns, key=sum, reverse=True):
+        if not any(all(map(int.__ge__, other, pattern)) for other in kept):
+            kept.append(pattern)
+    return kept
+
+
+def _fills(trail: object) -> list[Fill]:
+    fills = []
+    while isinstance(trail, tuple):
+        trail, fill = trail
+        fills.append(fill)
+    return fills

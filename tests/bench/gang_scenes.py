@@ -1,0 +1,29 @@
+"""Whether the gang scheduler keeps the hard rules on large scenes: mixed nodes, partly occupied, and gangs that all
+differ in sizes, requests, domains and priorities. No cluster.
+
+    .venv/bin/python -m tests.bench.gang_scenes 0 2000
+
+judges the scenes of these seeds, one cycle each; exit code 1 if one breaks a rule or a search gives up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tests.scheduling import inversions
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the breaches of a range of seeds; return the exit code."""
+    seeds, count = range(*map(int, arguments)), 0
+    for seed in seeds:
+        for breach in inversions.judged(seed):
+            count += 1
+            print(f"seed {seed}: {breach}", flush=True)
+    print(f"{len(seeds)} scenes, {count} breaches")
+    return int(count > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

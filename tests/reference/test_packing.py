@@ -1,0 +1,62 @@
+"""Exact packing of items on nodes, against trying all ways."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_impl.scheduler import preemption
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.gang import Gang, Group
+from reference_impl.scheduler.packing import Item, Packing
+from reference_impl.scheduler.search import Budget
+from tests.reference.examples import gpu_pod, node
+
+amounts = st.fixed_dictionaries({"gpu": st.integers(0, 4), "cpu": st.integers(0, 4)})
+nodes = st.lists(amounts, min_size=1, max_size=3)
+items = st.lists(st.tuples(amounts, st.integers(1, 3), st.sets(st.integers(0, 2))), min_size=1, max_size=3)
+
+
+def fits(free, wanted):
+    """Try all nodes for all pods."""
+    pods = [(requests, allowed) for requests, count, allowed in wanted for _ in range(count)]
+    for places in product(range(len(free)), repeat=len(pods)):
+        left = [dict(own) for own in free]
+        for (requests, _), place in zip(pods, places, strict=True):
+            for name, amount in requests.items():
+                left[place][name] -= amount
+        allowed = all(place in own for (_, own), place in zip(pods, places, strict=True))
+        if allowed and all(amount >= 0 for own in left for amount in own.values()):
+            return True
+    return False
+
+
+@settings(deadline=None, max_examples=60)
+@given(nodes, items)
+def test_a_packing_exists_if_and_only_if_one_is_returned(free, wanted):
+    wanted = [(requests, count, allowed & set(range(len(free)))) for requests, count, allowed in wanted]
+    packing = Packing([Item(*one) for one in wanted], free, steps=100_000)
+    fills = packing.run()
+    assert packing.proven and (fills is not None) == fits(free, wanted)
+    for place, counts in fills or ():
+        assert all(place in allowed for (_, _, allowed), count in zip(wanted, counts, strict=True) if count)
+        for name, amount in free[place].items():
+            assert sum(requests[name] * n for (requests, _, _), n in zip(wanted, counts, strict=True)) <= amount
+    for kind, (_, count, _) in enumerate(wanted):
+        assert fills is None or sum(counts[kind] for _, counts in fills) == count
+
+
+@pytest.mark.parametrize("steps", [0, 5])
+def test_a_packing_that_gives_up_proves_nothing(steps):
+    free = [{"gpu": 3, "cpu": 5 + i} for i in range(9)]
+    kinds = [Item({"gpu": 2, "cpu": 1}, 8, range(9)), Item({"gpu": 1, "cpu": 5}, 9, range(9))]
+    packing = Packing(kinds, free, steps)
+    assert packing.run() is None and not packing.proven
+
+
+def test_a_search_for_victims_ends_where_there_are_none():
+    item = Gang("a", [Group("a-0", 1, [gpu_pod("a-0-0", 4)])], priority=1)
+    assert preemption._halving(item, [], [], {}, Capacity([node("n", 2)], {}), Budget()) == ()

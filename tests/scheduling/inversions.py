@@ -1,0 +1,145 @@
+"""Breaches of the hard rules in what a cycle decided on a large scene: torn gangs, overfull nodes, inverted priorities.
+
+Independent of the scheduler: it reads names of pods and nodes only. Whether a waiting gang would have fit is tried by
+first fit and best fit in several orders, so that a breach is certain, and a hard packing may go unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+
+from reference_impl.scheduler.cycle import Plan
+from tests.scheduling import fragmented
+from tests.scheduling.fragmented import GPU, Amounts, Gang, Group, Host, Scene, fits, take
+
+Placed = dict[str, list[str]]
+"""Group → the nodes of its newly bound pods."""
+
+
+def judged(seed: int) -> list[str]:
+    """The breaches of one cycle on a generated scene, and the gangs whose search gave up."""
+    scene = fragmented.scene(seed)
+    plan = fragmented.plan(scene)
+    given_up = [f"{name}: {lack}" for name, lack in plan.waiting.items() if lack.kind == "effort"]
+    return breaches(scene, plan) + given_up
+
+
+def breaches(scene: Scene, plan: Plan) -> list[str]:
+    """All breaches of a plan."""
+    placed: Placed = {}
+    for pod, node in plan.bindings:
+        placed.setdefault(pod.metadata.name.rpartition("-")[0], []).append(node)
+    free = _free(scene, placed)
+    found = [f"{name} is overfull" for name, left in free.items() if min(left.values()) < 0]
+    found += [f"{gang.name} is torn" for gang in scene.gangs if _torn(scene, gang, placed)]
+    for node, amounts in _reserved(scene, plan):
+        take(amounts, free[node])
+    inverted = _inverted(scene, placed, free)
+    return found + [f"{high} waits although it fits, and {low} is placed" for high, low in inverted]
+
+
+def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
+    """What is free on each node; victims hold their room until they have terminated."""
+    free = {host.name: dict(host.free) for host in scene.hosts}
+    for group in (group for gang in scene.gangs for group in gang.groups):
+        for node in [*group.bound, *placed.get(group.name, ())]:
+            take(group.requests, free[node])
+    return free
+
+
+def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
+    """What each gang that waits for its victims needs of a node beyond the room of its own victims there."""
+    requests = {group.name: group.requests for gang in scene.gangs for group in gang.groups}
+    net: dict[tuple[str, str], Amounts] = {}
+    for gang, bound in plan.nominated.items():
+        for pod, node in bound:
+            take(requests[pod.metadata.name.rpartition("-")[0]], net.setdefault((gang, node), {}), -1)
+    for eviction in plan.evictions:
+        if (own := net.get((eviction.preemptor, eviction.node))) is not None:
+            take(requests[eviction.pod.metadata.name.rpartition("-")[0]], own)
+    return [(node, {name: max(0, amount) for name, amount in own.items()}) for (_, node), own in net.items()]
+
+
+def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
+    """Whether a gang is bound in part, or across the domains that it requires."""
+    labels = {host.name: host.labels for host in scene.hosts}
+    if any(group.bound for group in gang.groups) or not any(group.name in placed for group in gang.groups):
+        return False
+    everywhere = {node for group in gang.groups for node in placed.get(group.name, ())}
+    return (
+        any(len(placed.get(group.name, ())) < group.minimum for group in gang.groups)
+        or (gang.required != "" and len({labels[node][gang.required] for node in everywhere}) > 1)
+        or any(
+            group.required and len({labels[node][group.required] for node in placed.get(group.name, ())}) > 1
+            for group in gang.groups
+        )
+    )
+
+
+def _inverted(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
+    """Waiting gangs that fit in what is free and in what gangs of lower priority were given; and one of these."""
+    fresh = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
+    for high in waiting(scene, placed):
+        lower = [gang for gang in fresh if gang.priority < high.priority]
+        if lower and fit(scene, high, room(lower, placed, free)):
+            yield high.name, lower[0].name
+
+
+def waiting(scene: Scene, placed: Placed) -> list[Gang]:
+    """The gangs without a bound pod."""
+    return [g for g in scene.gangs if not any(group.bound or group.name in placed for group in g.groups)]
+
+
+def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
+    """What would be free without the newly bound pods of some gangs."""
+    result = {name: dict(left) for name, left in free.items()}
+    for group in (group for gang in lower for group in gang.groups):
+        for node in placed.get(group.name, ()):
+            take(group.requests, result[node], -1)
+    return result
+
+
+def fit(scene: Scene, gang: Gang, free: Mapping[str, Amounts]) -> bool:
+    """Whether some simple order of groups and nodes places the minimums of a gang."""
+    domains: dict[str, list[Host]] = {}
+    for host in scene.hosts:
+        domains.setdefault(host.labels[gang.required] if gang.required else "", []).append(host)
+    return any(
+        _pack(order, hosts, {host.name: dict(free[host.name]) for host in hosts}, tight=tight)
+        for hosts in domains.values()
+        if sum(free[host.name][GPU] for host in hosts) >= sum(g.minimum * g.requests.get(GPU, 0) for g in gang.groups)
+        for order in permutations(gang.groups)
+        for tight in (True, False)
+    )
+
+
+def _pack(order: tuple[Group, ...], hosts: list[Host], free: dict[str, Amounts], *, tight: bool) -> bool:
+    for group in order:
+        by_domain: dict[str, list[Host]] = {}
+        for host in hosts:
+            if fits(group.requests, free[host.name]):
+                by_domain.setdefault(host.labels[group.required] if group.required else "", []).append(host)
+        if not any(_fill(group, within, free, tight=tight) for within in _ranked(by_domain, free, tight=tight)):
+            return False
+    return True
+
+
+def _ranked(by_domain: dict[str, list[Host]], free: Mapping[str, Amounts], *, tight: bool) -> list[list[Host]]:
+    def size(within: list[Host]) -> tuple[int, int]:
+        return sum(free[h.name][GPU] for h in within), sum(free[h.name]["cpu"] for h in within)
+
+    return sorted(by_domain.values(), key=size, reverse=not tight)
+
+
+def _fill(group: Group, within: list[Host], free: dict[str, Amounts], *, tight: bool) -> bool:
+    chosen: list[str] = []
+    for host in sorted(within, key=lambda h: (free[h.name][GPU], free[h.name]["cpu"]), reverse=not tight):
+        while len(chosen) < group.minimum and fits(group.requests, free[host.name]):
+            take(group.requests, free[host.name])
+            chosen.append(host.name)
+    if len(chosen) == group.minimum:
+        return True
+    for node in chosen:
+        take(group.requests, free[node], -1)
+    return False
