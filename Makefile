@@ -16,15 +16,17 @@ ARGS ?=
 SHARD ?= 1/1
 # How many generated histories `make histories` plays.
 HISTORIES ?= 200
-# The same histories are drawn for the same seed.
+# The same histories, and the same scenes for filters, are drawn for the same seed.
 SEED ?= 1
+# How many pods `make filters` tries.
+PODS ?= 400
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
 CHAOS ?= 1/16
 # Whether `make test` also runs cases that take the way of another case, and what takes long: `make test THOROUGH=1`.
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types site mutants variants attacks overload histories scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types site mutants variants attacks overload histories filters scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -64,6 +66,9 @@ overload: $(READY)  ## judge the reference beside busy loops while API servers s
 
 histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n, SEED=n)
 	@HISTORIES=$(HISTORIES) SEED=$(SEED) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO
+
+filters: $(READY)  ## compare the reference's filters with a real kube-scheduler (PODS=n, SEED=n, ARGS="--kubernetes 1.37")
+	@$(BIN)/python -m tests.kube_scheduler.play --seed $(SEED) --pods $(PODS) $(ARGS)
 
 scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)

@@ -1,0 +1,40 @@
+"""Random choices that are the same for the same seed, on every version of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Draw:
+    """Choices by `Random.random` alone: Python promises its sequence, and not that of `choice` and `sample`."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def number(self, low: int, high: int) -> int:
+        """Choose a number from `low` to `high`, both included."""
+        return low + int(self._random.random() * (high - low + 1))
+
+    def one(self, options: Sequence[T]) -> T:
+        return options[self.number(0, len(options) - 1)]
+
+    def some(self, options: Sequence[T], least: int, most: int) -> list[T]:
+        """Choose `least` to `most` different options."""
+        rest = list(options)
+        return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(least, most)))]
+
+    def weighted(self, options: Mapping[T, float]) -> T:
+        """Choose a key by the weights in the values."""
+        place = self._random.random() * sum(options.values())
+        for option, weight in options.items():
+            place -= weight
+            if place < 0:
+                return option
+        return option

@@ -1,0 +1,65 @@
+"""The pods of a cluster, and what kube-scheduler says of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.objects import ObjectMeta
+from kube.resource import PODS
+from tests.kube_scheduler.nodes import Manifest
+
+
+class Condition(msgspec.Struct):
+    type: str
+    status: str
+    message: str = ""
+
+
+class PodStatus(msgspec.Struct, rename="camel"):
+    conditions: list[Condition] = []
+    nominated_node_name: str = ""
+
+
+class Pod(msgspec.Struct):
+    metadata: ObjectMeta
+    status: PodStatus
+
+    @property
+    def scheduled(self) -> Condition | None:
+        """The condition PodScheduled."""
+        return next((condition for condition in self.status.conditions if condition.type == "PodScheduled"), None)
+
+
+class WatchedPods:
+    """All pods, by a watch."""
+
+    def __init__(self, client: Client) -> None:
+        self._pods: Informer[Pod] = Informer(client, PODS, typed(Pod))
+        self._changed = asyncio.Event()
+        self._pods.add_handler(lambda *_: self._changed.set())
+
+    @asynccontextmanager
+    async def follow(self) -> AsyncIterator[WatchedPods]:
+        following = asyncio.create_task(self._pods.run())
+        try:
+            await self._pods.synced()
+            yield self
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    async def decided(self, manifests: Sequence[Manifest]) -> list[Pod]:
+        """Wait until kube-scheduler has tried all these pods."""
+        keys = [(manifest["metadata"]["namespace"], manifest["metadata"]["name"]) for manifest in manifests]
+        while True:
+            pods = [pod for key in keys if (pod := self._pods.get(*key)) is not None and pod.scheduled]
+            if len(pods) == len(keys):
+                return pods
+            self._changed.clear()
+            await self._changed.wait()
