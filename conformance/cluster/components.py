@@ -94,10 +94,11 @@ class Components:
         """Return an error about this cluster."""
         return HarnessError(what, where=f"cluster {self._name}")
 
-    def start_startup_order(self, server: str) -> None:
-        """Start the process that plays waiting init containers. kwokctl does not know it; otherwise it is a component
-        like the others."""
-        process = self.spawn(kubelet.command(server, self.workspace / "pki"), self.log(kubelet.COMPONENT))
+    def start_startup_order(self, server: str, metrics: int) -> None:
+        """Start the process that plays waiting init containers, and serves metrics on the port `metrics` unless that is
+        0. kwokctl does not know it; otherwise it is a component like the others."""
+        command = kubelet.command(server, self.workspace / "pki", metrics)
+        process = self.spawn(command, self.log(kubelet.COMPONENT))
         (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))
 
     def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:

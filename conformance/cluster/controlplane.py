@@ -82,6 +82,7 @@ class Cluster(Facts):
             apiserver_port=settings.apiserver_port,
             versions=versions(settings.kubernetes),
             features=settings.features.options(),
+            addons=settings.addons,
         )
         if settings.apiserver_port and not is_free(settings.apiserver_port):
             raise UsageError(
@@ -199,7 +200,7 @@ class Cluster(Facts):
                 *("--config", str(self.directory / "kwokctl.yaml")),
                 *("--kubeconfig", str(self._components.home / "kubeconfig")),
             )
-            self._components.start_startup_order(self.server)
+            self._start_startup_order()
             self._wait_until_healthy(assets, report)
         except HarnessError as error:
             clash = self.monitor.port_clash()
@@ -228,7 +229,7 @@ class Cluster(Facts):
             etcd_data.finish(self.workspace / etcd_data.DATA)
         self._start_processes(assets)
         if kubelet.COMPONENT not in alive:
-            self._components.start_startup_order(self.server)
+            self._start_startup_order()
         self._wait_until_healthy(assets, report)
         if kwok not in alive:
             # It plays no node until the lease of its predecessor has expired, after up to 200 s (FC-081).
@@ -246,10 +247,16 @@ class Cluster(Facts):
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             await client.request("DELETE", LEASES.path("kube-node-lease"))
 
+    def _start_startup_order(self) -> None:
+        self._components.start_startup_order(self.server, self.ports[Port.METRICS] if self.record.addons else 0)
+
     async def _install_addons(self) -> None:
+        from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
+
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             for storage_class in volumes.storage_classes():
                 await client.create(volumes.CLASSES, storage_class)
+            await metrics.register(client, self.ports[Port.METRICS])
 
     def _wait_until_healthy(self, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")

@@ -30,7 +30,8 @@ class Port(IntEnum):
     CONTROLLER_MANAGER = 3
     SCHEDULER = 4
     KWOK = 5
-    FREE = 6
+    METRICS = 6
+    FREE = 7
 
 
 FREE_PORTS = BLOCK - Port.FREE

@@ -34,7 +34,7 @@ class ClusterSettings:
     requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
     as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
-    whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses.
+    whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses and metrics.
     """
 
     scheduler: bool = True

@@ -87,6 +87,8 @@ class Record:
     """The version of Kubernetes that the API server reports; empty before it runs."""
     features: list[str] = field(default_factory=list)
     """What is enabled beside the defaults, as options of `cluster up`."""
+    addons: bool = False
+    """Whether the process `startup-order` serves metrics."""
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
     descriptor: str = ""

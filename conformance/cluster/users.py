@@ -13,8 +13,10 @@ ADMINISTRATOR = "kubernetes-admin"
 MASTERS = "system:masters"
 """The group of both: what they may do depends on no object that somebody could delete."""
 
-COMPONENTS = ("kwok-admin", "system:apiserver")
-"""kwokctl's own user, which nobody but its components has (FC-022), and the API server's."""
+COMPONENT = "kwok-admin"
+"""kwokctl's own user, which nobody but its components has (FC-022)."""
+COMPONENTS = (COMPONENT, "system:apiserver")
+"""That one, and the API server's."""
 _CONTROLLERS = "system:serviceaccount:kube-system:"
 """Each controller of kube-controller-manager is a user of its own."""
 

@@ -108,7 +108,7 @@ def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
         if connection.status == psutil.CONN_LISTEN
     ]
     assert {address.ip for address in listening} == {"127.0.0.1"}
-    silent = (Port.ETCD_PEER, Port.FREE)
+    silent = (Port.ETCD_PEER, Port.METRICS, Port.FREE)
     assert {address.port for address in listening} == {cluster.ports[port] for port in Port if port not in silent}
 
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
+import socket
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,11 +18,13 @@ import pytest
 import yaml
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
 
-from conformance.cluster import nodes
+from conformance.cluster import kubeconfigs, nodes
 from conformance.cluster.addons.volumes import CLAIMS, CLASSES, VOLUMES
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.ports import Port
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
+from kube import config
 from kube.client import Client
 from kube.resource import PODS, Resource
 
@@ -30,6 +37,8 @@ RESOURCES = {
     "StatefulSet": Resource("apps", "v1", "statefulsets", "StatefulSet"),
     "PersistentVolumeClaim": CLAIMS,
     "StorageClass": CLASSES,
+    "Deployment": Resource("apps", "v1", "deployments", "Deployment"),
+    "HorizontalPodAutoscaler": Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
     "DaemonSet": Resource("apps", "v1", "daemonsets", "DaemonSet"),
 }
 
@@ -114,3 +123,45 @@ def test_volumes_are_where_their_class_says_and_go_with_their_claims(cluster: Cl
             await until(claims, {"data-store-0", "data-store-1"})
 
     asyncio.run(play())
+
+
+def top(cluster: Cluster, *arguments: str) -> list[list[str]]:
+    """The rows of `kubectl top`, by column."""
+    command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), "top", *arguments, "--no-headers"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_kubectl_top_shows_declared_usage(cluster: Cluster) -> None:
+    assert [row[1:] for row in top(cluster, "pods", "-l", "app=busy")] == [["140m", "32Mi"]] * 2
+    assert {name: cpu for name, cpu, *_ in top(cluster, "pods")}["alone"] == "1m"
+    assert sorted(row[0] for row in top(cluster, "nodes")) == ["tiny-0", "tiny-1"]
+    used = {row[0]: int(row[1].removesuffix("m")) for row in top(cluster, "nodes")}
+    assert sum(used.values()) >= 280
+
+
+def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:
+    """Other users have certificates of the same authority, and ask the API server, which knows what they may read."""
+    url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
+
+    async def direct() -> int:
+        own = config.load(kubeconfigs.role(cluster, "someone"))
+        async with Client(dataclasses.replace(own, server=url), user_agent="plain-workloads-test/1") as client:
+            return (await client.exchange("GET", "/apis/metrics.k8s.io/v1beta1/nodes")).status
+
+    assert asyncio.run(direct()) == 403
+    assert answer_without_certificate(cluster) == b""
+
+
+def answer_without_certificate(cluster: Cluster) -> bytes:
+    """The first byte that a client gets that has no certificate; empty if the connection is closed before."""
+    tls = ssl.create_default_context(cafile=str(cluster.pki / "ca.crt"))
+    address = ("127.0.0.1", cluster.ports[Port.METRICS])
+    with (
+        contextlib.suppress(ssl.SSLError, ConnectionError),
+        socket.create_connection(address) as plain,
+        tls.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+    ):
+        secured.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        return secured.recv(1)
+    return b""

@@ -1,1 +1,1 @@
-"""Parts of the fake cluster that most clusters have and Kubernetes itself has not: a storage driver."""
+"""Parts of the fake cluster that most clusters have and Kubernetes itself has not: a storage driver, and metrics."""

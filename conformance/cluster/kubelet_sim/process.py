@@ -3,7 +3,8 @@
 It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
 pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
 fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing. On clusters of the
-suite, it creates the volumes of claims, too (`addons.provisioner`).
+suite, it creates the volumes of claims, too (`addons.provisioner`), and it serves metrics on those that have them
+(`addons.metrics`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from conformance.cluster import users
 from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
@@ -36,9 +38,10 @@ Gang = tuple[str, str]
 """Namespace and name."""
 
 
-def command(server: str, pki: Path) -> list[str]:
-    """Return the command line of the process. `pki` is the folder with the administrator's certificate."""
-    return start.command("conformance.cluster.kubelet_sim.process", server, str(pki))
+def command(server: str, pki: Path, metrics: int) -> list[str]:
+    """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
+    port on which it serves metrics; 0 for none."""
+    return start.command("conformance.cluster.kubelet_sim.process", server, str(pki), str(metrics))
 
 
 def command_elsewhere(kubeconfig: Path) -> list[str]:
@@ -134,13 +137,25 @@ def administrator(server: str, pki: Path) -> Connection:
     return Connection(server, tls, lambda: None)
 
 
-async def main(connection: Connection, *, own: bool) -> None:
-    """Run the process until it is stopped."""
+async def main(server: str, pki: Path, port: int) -> None:
+    """Run the process for a cluster of the suite until it is stopped."""
+    async with Client(administrator(server, pki), user_agent=COMPONENT) as client:
+        if not port:
+            await run(client, own=True)
+            return
+        from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
+
+        async with metrics.serving(client, port, pki, users.COMPONENT):
+            await run(client, own=True)
+
+
+async def main_elsewhere(connection: Connection) -> None:
+    """Run the process for another cluster until it is stopped."""
     async with Client(connection, user_agent=COMPONENT) as client:
-        await run(client, own=own)
+        await run(client, own=False)
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    where, pki = sys.argv[1], sys.argv[2:]
-    asyncio.run(main(administrator(where, Path(pki[0])) if pki else config.load(where), own=bool(pki)))
+    where, own = sys.argv[1], sys.argv[2:]
+    asyncio.run(main(where, Path(own[0]), int(own[1])) if own else main_elsewhere(config.load(where)))

@@ -1,0 +1,149 @@
+"""The API `metrics.k8s.io`, for `kubectl top` and autoscalers: an HTTPS server on loopback that the API server asks.
+
+The API server authenticates and authorizes users, and connects with the certificate of the components; nobody else may.
+Each answer is computed from what the API server stores then, so a cluster whose metrics nobody reads pays nothing.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from conformance.cluster.addons import usage
+from conformance.cluster.kubelet_sim import status
+from conformance.cluster.nodes import schedulable
+from kube.client import Client
+from kube.resource import NODES, PODS, SERVICES, Resource
+
+GROUP, VERSION = "metrics.k8s.io", "v1beta1"
+_API = f"/apis/{GROUP}/{VERSION}"
+API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
+_NAMESPACE, _NAME = "kube-system", "metrics"
+_SELECTORS = ("labelSelector", "fieldSelector")
+
+Document = dict[str, Any]
+
+
+async def register(client: Client, port: int) -> None:
+    """Tell the API server that the server listens on a port of loopback. The certificate of the components names no
+    Service, so it is not verified: whoever takes the port of a dead server could answer."""
+    where = {"name": _NAME, "namespace": _NAMESPACE}
+    service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": service})
+    spec = {
+        "group": GROUP,
+        "version": VERSION,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+        "service": {**where, "port": port},
+    }
+    metadata = {"name": f"{VERSION}.{GROUP}"}
+    document = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata, "spec": spec}
+    await client.create(API_SERVICES, document)
+
+
+@asynccontextmanager
+async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
+    """Serve on 127.0.0.1 with the certificate in `pki`, for whoever has one of `user`."""
+    app = web.Application(middlewares=[_only(user)])
+    server = _Server(client)
+    app.add_routes(
+        [
+            web.get(_API, server.resources),
+            web.get(f"{_API}/nodes", server.nodes),
+            web.get(f"{_API}/nodes/{{name}}", server.nodes),
+            web.get(f"{_API}/pods", server.pods),
+            web.get(f"{_API}/namespaces/{{namespace}}/pods", server.pods),
+            web.get(f"{_API}/namespaces/{{namespace}}/pods/{{name}}", server.pods),
+        ]
+    )
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+    tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+class _Server:
+    """The answers, computed from the present objects of the API server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def resources(self, request: web.Request) -> web.Response:
+        kinds = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
+        entries = [
+            {"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]}
+            for name, (kind, namespaced) in kinds.items()
+        ]
+        document = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}"}
+        return _answer({**document, "resources": entries})
+
+    async def pods(self, request: web.Request) -> web.Response:
+        now = status.now()
+        pods = await self._list(PODS, request)
+        return _found(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
+
+    async def nodes(self, request: web.Request) -> web.Response:
+        now = status.now()
+        on: dict[str, list[Document]] = defaultdict(list)
+        for pod in await self._client.list(PODS):
+            if usage.measured(pod):
+                on[pod["spec"]["nodeName"]].append(pod)
+        nodes = [node for node in await self._list(NODES, request) if schedulable(node)]
+        found = [usage.of_node(node, on[node["metadata"]["name"]], now) for node in nodes]
+        return _found(request, "NodeMetrics", found)
+
+    async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
+        """List the objects that a request asks for."""
+        params = {key: request.query[key] for key in _SELECTORS if key in request.query}
+        if name := request.match_info.get("name"):
+            params = {"fieldSelector": f"metadata.name={name}"}
+        path = resource.path(request.match_info.get("namespace"))
+        items: list[Document] = orjson.loads(await self._client.request("GET", path, params=params))["items"]
+        return items
+
+
+def _only(user: str) -> Any:
+    """Return a middleware that refuses everyone else: other users of the cluster have certificates, too."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Any) -> web.StreamResponse:
+        certificate = request.get_extra_info("peercert") or {}
+        names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+        if names != [user]:
+            return _failure(403, "Forbidden", f"only {user} may connect")
+        response: web.StreamResponse = await handler(request)
+        return response
+
+    return check
+
+
+def _found(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
+    """Return a list, or the one object that was asked for."""
+    typed = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
+    if name := request.match_info.get("name"):
+        return _answer(typed[0]) if typed else _failure(404, "NotFound", f"{kind} {name} not found")
+    return _answer({"kind": f"{kind}List", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": typed})
+
+
+def _failure(code: int, reason: str, message: str) -> web.Response:
+    document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
+    return _answer({**document, "code": code}, code)
+
+
+def _answer(document: Document, code: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(document), status=code, content_type="application/json")

@@ -1,0 +1,73 @@
+"""What fake pods use, as the API `metrics.k8s.io` reports it. Pure.
+
+Nothing runs, so usage is declared: by annotations of the pod that KWOK names, for each of its containers. A pod without
+them uses half of what its containers request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from conformance.cluster.kubelet_sim.init_wait import LOST
+from conformance.grove.quantities import Amounts, amount
+
+SHARE = Decimal("0.5")
+"""Part of its requests that a container uses if no annotation says otherwise."""
+LEAST = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
+"""What a container uses that requests nothing, as with KWOK."""
+ANNOTATIONS = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
+WINDOW = "1s"
+"""The time that a measurement covers. An autoscaler ignores pods that became Ready within it."""
+
+Document = Mapping[str, Any]
+
+
+def measured(pod: Document) -> bool:
+    """Return whether a pod has metrics: it runs, and its node has a kubelet."""
+    status = pod["status"]
+    lost = any(condition["type"] == LOST for condition in status.get("conditions") or ())
+    return status.get("phase") == "Running" and not lost
+
+
+def of_pod(pod: Document, now: str) -> dict[str, Any]:
+    """Return the PodMetrics of a pod."""
+    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels") if key in pod["metadata"]}
+    containers = [
+        {"name": container["name"], "usage": _written(_of_container(container, pod))}
+        for container in pod["spec"]["containers"]
+    ]
+    return {"metadata": {**metadata, "creationTimestamp": now}, **_when(now), "containers": containers}
+
+
+def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any]:
+    """Return the NodeMetrics of a node on which these pods run."""
+    total = dict.fromkeys(LEAST, Decimal(0))
+    for pod in pods:
+        for container in pod["spec"]["containers"]:
+            for resource, used in _of_container(container, pod).items():
+                total[resource] += used
+    metadata = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
+    return {"metadata": {**metadata, "creationTimestamp": now}, **_when(now), "usage": _written(total)}
+
+
+def _of_container(container: Document, pod: Document) -> Amounts:
+    """Return what one container uses. An annotation that is no quantity counts as absent."""
+    annotations = pod["metadata"].get("annotations") or {}
+    requests = (container.get("resources") or {}).get("requests") or {}
+    used: Amounts = {}
+    for resource, key in ANNOTATIONS.items():
+        declared, requested = amount(annotations.get(key)), amount(requests.get(resource))
+        default = requested * SHARE if requested is not None else LEAST[resource]
+        used[resource] = declared if declared is not None else default
+    return used
+
+
+def _written(used: Amounts) -> dict[str, str]:
+    """Return amounts as quantities: CPU in nanocores, memory in bytes."""
+    return {"cpu": f"{int(used['cpu'] * 10**9)}n", "memory": f"{int(used['memory'])}"}
+
+
+def _when(now: str) -> dict[str, str]:
+    return {"timestamp": now, "window": WINDOW}
