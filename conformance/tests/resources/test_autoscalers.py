@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from conformance.grove.expected import expected
-from conformance.grove.fields import controller, name, number, text
+from conformance.grove.fields import name, number, text
 from conformance.grove.selectors import selects
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -83,8 +83,8 @@ class SetScaledByOthers(Scene):
 def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) -> None:
     """Pods that were created since then are selected, too."""
     view = run.at("each scaled replica of the group has a gang")
-    of_group = [name(one) for one in view.list("podcliques") if text(controller(one), "name") == "p-0-sg"]
-    every = [name(one) for one in view.list("podcliques")]
+    every = view.names("podcliques")
+    of_group = [clique for clique in every if clique.startswith("p-0-sg-")]
     own = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
     pods = {clique: predicates.pods_of(view, clique) for clique in every}
     right = {owner: sorted(name(pod) for clique in cliques for pod in pods[clique]) for owner, cliques in own.items()}
