@@ -151,8 +151,8 @@ def _extras_stay() -> None:
 def _capacity_counted_twice() -> None:
     right = Capacity.take
 
-    def take(self: Capacity, node: int, requests: Requests, count: int) -> None:
-        right(self, node, requests, 2 * count)
+    def take(self: Capacity, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
+        right(self, node, requests, 2 * count, pod)
 
     replace(Capacity, "take", take)
     # Also that of pods that are bound already: else the next cycle puts it right.

@@ -7,10 +7,14 @@ touched nodes when they are read, so that a read costs what has changed, not the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from reference_impl.scheduler import eligibility
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.feasibility import refusal
+from reference_impl.scheduler.guard import Guard, Terms
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.requests import Resources
 
@@ -21,15 +25,20 @@ _MANY = 1 << 60
 class Capacity:
     """Nodes by index, in the order of their names."""
 
-    def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources]) -> None:
+    def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources], state: ClusterState | None = None) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
         self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
         self.log: list[int] = []
         """Nodes whose capacity has changed, in order; each shape reads on from where it stopped."""
-        self._journal: list[tuple[int, Requests, int]] = []
+        self.state = state or ClusterState()
+        self.state.nodes = self.nodes
+        self._terms = Terms(self.state)
+        self._terms.add(term for pod, _ in self.state.placed for term in pod.apart)
+        self._guards: list[Guard] = []
+        self._journal: list[tuple[int, Requests, int, Pod | None]] = []
         self._eligible: dict[bytes, list[int]] = {}
-        self._shapes: dict[tuple[bytes, Requests], Shape] = {}
+        self._shapes: dict[object, Shape] = {}
         self._domains: dict[str, dict[str, list[int]]] = {}
         self._values: dict[str, list[str]] = {}
         self._single: dict[str, bool] = {}
@@ -39,12 +48,44 @@ class Capacity:
         """The name of a node, by its index."""
         return self.nodes[node].metadata.name
 
+    def register(self, pods: Iterable[Pod]) -> None:
+        """Learn which pods wait, before the first shape is asked for: they may keep others off their nodes."""
+        self._terms.add(term for pod in pods for term in pod.terms)
+
+    @property
+    def keys(self) -> set[str]:
+        """The topology keys by which pods keep each other away, or near."""
+        return self._terms.keys
+
+    @cached_property
+    def crowd(self) -> Counter[str]:
+        """Node → how many pods on it any filter may look at."""
+        found: Counter[str] = Counter()
+        for pod, node in self.state.placed:
+            found[node.metadata.name] += self._noticed(pod)
+        for index, _, count, placed in self._journal:
+            if placed is not None:
+                found[self.name(index)] += self._noticed(placed) * count
+        return +found
+
+    def _noticed(self, pod: Pod) -> bool:
+        return pod.sociable or bool(self._terms.profile(pod))
+
     def shape(self, pod: Pod) -> Shape:
         """The shape of a pod."""
-        key = (pod.signature, tuple(sorted(pod.requests.items())))
+        profile = self._terms.profile(pod)
+        requests = tuple(sorted(pod.requests.items()))
+        key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))
         found = self._shapes.get(key)
         if found is None:
-            found = self._shapes[key] = Shape(self, key[1], self._answering(pod))
+            guard = Guard(pod, self.state, profile) if (pod.sociable and not pod.unreadable) or profile else None
+            found = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
+            if guard:
+                _ = self.crowd  # counted before the first change
+                for node, _, count, placed in self._journal:
+                    if placed is not None:
+                        guard.update(placed, self.nodes[node], count)
+                self._guards.append(guard)
         return found
 
     def domains(self, key: str) -> dict[str, list[int]]:
@@ -79,18 +120,31 @@ class Capacity:
             found = self._tallies[(key, resource)] = Tally(self, key, resource)
         return found.sums
 
-    def take(self, node: int, requests: Requests, count: int) -> None:
-        """Take the capacity of `count` pods, or release it if the count is negative."""
+    def take(self, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
+        """Take the capacity of `count` pods like `pod`, or release it if the count is negative."""
         free = self.free[node]
         for resource, amount in requests:
             free[resource] = free.get(resource, 0) - amount * count
-        self._journal.append((node, requests, count))
+        self._journal.append((node, requests, count, pod))
         self.log.append(node)
+        if pod is not None:
+            self._meet(pod, node, count)
+
+    def _meet(self, pod: Pod, node: int, count: int) -> None:
+        """Let the filters know of pods that are placed, or removed if the count is negative."""
+        self.state.place(pod, self.nodes[node], count)
+        if self._guards:
+            crowd, name = self.crowd, self.name(node)
+            crowd[name] += self._noticed(pod) * count
+            if crowd[name] <= 0:
+                del crowd[name]
+            for guard in self._guards:
+                guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:
         """Release the capacity of a pod, if its node still exists."""
         if (index := self.index.get(node)) is not None:
-            self.take(index, tuple(pod.usage.items()), -1)
+            self.take(index, tuple(pod.usage.items()), -1, pod)
 
     def mark(self) -> int:
         """The present state, for `undo`."""
@@ -99,21 +153,36 @@ class Capacity:
     def undo(self, mark: int) -> None:
         """Undo everything that was taken and released since `mark`."""
         while len(self._journal) > mark:
-            node, requests, count = self._journal.pop()
+            node, requests, count, pod = self._journal.pop()
             free = self.free[node]
             for resource, amount in requests:
                 free[resource] += amount * count
             self.log.append(node)
+            if pod is not None:
+                self._meet(pod, node, -count)
 
     def since(self, mark: int) -> list[tuple[int, Requests, int]]:
         """What was taken since `mark`: node, requests of one pod, count."""
-        return self._journal[mark:]
+        return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
-    def _answering(self, pod: Pod) -> list[int]:
-        """The nodes that are eligible for the pod, capacity apart."""
+    def ineligibility(self, pod: Pod) -> str:
+        """How many nodes each filter refuses to a pod, other pods apart."""
+        fixed = () if pod.unreadable else Guard(pod, self.state, frozenset()).fixed
+        return listed(Counter(eligibility.ineligibility(pod, n) or refusal(fixed, n) for n in self.nodes))
+
+    def shared_domain(self, key: str, node: int) -> str:
+        """The domain of a node, if it has other nodes, too."""
+        value = self.domain(key, node)
+        return value if value and len(self.domains(key)[value]) > 1 else str(bool(value))
+
+    def _answering(self, pod: Pod, guard: Guard | None) -> list[int]:
+        """The nodes that are eligible for the pod, other pods apart."""
         nodes = self._eligible.get(pod.signature)
         if nodes is None:
-            nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
+            fixed = () if guard is None else guard.fixed
+            nodes = [
+                i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node) and not refusal(fixed, node)
+            ]
             self._eligible[pod.signature] = nodes
         return nodes
 
@@ -121,8 +190,10 @@ class Capacity:
 class Shape:
     """How many more pods of one shape fit on each node."""
 
-    def __init__(self, capacity: Capacity, requests: Requests, eligible: list[int]) -> None:
-        self.requests, self.eligible = requests, eligible
+    def __init__(
+        self, capacity: Capacity, pod: Pod, requests: Requests, eligible: list[int], guard: Guard | None
+    ) -> None:
+        self.pod, self.requests, self.eligible, self.guard = pod, requests, eligible, guard
         self.scarce = scarcest(dict(requests))
         """The resource that limits the placement of such pods."""
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
@@ -216,6 +287,12 @@ class Tally:
             if now != self._free[i]:
                 self._sums[self._capacity.domain(self._key, i)] += now - self._free[i]
                 self._free[i] = now
+
+
+def listed(refusals: Counter[str]) -> str:
+    """Refusals by number: `2 nodes NodePorts: …; 1 node …`."""
+    parts = [f"{count} nodes {reason}" if count > 1 else f"1 node {reason}" for reason, count in refusals.most_common()]
+    return "; ".join(parts) or "there are no nodes"
 
 
 def scarcest(requests: Mapping[str, int]) -> str:

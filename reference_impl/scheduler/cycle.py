@@ -51,7 +51,9 @@ class OtherPods:
 
 def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
     """Decide one cycle. `gangs` are all gangs, the oldest first."""
-    order = sorted(gangs, key=lambda gang: (-gang.priority, not gang.members))
+    order = list(gangs)
+    capacity.register(pod for gang in order for group in gang.groups for pod in group.waiting)
+    order.sort(key=lambda gang: (-gang.priority, not gang.members))
     this = Cycle(order, capacity, around or OtherPods())
     for gang in order:
         this.consider(gang)
@@ -172,6 +174,8 @@ class Cycle:
         self.result.nominated[gang.name] = [(pod, capacity.name(node)) for pod, node in placement]
         for index, requests in taken:
             capacity.take(index, requests, 1)
+        for pod, index in placement:  # filters look at it, as if it were placed
+            capacity.take(index, (), 1, capacity.shape(pod).pod)
         for other in self.gangs:
             if any(pod.metadata.uid in evicted for pod, _ in other.members):
                 preemption.drop(other, evicted)

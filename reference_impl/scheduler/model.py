@@ -10,7 +10,7 @@ import msgspec
 from kube.objects import ObjectMeta
 from reference_impl.api.pods import Gate, PodCondition
 from reference_impl.scheduler.requests import Resources, amounts, requests, whole
-from reference_impl.scheduler.selectors import Affinity, SpreadConstraint, Term
+from reference_impl.scheduler.selectors import Affinity, PodAffinityTerm, SpreadConstraint, Term, narrowed
 from reference_impl.scheduler.storage import Volume
 
 OPERATORS = {"", "Equal", "Exists", "Gt", "Lt"}
@@ -162,6 +162,14 @@ class Pod(msgspec.Struct, dict=True):
         """The spread constraints that must hold. Raises msgspec.ValidationError for unknown fields and values."""
         found = msgspec.convert(self.spec.topology_spread_constraints or [], list[SpreadConstraint], strict=False)
         return [constraint for constraint in found if constraint.when_unsatisfiable == "DoNotSchedule"]
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """The terms of affinity, anti-affinity and spread."""
+        if not (self.spec.affinity or self.spec.topology_spread_constraints) or self.unreadable:
+            return []
+        spread = [PodAffinityTerm(c.topology_key, narrowed(c, self.metadata.labels or {})) for c in self.spread]
+        return [*self.near, *self.apart, *(Term(self.metadata, each) for each in spread)]
 
     @cached_property
     def host_ports(self) -> list[ContainerPort]:

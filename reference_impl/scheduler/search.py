@@ -16,6 +16,7 @@ from itertools import combinations, islice
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.packing import Item, Packing
+from reference_impl.scheduler.stepwise import Stepwise
 
 STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 300_000, 4_000_000, 2_000
 """Steps of exact packing: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
@@ -96,6 +97,8 @@ class Search:
         everywhere: list[Nodes] = [None] * len(self.needs)
         if self._settle(0, everywhere):
             return True
+        if self._stepwise:
+            return False
         if self.tries == TRIES or (len(self.needs) == 1 and self.tries):  # then the heuristic misses nothing
             return False
         return self._thoroughly(everywhere)
@@ -116,6 +119,8 @@ class Search:
             if (placed := self._exactly(at, allowed)) is not None:
                 return placed
         elif at == len(self.restrictions):
+            if self._stepwise:
+                return Stepwise(self, allowed).run()
             self.tries -= 1
             return self._quickly(allowed)
         restriction = self.restrictions[at]
@@ -218,7 +223,7 @@ class Search:
 
     def _signature(self, values: frozenset[str], key: str, at: int, allowed: list[Nodes]) -> object:
         """A key that is equal for choices of domains that the search cannot distinguish."""
-        if len(values) > 1:
+        if len(values) > 1 or self._stepwise:
             return values
         nodes = self.capacity.domains(key)[next(iter(values))]
         keys = list(dict.fromkeys(r.key for r in self.restrictions[at + 1 :] if r.key != key))
@@ -249,6 +254,11 @@ class Search:
         return tuple(sorted(self.capacity.free[node].items()))
 
     # Nodes.
+
+    @property
+    def _stepwise(self) -> bool:
+        """Whether other pods decide where some of the pods may be placed."""
+        return any(need.shape.guard is not None for need in self.needs)
 
     def _quickly(self, allowed: list[Nodes]) -> bool:
         mark = self.capacity.mark()
@@ -305,7 +315,7 @@ class Search:
         return Item(requests, 1 if whole else self.needs[part[0]].count, nodes or set())
 
     def _take(self, need: Need, node: int, count: int) -> None:
-        self.capacity.take(node, need.shape.requests, count)
+        self.capacity.take(node, need.shape.requests, count, need.shape.pod)
         self.found.append((need, node, count))
 
 

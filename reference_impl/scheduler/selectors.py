@@ -173,7 +173,10 @@ class Term:
         own = not term.namespaces and term.namespace_selector is None
         self.namespaces = {owner.namespace} if own else set(term.namespaces or ())
         self.namespace_selector = term.namespace_selector
-        self.selector = _narrowed(term, owner.labels or {})
+        self.selector = narrowed(term, owner.labels or {})
+        parts = (sorted(self.namespaces), self.namespace_selector, self.selector)
+        self.identity = self.key, msgspec.json.encode(parts)
+        """Equal for terms that mean the same."""
 
     def matches(self, pod: ObjectMeta, namespace_labels: Mapping[str, Labels]) -> bool:
         """Whether the term is about the pod with this metadata."""
@@ -183,22 +186,16 @@ class Term:
         return selects(self.selector, pod.labels)
 
 
-def _narrowed(term: PodAffinityTerm, labels: Labels) -> LabelSelector | None:
+def narrowed(term: PodAffinityTerm | SpreadConstraint, labels: Labels) -> LabelSelector | None:
     """The selector with the pod's values of `matchLabelKeys` and `mismatchLabelKeys`. The API server has merged them
     into the selector of a stored pod, for good: labels that change later change nothing."""
     selector = term.label_selector
-    if selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+    differing = term.mismatch_label_keys if isinstance(term, PodAffinityTerm) else None
+    if selector is None or not (term.match_label_keys or differing):
         return selector
-    known = list(selector.match_expressions or ())
-    merged = {(e.key, e.operator) for e in known}
-    known += [
-        Expression(key, "In", [labels[key]])
-        for key in term.match_label_keys or ()
-        if key in labels and (key, "In") not in merged
-    ]
-    known += [
-        Expression(key, "NotIn", [labels[key]])
-        for key in term.mismatch_label_keys or ()
-        if key in labels and (key, "NotIn") not in merged
-    ]
-    return LabelSelector(selector.match_labels, known)
+    merged = list(selector.match_expressions or ())
+    known = {(e.key, e.operator) for e in merged if isinstance(term, PodAffinityTerm)}
+    for operator, keys in (("In", term.match_label_keys), ("NotIn", differing)):
+        own = (key for key in keys or () if key in labels and (key, operator) not in known)
+        merged += [msgspec.convert({"key": k, "operator": operator, "values": [labels[k]]}, Expression) for k in own]
+    return LabelSelector(selector.match_labels, merged)

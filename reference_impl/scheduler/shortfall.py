@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.capacity import Capacity, listed
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
-from reference_impl.scheduler.search import Need, Restriction
+from reference_impl.scheduler.search import Budget, Need, Restriction, Search
+from reference_impl.scheduler.stepwise import Stepwise
 
-Kind = Literal["nodes", "resource", "domain", "together", "torn", "base", "leaving", "effort"]
+Kind = Literal["nodes", "resource", "domain", "together", "torn", "filters", "base", "leaving", "effort"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Shortfall:
     - `resource`  the nodes have too little of `resource`
     - `domain`    no single domain of `key` has capacity; `domain` is the best one and lacks `resource`
     - `together`  each group fits alone, but not all of them together
+    - `filters`   filters refuse nodes because of other pods, those of the gang included
     - `torn`      the bound pods are in several domains of `key`, or in none
     - `base`      the minimum of the base gang `domain` is not scheduled
     - `leaving`   victims on the chosen nodes are still terminating
@@ -37,11 +39,15 @@ class Shortfall:
     needed: int = 0
     possible: int = 0
     """Pods of the group: how many the minimum needs, and how many of them fit."""
+    detail: str = ""
+    """How many nodes each filter refuses."""
 
     def __str__(self) -> str:
         match self.kind:
             case "nodes":
-                return f"for {self.group} no node is eligible (taints, node selector, affinity, readiness)"
+                return f"for {self.group} no node is eligible: {self.detail}"
+            case "filters":
+                return f"only {self.possible} of {self.needed} pods of {self.group} can be placed: {self.detail}"
             case "resource":
                 part = f"{self.possible} of {self.needed} pods of {self.group}"
                 return f"nodes have capacity for {part}: {self.resource} is short"
@@ -71,7 +77,7 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     for need in needs:
         name = gang.groups[need.group].name
         if not need.shape.eligible:
-            return Shortfall("nodes", name, needed=need.count)
+            return Shortfall("nodes", name, needed=need.count, detail=capacity.ineligibility(need.shape.pod))
         if need.shape.total < need.count:
             short = _short(need, need.shape.eligible, capacity)
             return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
@@ -81,11 +87,28 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     for restriction in required:
         if (found := _no_domain(gang, needs, restriction, capacity)) is not None:
             return found
+    if (found := _refused(gang, needs, capacity)) is not None:
+        return found
     if exhausted:
         return Shortfall("effort")
     dearest = needs[0].shape.scarce
     narrowest = required[-1].key if required else ""
     return Shortfall("together", resource=dearest, key=narrowest)
+
+
+def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:
+    """The first pods that filters refuse beside the others; None if none are refused."""
+    if all(need.shape.guard is None for need in needs):
+        return None
+    search, mark = Search(capacity, needs, [], Budget()), capacity.mark()
+    attempt = Stepwise(search, [None] * len(needs))
+    attempt.run(explain=True)
+    capacity.undo(mark)
+    if attempt.obstacle is None:
+        return None
+    need, possible, refusals = attempt.obstacle
+    name = gang.groups[need.group].name
+    return Shortfall("filters", name, needed=need.count, possible=possible, detail=listed(refusals))
 
 
 def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:

@@ -34,8 +34,9 @@ class InterPodAffinity(Plugin):
     def dynamic(self) -> bool:
         return bool(self._affinity or self._forbidden or any(self._kept_off.values()))
 
-    def final(self, node: Node) -> bool:
-        return not self._lonely(node)
+    @property
+    def monotone(self) -> bool:
+        return not self._affinity
 
     def refusal(self, node: Node) -> str:
         if self._affinity and self._lonely(node):

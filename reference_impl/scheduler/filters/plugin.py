@@ -23,8 +23,9 @@ class Plugin(ABC):
     def refusal(self, node: Node) -> str:
         """The reason why the pod must not be placed on a node; empty if it may be."""
 
-    def final(self, node: Node) -> bool:
-        """Whether a refusal stands however many more pods are placed."""
+    @property
+    def monotone(self) -> bool:
+        """Whether a node that is refused stays refused however many more pods are placed."""
         return True
 
     def update(self, other: Pod, node: Node, count: int) -> None:  # noqa: B027 -- most filters keep no counts

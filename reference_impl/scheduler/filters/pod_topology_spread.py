@@ -9,7 +9,7 @@ from reference_impl.scheduler.filters.node_affinity import selected
 from reference_impl.scheduler.filters.plugin import Plugin
 from reference_impl.scheduler.filters.taint_toleration import tolerated
 from reference_impl.scheduler.model import Node, Pod
-from reference_impl.scheduler.selectors import Expression, LabelSelector, SpreadConstraint, selects
+from reference_impl.scheduler.selectors import SpreadConstraint, narrowed, selects
 
 
 class PodTopologySpread(Plugin):
@@ -33,8 +33,9 @@ class PodTopologySpread(Plugin):
     def dynamic(self) -> bool:
         return bool(self._constraints)
 
-    def final(self, node: Node) -> bool:
-        return any(each.spec.topology_key not in (node.metadata.labels or {}) for each in self._constraints)
+    @property
+    def monotone(self) -> bool:
+        return not self._constraints
 
     def refusal(self, node: Node) -> str:
         for each in self._constraints:
@@ -65,7 +66,7 @@ class _Constraint:
 
     def __init__(self, pod: Pod, spec: SpreadConstraint) -> None:
         self.spec = spec
-        self.selector = spread_selector(pod, spec)
+        self.selector = narrowed(spec, pod.metadata.labels or {})
         self.everything = self.selector is not None and self.selector.empty
         """kube-scheduler counts no pods for an empty selector."""
         self.own = int(selects(self.selector, pod.metadata.labels))
@@ -90,12 +91,3 @@ class _Constraint:
         if self.spec.node_affinity_policy == "Honor" and not selected(pod, node):
             return False
         return self.spec.node_taints_policy != "Honor" or tolerated(pod, node.spec.taints or ())
-
-
-def spread_selector(pod: Pod, spec: SpreadConstraint) -> LabelSelector | None:
-    """The selector of a constraint, narrowed to the pod's values of `matchLabelKeys`."""
-    labels = pod.metadata.labels or {}
-    own = [Expression(key, "In", [labels[key]]) for key in spec.match_label_keys or () if key in labels]
-    if spec.label_selector is None or not own:
-        return spec.label_selector
-    return LabelSelector(spec.label_selector.match_labels, [*(spec.label_selector.match_expressions or ()), *own])

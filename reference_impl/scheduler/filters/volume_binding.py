@@ -47,6 +47,10 @@ class VolumeBinding(Plugin):
     def dynamic(self) -> bool:
         return bool(self._delayed) and not self._blocked
 
+    @property
+    def monotone(self) -> bool:
+        return not self._delayed  # the first pod of a claim settles its volume
+
     def refusal(self, node: Node) -> str:
         if self._blocked:
             return self._blocked

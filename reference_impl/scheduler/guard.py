@@ -1,0 +1,83 @@
+"""The filters of a shape whose answers depend on where other pods are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.feasibility import OF_OTHER_PODS, refusal
+from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
+from reference_impl.scheduler.filters.node_volume_limits import NodeVolumeLimits
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.filters.volume_binding import Choice, VolumeBinding
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.selectors import Term
+
+Profile = frozenset[object]
+"""Which of the known terms are about a pod."""
+
+
+class Terms:
+    """The (anti-)affinity and spread terms of the pods that wait, and the anti-affinity of those on nodes."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_label: dict[tuple[str, str], dict[object, Term]] = {}
+        self._others: dict[object, Term] = {}
+        self.keys: set[str] = set()
+        """The topology keys of all terms."""
+        self._profiles: dict[str, Profile] = {}
+
+    def add(self, terms: Iterable[Term]) -> None:
+        """Add terms. Those with labels are looked up by one of them."""
+        for term in terms:
+            self._profiles.clear()
+            self.keys.add(term.key)
+            label = next(iter((term.selector.match_labels or {}).items()), None) if term.selector else None
+            (self._by_label.setdefault(label, {}) if label else self._others)[term.identity] = term
+
+    def profile(self, pod: Pod) -> Profile:
+        """The terms that are about a pod."""
+        if not self.keys:
+            return frozenset()
+        if (known := self._profiles.get(pod.metadata.uid)) is not None:
+            return known
+        near = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
+        spaces = self._state.namespace_labels
+        found: Profile = frozenset(
+            key for terms in (self._others, *near) for key, term in terms.items() if term.matches(pod.metadata, spaces)
+        )
+        self._profiles[pod.metadata.uid] = found
+        return found
+
+
+class Guard:
+    """The dynamic filters of pods that are alike."""
+
+    def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
+        plugins = [plugin(pod, state) for plugin in OF_OTHER_PODS]
+        self.pod = pod
+        self.fixed = [plugin for plugin in plugins if not plugin.dynamic]
+        """Filters whose answers do not change."""
+        self._plugins: list[Plugin] = [
+            plugin for plugin in plugins if plugin.dynamic or (profile and isinstance(plugin, InterPodAffinity))
+        ]
+        self.monotone = all(plugin.monotone for plugin in self._plugins)
+        self.particular = any(isinstance(plugin, (VolumeBinding, NodeVolumeLimits)) for plugin in self._plugins)
+        """Whether nodes differ by more than their labels and the pods on them."""
+
+    def __bool__(self) -> bool:
+        return bool(self._plugins)
+
+    def refusal(self, node: Node) -> str:
+        """The filter that refuses a node now, and why; empty if none does."""
+        return refusal(self._plugins, node)
+
+    def update(self, pod: Pod, node: Node, count: int) -> None:
+        """Take note of pods that are placed, or removed if the count is negative."""
+        for plugin in self._plugins:
+            plugin.update(pod, node, count)
+
+    def choice(self, node: Node) -> Choice:
+        """The volumes for the unbound claims of the pod on a node."""
+        return next((plugin.choice(node) for plugin in self._plugins if isinstance(plugin, VolumeBinding)), [])

@@ -1,0 +1,133 @@
+"""Places pods that other pods may keep away, or that must be near to or spread among others: one at a time, each step
+judged by the filters. Exact for small gangs; a gang of more than `DEEPEST` pods gets one try without steps back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reference_impl.scheduler.search import Need, Nodes, Search
+
+DEEPEST = 200
+"""Branch and bound is tried for gangs of up to this many pods."""
+STEP = 8
+"""Steps of the budget for each pod that is placed: it takes a look at many nodes."""
+
+
+class Stepwise:
+    """One attempt. A successful `run` leaves the placement in the capacity, a failed one leaves it unchanged."""
+
+    def __init__(self, search: Search, allowed: list[Nodes]) -> None:
+        self._search, self._needs, self._allowed = search, search.needs, allowed
+        self._capacity = search.capacity
+        self._index = {id(need): n for n, need in enumerate(self._needs)}
+        self._left = [need.count for need in self._needs]
+        self._ordered = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
+        self.obstacle: tuple[Need, int, Counter[str]] | None = None
+        """The need that got stuck, how many pods of it were placed, and how many nodes each filter refuses."""
+
+    def run(self, *, explain: bool = False) -> bool:
+        """Search for a placement; returns whether there is one. To `explain` why not, the first try is enough."""
+        search, budget, begin = self._search, self._search.budget, self._capacity.mark()
+        search.found.clear()
+        deep, seen = sum(self._left) <= DEEPEST and not explain, set[object]()
+        if deep and any(self._too_many(n) for n in range(len(self._needs))):
+            return False
+        options = [self._options()]
+        while any(self._left):
+            option = next(options[-1], None)
+            if option is None:
+                if explain:
+                    self._note()
+                options.pop()
+                if not options or not deep:
+                    break
+                self._back()
+                continue
+            if not all(budget.spend() for _ in range(STEP)):
+                break
+            self._take(*option)
+            state = frozenset(Counter((id(need), node) for need, node, _ in search.found).items()) if deep else None
+            if deep and state in seen:
+                self._back()
+                continue
+            seen.add(state)
+            options.append(self._options())
+        else:
+            return True
+        self._capacity.undo(begin)
+        search.found.clear()
+        return False
+
+    def _options(self) -> Iterator[tuple[int, int]]:
+        """The next pods that can be placed: index of the need, and node. Of nodes that are alike, one is tried."""
+        for n, need in enumerate(self._needs):
+            if not self._left[n]:
+                continue
+            tried: set[object] = set()
+            for node in self._nodes(n):
+                if not self._refusal(need, node) and (alike := self._alike(node)) not in tried:
+                    tried.add(alike)
+                    yield n, node
+            if not self._ordered:
+                return
+
+    def _nodes(self, n: int) -> list[int]:
+        slots, only = self._needs[n].shape.slots, self._allowed[n]
+        nodes = [i for i in (self._needs[n].shape.eligible if only is None else only) if slots.get(i)]
+        return sorted(nodes, key=slots.__getitem__)
+
+    def _refusal(self, need: Need, node: int) -> str:
+        return need.shape.guard.refusal(self._capacity.nodes[node]) if need.shape.guard else ""
+
+    def _alike(self, node: int) -> object:
+        """A key that is equal for nodes which no filter can distinguish."""
+        capacity, crowd = self._capacity, self._capacity.crowd
+        if capacity.nodes[node].metadata.name in crowd or any(
+            need.shape.guard and need.shape.guard.particular for need in self._needs
+        ):
+            return node
+        eligible = tuple(node in need.shape.slots for need in self._needs)
+        domains = tuple(capacity.shared_domain(key, node) for key in sorted(capacity.keys))
+        return tuple(sorted(capacity.free[node].items())), eligible, domains
+
+    def _too_many(self, n: int) -> bool:
+        """Whether the pods are more than the nodes take that each of them can use, pods of other needs apart."""
+        need, room = self._needs[n], 0
+        if need.shape.guard is None or not need.shape.guard.monotone:
+            return False
+        for node in self._nodes(n):
+            if not self._refusal(need, node):
+                slots = need.shape.slots[node]
+                self._take(n, node)
+                room += 1 if self._refusal(need, node) else slots
+                self._back()
+                if room >= need.count:
+                    return False
+        return True
+
+    def _take(self, n: int, node: int) -> None:
+        need = self._needs[n]
+        self._capacity.take(node, need.shape.requests, 1, need.shape.pod)
+        self._search.found.append((need, node, 1))
+        self._left[n] -= 1
+
+    def _back(self) -> None:
+        need, _, _ = self._search.found.pop()
+        self._capacity.undo(self._capacity.mark() - 1)
+        self._left[self._index[id(need)]] += 1
+
+    def _note(self) -> None:
+        stuck = [need for need, left in zip(self._needs, self._left, strict=True) if left]
+        need = next((n for n in stuck if n.shape.guard is not None), stuck[0])
+        reasons = (
+            self._refusal(need, node) if slots else "NodeResourcesFit: Insufficient resources"
+            for node, slots in need.shape.slots.items()
+        )
+        self.obstacle = (
+            need,
+            need.count - self._left[self._index[id(need)]],
+            Counter(reason for reason in reasons if reason),
+        )

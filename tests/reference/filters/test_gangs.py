@@ -1,0 +1,183 @@
+"""Filters within a gang: pods of one gang keep each other away, or are near to each other, and are placed whole."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from reference_impl.scheduler import cycle
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.filters.feasibility import feasible_nodes
+from reference_impl.scheduler.gang import Gang, Group
+from reference_impl.scheduler.snapshot import used
+from tests.conftest import THOROUGH
+from tests.reference.filters.scenes import HOST, cluster, node, pod, requests
+from tests.reference.filters.test_between_pods import X, apart, listening, near, spread, term
+from tests.reference.filters.test_volumes import attached, claim, storage_class, using, volume
+
+NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d", "z2")]
+
+
+def gang(name, *groups, minimum=None, **how):
+    parts = [Group(f"{name}-{i}", len(pods) if minimum is None else minimum, pods) for i, pods in enumerate(groups)]
+    return Gang(name, parts, **how)
+
+
+def several(count, make=pod, name="p", **how):
+    return [make(name=f"{name}{i}", **how) for i in range(count)]
+
+
+def decided(state, *gangs, **around):
+    capacity = Capacity(state.nodes, used(state.pods, {}), state)
+    return cycle.plan(gangs, capacity, cycle.OtherPods(**around) if around else None)
+
+
+def at(plan):
+    return " ".join(
+        f"{bound.metadata.name}:{name}" for bound, name in sorted(plan.bindings, key=lambda b: b[0].metadata.name)
+    )
+
+
+def why(plan, name="g"):
+    return str(plan.waiting.get(name, ""))
+
+
+def test_pod_level_requests_count():
+    """Four pods of 3 CPU need two nodes of 8."""
+    pods = several(4, resources={"requests": {"cpu": "3"}})
+    assert why(decided(cluster(NODES[:1]), gang("g", pods))).endswith("cpu is short")
+    assert len(decided(cluster(NODES[:2]), gang("g", pods)).bindings) == 4
+
+
+def test_a_missing_claim_is_named():
+    plan = decided(cluster(NODES), gang("g", [using("model-cache")]))
+    assert plan.bindings == [] and 'persistentvolumeclaim "model-cache" not found' in why(plan)
+
+
+@pytest.mark.parametrize(
+    ("make", "how", "reason"),
+    [
+        (pod, {"labels": X, "affinity": apart(term(HOST))}, "InterPodAffinity: "),
+        (listening, {"port": 80}, "NodePorts: "),
+    ],
+)
+def test_one_pod_a_node_or_not_at_all(make, how, reason):
+    plan = decided(cluster(NODES[:2]), gang("g", several(3, make, **how)))
+    assert plan.bindings == [] and why(plan).startswith("only 2 of 3 pods of g-0") and reason in why(plan)
+    assert {name for _, name in decided(cluster(NODES[:3]), gang("g", several(3, make, **how))).bindings} == {*"abc"}
+
+
+def test_extra_pods_heed_the_same():
+    plan = decided(cluster(NODES[:2]), gang("g", several(3, labels=X, affinity=apart(term(HOST))), minimum=1))
+    assert sorted(name for _, name in plan.bindings) == ["a", "b"]
+
+
+def test_pods_without_such_fields_are_kept_away_too():
+    lonely = pod("q", affinity=apart(term(HOST)))
+    plan = decided(cluster(NODES[:1]), gang("g", [lonely]), gang("h", [pod(labels=X)]))
+    assert at(plan) == "q:a" and "existing pods anti-affinity" in why(plan, "h")
+
+
+def test_followers_may_come_first():
+    big = several(2, affinity=near(term(HOST)), containers=requests(cpu="3"))
+    plan = decided(cluster(NODES), gang("g", big, [pod("x", labels=X)]))
+    assert len({name for _, name in plan.bindings}) == 1 and len(plan.bindings) == 3
+
+
+def test_spread_over_zones():
+    pods = several(4, labels=X, topologySpreadConstraints=spread(), containers=requests(cpu="4"))
+    assert len({name for _, name in decided(cluster(NODES), gang("g", pods)).bindings} & {*"ab"}) == 1
+    plan = decided(cluster([*NODES[:2], node("c", "z2", status={"cpu": "4"})]), gang("g", pods))
+    assert why(plan).startswith("only 3 of 4 pods") and "PodTopologySpread" in why(plan)
+
+
+def test_a_large_gang_of_one_pod_a_node_is_decided_at_once():
+    nodes = [node(f"n{i:03}", status={"cpu": str(9 + i)}) for i in range(150)]
+    pods = several(151, labels=X, affinity=apart(term(HOST)), containers=requests(cpu="1"))
+    assert why(decided(cluster(nodes), gang("g", pods))).startswith("only 150 of 151")
+    assert len(decided(cluster(nodes), gang("g", pods[:150])).bindings) == 150
+
+
+def test_preemption_frees_what_the_filters_ask_for():
+    low = listening(80, name="low", at="a", priority=0)
+    high = listening(80, name="high", priority=10)
+    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), others=[(low, "a")])
+    assert [eviction.pod.metadata.name for eviction in plan.evictions] == ["low"]
+    assert [(p.metadata.name, n) for p, n in plan.nominated["g"]] == [("high", "a")]
+    again = listening(80, name="again")
+    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), gang("h", [again]), others=[(low, "a")])
+    assert plan.bindings == [] and "NodePorts" in why(plan, "h")
+
+
+def test_volumes_of_a_gang():
+    once = {"claims": [claim(volume="v", modes=["ReadWriteOncePod"])], "volumes": [volume()]}
+    plan = decided(cluster(NODES, **once), gang("g", several(2, lambda name: using("c", name=name))))
+    assert plan.bindings == [] and "ReadWriteOncePod" in why(plan)
+    csi = [volume(v, csi={"driver": "x", "volumeHandle": v}) for v in "vw"]
+    two = {"claims": [claim("c", volume="v"), claim("d", volume="w")], "volumes": csi, **attached(1)}
+    pods = [using("c", name="p", containers=requests(cpu="1")), using("d", name="q")]
+    assert "NodeVolumeLimits" in why(decided(cluster(NODES[:1], **two), gang("g", pods)))
+    assert at(decided(cluster(NODES[:2], **two), gang("g", pods))) in ("p:a q:b", "p:b q:a")
+
+
+def test_pods_of_a_gang_do_not_share_an_unbound_volume():
+    pods = [using("c", name="p"), using("d", name="q")]
+    local = [volume(host="a"), volume("w", host="c")]
+    objects = {"claims": [claim("c"), claim("d")], "storage_classes": [storage_class()]}
+    assert at(decided(cluster(NODES, volumes=local, **objects), gang("g", pods))) in ("p:a q:c", "p:c q:a")
+    assert "VolumeBinding" in why(decided(cluster(NODES, volumes=local[:1], **objects), gang("g", pods)))
+    shared = decided(cluster(NODES, volumes=local, **objects), gang("g", [pods[0], using("c", name="r")]))
+    assert at(shared) in ("p:a r:a", "p:c r:c")
+
+
+FIELDS = [
+    {},
+    {"labels": X},
+    {"labels": X, "affinity": apart(term(HOST))},
+    {"labels": X, "affinity": near(term())},
+    {"affinity": near(term(HOST))},
+    {"labels": {"app": "y"}, "affinity": apart(term(), term(HOST, "y"))},
+    {"labels": X, "topologySpreadConstraints": spread()},
+    {"labels": X, "topologySpreadConstraints": spread(2, HOST)},
+    {"labels": X, "topologySpreadConstraints": spread(minDomains=2)},
+]
+
+
+def possible(pods, state, spots=None, memo=None):
+    """Whether the pods can be placed one after the other (on their `spots`), in any order, by brute force."""
+    memo = {} if memo is None else memo
+    key = tuple(sorted((p.metadata.name, p.spec.node_name) for p in state.pods))
+    if not pods or key in memo:
+        return memo.get(key, True)
+    for subject in pods:
+        for name, reason in feasible_nodes(subject, state).items():
+            placed = pod(subject.metadata.name, name, **HOW[subject.metadata.name])
+            rest = [p for p in pods if p is not subject]
+            fits = not reason and (spots is None or spots[subject.metadata.name] == name)
+            if fits and possible(rest, ClusterState(state.nodes, [*state.pods, placed]), spots, memo):
+                return True
+    memo[key] = False
+    return False
+
+
+HOW = {}
+
+
+@pytest.mark.parametrize("seed", range(300 if THOROUGH else 40))
+def test_a_small_gang_is_placed_exactly_if_it_can_be(seed):
+    random = Random(seed)
+    nodes = random.sample(NODES, random.choice((2, 3, 3)))
+    HOW.clear()
+    kinds = [{**random.choice(FIELDS), "containers": requests(cpu=random.choice("134"))} for _ in range(2)]
+    groups = [[f"{g}{i}" for i in range(random.choice((1, 2)))] for g in "pq"]
+    HOW.update({name: kind for kind, names in zip(kinds, groups, strict=True) for name in names})
+    old = [pod("o", nodes[0].metadata.name, **random.choice(FIELDS))] if random.random() < 0.5 else []
+    pods = [[pod(name, **HOW[name]) for name in names] for names in groups]
+    plan = decided(cluster(nodes, *old), gang("g", *pods))
+    everyone = [p for group in pods for p in group]
+    assert bool(plan.bindings) == possible(everyone, cluster(nodes, *old)), HOW
+    if plan.bindings:
+        spots = {bound.metadata.name: name for bound, name in plan.bindings}
+        assert len(spots) == len(HOW) and possible(everyone, cluster(nodes, *old), spots)
