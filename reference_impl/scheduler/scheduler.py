@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from time import perf_counter
+from typing import Any
 
 from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
@@ -17,12 +18,13 @@ from reference_impl.plan import labels
 from reference_impl.runtime import logs
 from reference_impl.runtime.clock import now
 from reference_impl.runtime.events import EventRecorder
-from reference_impl.scheduler import cycle, gang_status, snapshot
+from reference_impl.scheduler import cycle, gang_status, snapshot, volume_decisions
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.preemption import Eviction
+from reference_impl.scheduler.surroundings import Surroundings
 from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 
 log = logging.getLogger(__name__)
@@ -50,9 +52,14 @@ class GangScheduler:
         self._pods = Informer(client, PODS, typed(Pod))
         self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
         self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed(models.ClusterTopologyBinding))
+        self._around = Surroundings(client, self._on_surroundings)
         self._pods.add_index(GANG, self._gang_of)
         self._assumed: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
+        self._pending = self._sociable = False
+        """Whether pods wait, and whether it matters to them beside which pods they are placed."""
+        self._held: set[str] = set()
+        """Gangs whose places are chosen, and whose claims are not bound yet."""
         self._claims: set[str] = set()
         """Gangs that wait for the termination of pods evicted in their favour."""
         self._preempted: dict[str, str] = {}
@@ -74,11 +81,17 @@ class GangScheduler:
     async def run(self) -> None:
         """Watch the cluster and schedule until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for informer in (self._nodes, self._pods, self._gangs):
+            informers: tuple[Informer[Any], ...] = (
+                self._nodes,
+                self._pods,
+                self._gangs,
+                *self._around.informers.values(),
+            )
+            for informer in informers:
                 group.create_task(informer.run())
             # Only preferences need topology bindings, and not every cluster serves them: nothing waits for their cache.
             group.create_task(self._bindings.run())
-            for informer in (self._nodes, self._pods, self._gangs):
+            for informer in informers:
                 await informer.synced()
             gc.freeze()
             self.ready.set()
@@ -121,6 +134,13 @@ class GangScheduler:
         if gang and item.spec.node_name and (old is None or old.ready != item.ready or kind == "DELETED"):
             self._mark((item.metadata.namespace, gang))
 
+        if self._sociable and old is not None and _looks(old) != _looks(item):
+            self._changed.set()
+
+    def _on_surroundings(self) -> None:
+        if self._pending:
+            self._changed.set()
+
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
         if kind == "DELETED":
             self._posted.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
@@ -142,16 +162,23 @@ class GangScheduler:
         began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
+        items.sort(key=lambda item: f"{item.metadata.namespace}/{item.metadata.name}" not in self._held)
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
         open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
             self.metrics.decided(0, 0, perf_counter() - began)
             self._unschedulable.replace(())
+            self._pending = self._sociable = False
             return
         self._claims &= {name for name, (g, _) in gangs.items() if not g.minimum_reached}
-        capacity = Capacity(self._nodes, snapshot.used(self._pods, self._assumed))
+        state = self._around.state(self._pods, self._assumed.copy())
+        capacity = Capacity(self._nodes, snapshot.used(self._pods, self._assumed), state)
         around = snapshot.around(self._pods, gangs, self._claims)
         plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
+        self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
+        self._sociable = self._pending and bool(capacity.keys)
+        decisions = volume_decisions.decisions(plan.bindings, capacity)
+        self._held = volume_decisions.hold([g for g, _ in gangs.values()], plan, decisions)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
@@ -167,6 +194,8 @@ class GangScheduler:
             mine = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
             if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in mine))):
                 self._changed.set()
+        if not all(await asyncio.gather(*(self._around.decide(each) for each in decisions))):
+            self._changed.set()
         touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
         for name in touched | set(plan.waiting):
             self._mark(gangs[name][1].metadata.key)
@@ -314,3 +343,8 @@ class GangScheduler:
                 self._mark(key)
         else:
             self._gangs.observe(self._gangs.decode(answer))
+
+
+def _looks(pod: Pod) -> tuple[object, ...]:
+    """What filters for other pods read of a pod, as far as it changes."""
+    return pod.spec.node_name, pod.metadata.labels, pod.metadata.deletion_timestamp

@@ -13,7 +13,7 @@ from reference_impl.scheduler.placing import needs_of, restrictions, settled_dom
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.stepwise import Stepwise
 
-Kind = Literal["nodes", "resource", "domain", "together", "torn", "filters", "base", "leaving", "effort"]
+Kind = Literal["nodes", "resource", "domain", "together", "torn", "filters", "volumes", "base", "leaving", "effort"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Shortfall:
     - `domain`    no single domain of `key` has capacity; `domain` is the best one and lacks `resource`
     - `together`  each group fits alone, but not all of them together
     - `filters`   filters refuse nodes because of other pods, those of the gang included
+    - `volumes`   the places are chosen, and claims (`detail`) are not bound yet
     - `torn`      the bound pods are in several domains of `key`, or in none
     - `base`      the minimum of the base gang `domain` is not scheduled
     - `leaving`   victims on the chosen nodes are still terminating
@@ -61,6 +62,8 @@ class Shortfall:
             case "together":
                 where = f" in one {self.key}" if self.key else ""
                 return f"each group has capacity, but not all of them together{where}: {self.resource} is short"
+            case "volumes":
+                return f"waits until volumes are bound to claims: {self.detail}"
             case "torn":
                 return f"its bound pods are not in one {self.key}"
             case "base":

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from reference_impl.scheduler.search import Need, Nodes, Search
 
 DEEPEST = 200
-"""Branch and bound is tried for gangs of up to this many pods."""
-STEP = 8
-"""Steps of the budget for each pod that is placed: it takes a look at many nodes."""
+"""Steps back are tried for gangs of up to this many pods."""
+STEP = 100
+"""Steps of the budget for each pod that is placed after a step back: it takes a look at many nodes."""
 
 
 class Stepwise:
@@ -35,7 +35,7 @@ class Stepwise:
         deep, seen = sum(self._left) <= DEEPEST and not explain, set[object]()
         if deep and any(self._too_many(n) for n in range(len(self._needs))):
             return False
-        options = [self._options()]
+        options, back = [self._options()], False
         while any(self._left):
             option = next(options[-1], None)
             if option is None:
@@ -45,9 +45,13 @@ class Stepwise:
                 if not options or not deep:
                     break
                 self._back()
+                back = True
                 continue
-            if not all(budget.spend() for _ in range(STEP)):
-                break
+            if back:
+                budget.spend(STEP)
+                if budget.gang < 0:
+                    budget.exhausted = True
+                    break
             self._take(*option)
             state = frozenset(Counter((id(need), node) for need, node, _ in search.found).items()) if deep else None
             if deep and state in seen:

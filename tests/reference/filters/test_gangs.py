@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 
-from reference_impl.scheduler import cycle
+from reference_impl.scheduler import cycle, volume_decisions
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import feasible_nodes
 from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.snapshot import used
+from reference_impl.scheduler.storage import PersistentVolumeClaim
 from tests.conftest import THOROUGH
 from tests.reference.filters.scenes import HOST, cluster, node, pod, requests
 from tests.reference.filters.test_between_pods import X, apart, listening, near, spread, term
-from tests.reference.filters.test_volumes import attached, claim, storage_class, using, volume
+from tests.reference.filters.test_volumes import LATER, attached, claim, storage_class, using, volume
 
 NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d", "z2")]
 
@@ -181,3 +183,22 @@ def test_a_small_gang_is_placed_exactly_if_it_can_be(seed):
     if plan.bindings:
         spots = {bound.metadata.name: name for bound, name in plan.bindings}
         assert len(spots) == len(HOW) and possible(everyone, cluster(nodes, *old), spots)
+
+
+def test_a_gang_whose_claims_are_not_bound_yet_is_held():
+    """And its scaled gang with it. The places are chosen; other gangs are bound."""
+    objects = {"claims": [claim("c"), claim("d", storage_class="made")], "volumes": [volume(host="a")], **LATER}
+    state = cluster(NODES, **objects)
+    gangs = [gang("g", [using("c", "d")], [pod("x")]), gang("s", [pod("y")], base="g"), gang("o", [pod("z")])]
+    capacity = Capacity(state.nodes, used(state.pods, {}), state)
+    plan = cycle.plan(gangs, capacity)
+    found = volume_decisions.decisions(plan.bindings, capacity)
+    assert volume_decisions.hold(gangs, plan, found) == {"g"}
+    assert [bound.metadata.name for bound, _ in plan.bindings] == ["z"]
+    assert why(plan) == why(plan, "s") == "waits until volumes are bound to claims: c, d"
+    first, second = (decision.body() for decision in found)
+    assert first["spec"]["claimRef"]["name"] == "c" and first["metadata"]["annotations"]
+    assert second["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "a"}
+    known = claim("d", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "a"})
+    again = msgspec.convert(known, PersistentVolumeClaim)
+    assert volume_decisions.Decision(set(), again, None, "a").body() is None

@@ -1,0 +1,76 @@
+"""Watches of what the filters read beside nodes and pods."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kube.client import Client
+from kube.errors import REQUEST_FAILED, ApiError
+from kube.informer import Informer, typed
+from kube.resource import NAMESPACES, Resource
+from reference_impl.runtime.waiting import passing
+from reference_impl.scheduler import storage
+from reference_impl.scheduler.filters.cluster_state import ClusterState
+from reference_impl.scheduler.model import Namespace, Pod
+from reference_impl.scheduler.volume_decisions import Decision
+
+log = logging.getLogger(__name__)
+
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+
+
+def _storage(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
+    return Resource("storage.k8s.io", "v1", plural, kind, namespaced)
+
+
+WATCHED: dict[str, tuple[Resource, type[Any]]] = {
+    "namespaces": (NAMESPACES, Namespace),
+    "volumes": (VOLUMES, storage.PersistentVolume),
+    "claims": (CLAIMS, storage.PersistentVolumeClaim),
+    "storage_classes": (_storage("storageclasses", "StorageClass"), storage.StorageClass),
+    "csi_nodes": (_storage("csinodes", "CSINode"), storage.CsiNode),
+    "csi_drivers": (_storage("csidrivers", "CSIDriver"), storage.CsiDriver),
+    "storage_capacities": (
+        _storage("csistoragecapacities", "CSIStorageCapacity", namespaced=True),
+        storage.CsiStorageCapacity,
+    ),
+    "attachments": (_storage("volumeattachments", "VolumeAttachment"), storage.VolumeAttachment),
+}
+"""Field of the cluster's state → resource and form of its objects."""
+
+
+class Surroundings:
+    """The watch caches of namespaces and of objects of storage."""
+
+    def __init__(self, client: Client, changed: Callable[[], None]) -> None:
+        self._client = client
+        self.informers: dict[str, Informer[Any]] = {}
+        """Watch caches by field of the cluster's state."""
+        for field, (resource, form) in WATCHED.items():
+            informer = self.informers[field] = Informer(client, resource, typed(form))
+            informer.add_handler(lambda kind, old, item: changed())
+
+    def state(self, pods: Iterable[Pod], assumed: Mapping[str, str]) -> ClusterState:
+        """What the filters read now. Nothing is indexed before it is asked for."""
+        return ClusterState(pods=pods, assumed=assumed, **self.informers)  # type: ignore[arg-type]
+
+    async def decide(self, decision: Decision) -> bool:
+        """Write a decision about a claim, unless it is written; returns False if it has to be tried again."""
+        body = decision.body()
+        if body is None:
+            return True
+        claim, volume = decision.claim.metadata, decision.volume
+        try:
+            if volume is None:
+                answer = await self._client.patch(CLAIMS, claim.namespace, claim.name, body)
+            else:
+                answer = await self._client.patch(VOLUMES, None, volume.metadata.name, body)
+        except REQUEST_FAILED as error:
+            log.info("cannot decide on the volume of claim %s/%s: %s", *claim.key, error or repr(error))
+            return not (passing(error) or (isinstance(error, ApiError) and (error.conflict or error.not_found)))
+        informer = self.informers["claims" if volume is None else "volumes"]
+        informer.observe(informer.decode(answer))
+        return True

@@ -1,0 +1,72 @@
+"""Volumes of claims that are bound when their pod is placed: the scheduler says which volume, or for which node one is
+provisioned, and binds the pods when the claims are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reference_impl.scheduler import preemption
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.cycle import Bound, Plan
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.shortfall import Shortfall
+from reference_impl.scheduler.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The volume for an unbound claim of a pod, or the node that it is provisioned for."""
+
+    pods: set[str]
+    """The pods (by uid) that use the claim."""
+    claim: PersistentVolumeClaim
+    volume: PersistentVolume | None
+    node: str
+
+    def body(self) -> dict[str, Any] | None:
+        """The merge patch of the volume, or of the claim if there is no volume; None if it is written already."""
+        meta, volume = self.claim.metadata, self.volume
+        if volume is None:
+            version = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+            annotations = {SELECTED_NODE: self.node}
+            return {"metadata": {**version, "annotations": annotations}} if self.claim.selected_node is None else None
+        if volume.spec.claim_ref is not None and volume.spec.claim_ref.uid == meta.uid:
+            return None
+        ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": meta.namespace, "name": meta.name}
+        annotations = {} if volume.spec.claim_ref else {"pv.kubernetes.io/bound-by-controller": "yes"}
+        metadata = {"resourceVersion": volume.metadata.resource_version, "annotations": annotations}
+        return {"metadata": metadata, "spec": {"claimRef": {**ref, "uid": meta.uid}}}
+
+
+def decisions(bindings: Iterable[Bound], capacity: Capacity) -> list[Decision]:
+    """Decisions about claims that have to be bound before their pods; one for each claim."""
+    found: dict[tuple[str, str], Decision] = {}
+    for pod, node in bindings:
+        guard = capacity.shape(pod).guard
+        for claim, volume in guard.choice(capacity.nodes[capacity.index[node]]) if guard else ():
+            decision = found.setdefault(claim.metadata.key, Decision(set(), claim, volume, node))
+            decision.pods.add(pod.metadata.uid)
+    return list(found.values())
+
+
+def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[str]:
+    """Take back the bindings of gangs whose claims are not bound yet, and of their scaled gangs; returns their names.
+    Their places stay theirs until the next cycle, which considers them before other gangs of their priority."""
+    if not decided:
+        return set()
+    uids = {uid for decision in decided for uid in decision.pods}
+    held = {gang.name for gang in gangs if any(pod.metadata.uid in uids for pod, _ in gang.members)}
+    fresh = {pod.metadata.uid for pod, _ in plan.bindings}
+    names = ", ".join(decision.claim.metadata.name for decision in decided)
+    for gang in gangs:
+        if gang.name in held or gang.base in held:
+            taken_back = {pod.metadata.uid for pod, _ in gang.members} & fresh
+            for group in gang.groups:
+                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in taken_back]
+            preemption.drop(gang, taken_back)
+            plan.bindings = [bound for bound in plan.bindings if bound[0].metadata.uid not in taken_back]
+            if not gang.minimum_reached:
+                plan.waiting[gang.name] = Shortfall("volumes", detail=names)
+    return held
