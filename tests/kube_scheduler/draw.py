@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import yaml
 
 T = TypeVar("T")
+Manifest = dict[str, Any]
+WEIGHTS = yaml.safe_load(Path(__file__).with_name("weights.yaml").read_text(encoding="utf-8"))
 
 
 class Draw:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from tests.kube_scheduler.draw import Draw
-
-Manifest = dict[str, Any]
+from tests.kube_scheduler.draw import Draw, Manifest
 
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/rack"
-ZONES, RACKS = ("z1", "z2", "z3"), ("r1", "r2", "r3", "r4")
-NAMESPACES = ("a", "b", "c")
 GPU, NIC, HUGEPAGES, EPHEMERAL = "nvidia.com/gpu", "example.com/nic", "hugepages-2Mi", "ephemeral-storage"
+ZONES, NAMESPACES = ("z1", "z2", "z3"), ("a", "b", "c")
+LABELS: dict[str, tuple[float, Sequence[str]]] = {
+    ZONE: (0.88, ZONES),
+    RACK: (0.8, ("r1", "r2", "r3", "r4")),
+    "disk": (0.8, ("ssd", "hdd")),
+    "generation": (0.75, ("1", "3", "7", "12", "old")),
+    "absent": (0, ("1",)),
+}
+"""Label → share of the nodes that have it, and its values."""
 LEVELS = ("3", "5", "10", "high")
 """Values of a taint that tolerations compare with numbers."""
 
@@ -25,14 +30,7 @@ def namespace(draw: Draw, name: str) -> Manifest:
 
 def node(draw: Draw, name: str) -> Manifest:
     labels = {HOSTNAME: name} if draw.chance(0.95) else {}
-    for key, probability, values in (
-        (ZONE, 0.88, ZONES),
-        (RACK, 0.8, RACKS),
-        ("disk", 0.8, ("ssd", "hdd")),
-        ("generation", 0.75, ("1", "3", "7", "12", "old")),
-    ):
-        if draw.chance(probability):
-            labels[key] = draw.one(values)
+    labels |= {key: draw.one(values) for key, (share, values) in LABELS.items() if share and draw.chance(share)}
     spec: Manifest = {}
     if taints := [_taint(draw, key) for key in draw.some(("dedicated", "level", "gpu"), 0, 2) if draw.chance(0.4)]:
         spec["taints"] = taints
@@ -52,17 +50,8 @@ def _taint(draw: Draw, key: str) -> Manifest:
 
 
 def _allocatable(draw: Draw) -> dict[str, str]:
-    allocatable = {
-        "cpu": draw.one(("1", "2", "4", "8")),
-        "memory": draw.one(("2Gi", "4Gi", "16Gi")),
-        "pods": draw.weighted({"2": 1, "4": 2, "110": 6}),
-    }
-    for name, probability, amounts in (
-        (EPHEMERAL, 0.85, ("5Gi", "20Gi")),
-        (HUGEPAGES, 0.4, ("0", "64Mi", "512Mi")),
-        (GPU, 0.5, ("0", "1", "4")),
-        (NIC, 0.25, ("2", "8")),
-    ):
-        if draw.chance(probability):
-            allocatable[name] = draw.one(amounts)
-    return allocatable
+    cpu, memory = draw.one(("1", "2", "4", "8")), draw.one(("2Gi", "4Gi", "16Gi"))
+    rarer = ((EPHEMERAL, 0.85, ("5Gi", "20Gi")), (HUGEPAGES, 0.4, ("0", "64Mi", "512Mi")))
+    extended = ((GPU, 0.5, ("0", "1", "4")), (NIC, 0.25, ("2", "8")))
+    allocatable = {"cpu": cpu, "memory": memory, "pods": draw.weighted({"2": 1, "4": 2, "110": 6})}
+    return allocatable | {name: draw.one(amounts) for name, share, amounts in rarer + extended if draw.chance(share)}

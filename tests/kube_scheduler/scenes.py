@@ -8,17 +8,35 @@ from dataclasses import dataclass
 
 import orjson
 
-from tests.kube_scheduler import nodes, pods, storage
-from tests.kube_scheduler.draw import Draw
-from tests.kube_scheduler.nodes import NAMESPACES, Manifest
+from kube.resource import NAMESPACES, NODES, PODS, Resource
+from tests.kube_scheduler import nodes
+from tests.kube_scheduler.draw import Draw, Manifest
+from tests.kube_scheduler.pods import PodDraw
+from tests.kube_scheduler.storage import StorageDraw
 
 CANDIDATES = 40
 """How many pods a scene tries."""
+STORAGE = "storage.k8s.io"
+RESOURCES = {
+    resource.plural: resource
+    for resource in (
+        NAMESPACES,
+        NODES,
+        Resource(STORAGE, "v1", "storageclasses", "StorageClass", False),
+        Resource(STORAGE, "v1", "csinodes", "CSINode", False),
+        Resource(STORAGE, "v1", "csidrivers", "CSIDriver", False),
+        Resource(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
+        Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
+        Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+        PODS,
+    )
+}
+"""The resources of a scene by their plural names, in the order in which their objects are created."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Objects by their plural names, in the order in which they are created, and the pods that are to be placed."""
+    """The objects of a scene by the plural names of their resources, and the pods that are to be placed."""
 
     seed: int
     objects: Mapping[str, Sequence[Manifest]]
@@ -41,30 +59,14 @@ def scene(seed: int) -> Scene:
     draw = Draw(seed)
     names = [f"n{number}" for number in range(draw.number(6, 10))]
     objects: dict[str, Sequence[Manifest]] = {
-        "namespaces": [nodes.namespace(draw, name) for name in NAMESPACES],
+        "namespaces": [nodes.namespace(draw, name) for name in nodes.NAMESPACES],
         "nodes": [nodes.node(draw, name) for name in names],
     }
-    drawn = storage.storage(draw, objects["nodes"], NAMESPACES)
-    for plural in PLURALS[2:-1]:
-        objects[plural] = drawn.objects.get(plural, [])
+    storage = StorageDraw(draw, names)
 
-    def pod(name: str) -> pods.PodDraw:
-        namespace = draw.weighted({"a": 3, "b": 2, "c": 1})
-        return pods.PodDraw(draw, name, namespace, drawn.claims(namespace), names)
+    def pod(name: str) -> PodDraw:
+        return PodDraw(draw, name, storage.claims, names)
 
-    objects["pods"] = [pods.bound(pod(f"bound-{number}")) for number in range(draw.number(8, 18))]
-    return Scene(seed, objects, [pods.candidate(pod(f"pod-{number}")) for number in range(CANDIDATES)])
-
-
-PLURALS = (
-    "namespaces",
-    "nodes",
-    "storageclasses",
-    "csinodes",
-    "csidrivers",
-    "csistoragecapacities",
-    "persistentvolumes",
-    "persistentvolumeclaims",
-    "pods",
-)
-"""Kinds of objects of a scene."""
+    objects |= {plural: storage.objects[plural] for plural in list(RESOURCES)[2:-1]}
+    objects["pods"] = [pod(f"bound-{number}").bound() for number in range(draw.number(8, 18))]
+    return Scene(seed, objects, [pod(f"pod-{number}").candidate() for number in range(CANDIDATES)])

@@ -13,7 +13,7 @@ from reference_impl.scheduler.filters.plugin import Plugin
 from tests.conftest import THOROUGH
 from tests.kube_scheduler import play
 from tests.kube_scheduler.answers import FOLDER, read
-from tests.kube_scheduler.comparison import Difference, report, verdicts
+from tests.kube_scheduler.comparison import Difference, compare, report
 from tests.kube_scheduler.scenes import scene
 
 RECORDINGS = sorted(FOLDER.glob("*.txt"))
@@ -25,7 +25,7 @@ def differences(path: Path, share: int) -> Iterator[Difference]:
     for answers in list(read(path))[::share]:
         drawn = scene(answers.seed)
         assert drawn.digest == answers.digest, f"scene {answers.seed} has changed: record it by make filters"
-        yield from verdicts(drawn).differences(answers.feasible)
+        yield from compare(drawn, answers.feasible)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)

@@ -12,7 +12,7 @@ from kube.client import Client
 from kube.informer import Informer, typed
 from kube.objects import ObjectMeta
 from kube.resource import PODS
-from tests.kube_scheduler.nodes import Manifest
+from tests.kube_scheduler.draw import Manifest
 
 
 class Condition(msgspec.Struct):
@@ -34,6 +34,11 @@ class Pod(msgspec.Struct):
     def scheduled(self) -> Condition | None:
         """The condition PodScheduled."""
         return next((condition for condition in self.status.conditions if condition.type == "PodScheduled"), None)
+
+    @property
+    def message(self) -> str:
+        """The message of that condition."""
+        return self.scheduled.message if self.scheduled else ""
 
 
 class WatchedPods:
