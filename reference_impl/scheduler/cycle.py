@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reference_impl.scheduler import preemption
-from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.capacity import Capacity, Requests
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
-from reference_impl.scheduler.placing import Placement, place
+from reference_impl.scheduler.placing import Placement, needs_of, place
 from reference_impl.scheduler.preemption import Eviction
 from reference_impl.scheduler.search import Budget
 from reference_impl.scheduler.shortfall import Shortfall, explained, renamed
@@ -33,6 +33,8 @@ class Plan:
     evictions: list[Eviction] = field(default_factory=list)
     waiting: dict[str, Shortfall] = field(default_factory=dict)
     """Gang whose minimum cannot be placed → the reason."""
+    kept: list[str] = field(default_factory=list)
+    """Gangs whose search gave up, so that room is kept for them."""
     nominated: dict[str, list[Bound]] = field(default_factory=dict)
     """Gang that waits for evicted pods to terminate → where its pods will be placed."""
 
@@ -47,6 +49,8 @@ class OtherPods:
     """Terminating pods: they still hold their capacity."""
     claims: Collection[str] = ()
     """Gangs that pods have been evicted for."""
+    overdue: Collection[str] = ()
+    """Gangs whose search has given up for so long that no room is kept for them any more."""
 
 
 def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
@@ -81,6 +85,8 @@ class Cycle:
         self._names = {gang.name for gang in gangs}
         self._behind: dict[str, list[Gang]] = {}
         self._failed: dict[object, tuple[Gang, Shortfall]] = {}
+        self._undecided: list[Gang] = []
+        self._kept: list[tuple[int, Requests]] = []
         self._lowest = min(
             [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self._others],
             default=0,
@@ -107,6 +113,7 @@ class Cycle:
             return False
         if gang.minimum_reached:
             return True
+        self._keep_room(gang.priority)
         form = _form(gang, self.capacity)
         if form in self._failed and gang.name not in self.around.claims:  # capacity has only become less since
             example, shortfall = self._failed[form]
@@ -115,9 +122,38 @@ class Cycle:
         self.budget.begin()
         if place_minimum(gang, self.capacity, self.result, self.budget):
             return True
-        if not self._clear_capacity(gang):
+        undecided = self.result.waiting[gang.name].kind == "effort" and gang.name not in self.around.overdue
+        if undecided:  # nobody is evicted for a gang that may fit as it is
+            self._undecided.append(gang)
+        if undecided or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
         return False
+
+    def _keep_room(self, priority: int) -> None:
+        """Reserve all free capacity of the nodes that gangs of higher priority could use whose search gave up: whether
+        they fit is open, so gangs of lower priority must not take it (GS-28)."""
+        for gang in [gang for gang in self._undecided if gang.priority > priority]:
+            self._undecided.remove(gang)
+            self.result.kept.append(gang.name)
+            shapes = [need.shape for need in needs_of(gang, gang.lacking, self.capacity)]
+            for node in sorted({node for shape in shapes for node, slots in shape.slots.items() if slots}):
+                free = tuple((name, amount) for name, amount in self.capacity.free[node].items() if amount > 0)
+                self.capacity.take(node, free, 1)
+                self._kept.append((node, free))
+
+    def _fits_in_kept_room(self, gang: Gang) -> bool:
+        """Whether only the room that is kept for other gangs keeps a gang from being placed."""
+        if not self._kept:
+            return False
+        mark = self.capacity.mark()
+        for node, free in self._kept:
+            self.capacity.take(node, free, -1)
+        self.budget.begin()
+        fits = place(gang, gang.lacking, self.capacity, self.budget) is not None
+        self.capacity.undo(mark)
+        if fits:
+            self.result.waiting[gang.name] = Shortfall("behind", domain=self.result.kept[-1])
+        return fits
 
     def bereft(self) -> list[Gang]:
         """Return the running gangs that are below their minimum, and for which nobody is evicted."""
@@ -244,7 +280,7 @@ def yield_extra_pods(this: Cycle) -> bool:
         if this.result.waiting[gang.name].kind == "base" and this.place_late(gang):
             placed = True
             continue
-        if (form := _form(gang, this.capacity)) not in worth:
+        if this.result.kept or (form := _form(gang, this.capacity)) not in worth:
             continue
         chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
         if chosen is None:

@@ -38,6 +38,8 @@ STATUS_SECONDS = 0.2
 """Conditions are written at most this often, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0
 """Interval between requests about pods whose binding got no answer."""
+KEEP_SECONDS = 30.0
+"""How long room is kept for a gang whose search gives up: then gangs of lower priority go on (GS-25)."""
 GANG = "gang"
 
 
@@ -62,6 +64,8 @@ class GangScheduler:
         """Gangs whose places are chosen, and whose claims are not bound yet."""
         self._claims: set[str] = set()
         """Gangs that wait for the termination of pods evicted in their favour."""
+        self._kept: dict[str, float] = {}
+        """Gang that room is kept for → since when."""
         self._preempted: dict[str, str] = {}
         """Gang whose pods are being evicted → the preempting gang."""
         self._posted: dict[str, str] = {}
@@ -174,7 +178,9 @@ class GangScheduler:
         state = self._around.state(self._pods, self._assumed.copy())
         capacity = Capacity(self._nodes, snapshot.used(self._pods, self._assumed), state)
         around = snapshot.around(self._pods, gangs, self._claims)
+        around.overdue = self._overdue()
         plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
+        self._keep(plan)
         self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
         self._sociable = self._pending and bool(capacity.keys)
         decisions = volume_decisions.decisions(plan.bindings, capacity)
@@ -201,6 +207,20 @@ class GangScheduler:
             self._mark(gangs[name][1].metadata.key)
         for name, reason in self._waiting.items():
             await self._post_event(gangs[name][1], reason)
+
+    def _overdue(self) -> set[str]:
+        timestamp = asyncio.get_running_loop().time()
+        return {name for name, since in self._kept.items() if timestamp >= since + KEEP_SECONDS}
+
+    def _keep(self, plan: cycle.Plan) -> None:
+        """Remember for which gangs room is kept, or no longer, and run another cycle when the time is over."""
+        loop = asyncio.get_running_loop()
+        for name in self._kept.keys() - plan.waiting.keys():
+            del self._kept[name]
+        for name in plan.kept:
+            if name not in self._kept:
+                self._kept[name] = loop.time()
+                loop.call_later(KEEP_SECONDS, self._changed.set)
 
     def _domain(self, key: str, node: str) -> str:
         """The domain of a node; a node without the label is a domain of its own."""

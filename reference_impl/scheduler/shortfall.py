@@ -13,7 +13,9 @@ from reference_impl.scheduler.placing import needs_of, restrictions, settled_dom
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.stepwise import Stepwise
 
-Kind = Literal["nodes", "resource", "domain", "together", "torn", "filters", "volumes", "base", "leaving", "effort"]
+Kind = Literal[
+    "nodes", "resource", "domain", "together", "torn", "filters", "volumes", "base", "leaving", "effort", "behind"
+]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Shortfall:
     - `base`      the minimum of the base gang `domain` is not scheduled
     - `leaving`   victims on the chosen nodes are still terminating
     - `effort`    the search budget was exhausted
+    - `behind`    the room is kept for gang `domain` of higher priority, whose search budget was exhausted
     """
 
     kind: Kind
@@ -72,6 +75,8 @@ class Shortfall:
                 return f"waits for {self.needed} pods to go"
             case "effort":
                 return "no placement was found with reasonable effort"
+            case "behind":
+                return f"room is kept for {self.domain} of higher priority, whose placement is not decided yet"
 
 
 def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:

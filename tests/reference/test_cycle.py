@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_impl.scheduler import cycle, eligibility
+from reference_impl.scheduler import cycle, eligibility, search
 from reference_impl.scheduler.capacity import Capacity
-from reference_impl.scheduler.gang import Gang, Group
+from reference_impl.scheduler.gang import Gang, Group, scopes
 from reference_impl.scheduler.quantity import thousandths
 from tests.reference.examples import gpu_pod, node
 
@@ -197,3 +197,27 @@ def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkey
     plan = cycle.plan([wide, *waiting], Capacity([node(f"n{i}", 8) for i in range(7)], {}))
     assert placed(plan, "wide") == 50 and len(plan.waiting) == len(waiting)
     assert len(released) <= 50
+
+
+def undecided(**around):
+    """A cycle in which the search for gang `high` gives up: it fits, but not with large pods on the fullest nodes."""
+    high, low, harmless = gang("high", (1, 1, 3), (2, 2, 2)), gang("low", (1, 1, 1)), gang("harmless", (1, 1, 0))
+    high.priority = 1
+    harmless.groups[0].waiting = [gpu_pod("harmless-0-0", 0, nodeSelector={"only": "cpu"})]
+    nodes = [node("a", 4), node("b", 3), node("c", 0, labels={"only": "cpu"})]
+    high.scopes = scopes(["high-0", "high-1"], (["high-1"], "host", ""))
+    for item in nodes:
+        item.metadata.labels = {**(item.metadata.labels or {}), "host": item.metadata.name}
+    return cycle.plan([low, harmless, high], Capacity(nodes, {}), cycle.OtherPods(**around))
+
+
+def test_a_gang_that_fits_in_one_way_only_is_placed():
+    assert set(undecided().waiting) == {"low"}
+
+
+def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monkeypatch):
+    monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
+    plan = undecided()
+    assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.kept == ["high"]
+    assert plan.waiting["high"].kind == "effort" and "high" in str(plan.waiting["low"])
+    assert placed(undecided(overdue={"high"}), "low") == 1

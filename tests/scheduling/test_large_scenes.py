@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scheduling import inversions
+from reference_impl.scheduler import search
+from tests.scheduling import fragmented, inversions
 
 HARD = (1, 7, 28, 85, 217)
 """Seeds of scenes where a gang waits that fits if the search gives up too early."""
@@ -14,3 +15,10 @@ HARD = (1, 7, 28, 85, 217)
 @pytest.mark.parametrize("seed", HARD)
 def test_no_gang_waits_that_fits_where_one_of_lower_priority_is_placed(seed):
     assert inversions.judged(seed) == []
+
+
+def test_a_search_that_gives_up_inverts_no_priorities(monkeypatch):
+    monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
+    scene = fragmented.scene(50)
+    plan = fragmented.plan(scene)
+    assert plan.kept and inversions.breaches(scene, plan) == []
