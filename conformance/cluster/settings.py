@@ -15,6 +15,7 @@ from conformance.cluster.assets import Assets
 from conformance.cluster.features import NOTHING, Features, Requested
 from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
+from conformance.data import folder
 from conformance.grove.kinds import SECOND_SCHEDULER
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -154,7 +155,14 @@ def kwokctl_configuration(
                 "nodeLeaseParallelism": 8,
                 "podsOnNodeSyncParallelism": 4,
                 "enablePodsOnNodeSyncListPager": True,
+                "enableDebuggingHandlers": True,  # logs; without a ClusterExec, it executes nothing
             },
+        },
+        {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterLogs",
+            "metadata": {"name": "every-pod"},
+            "spec": {"logs": [{"logsFile": str(folder("kwok-profiles") / "pods.log")}]},
         },
         *stages.load(settings.stages, settings.pods),
     ]
@@ -175,6 +183,7 @@ def _component_flags(features: Features, ports: Mapping[Port, int], memory: int)
         "kube-apiserver": {
             "anonymous-auth": "false",  # FC-103
             "service-cluster-ip-range": "10.96.0.0/16",
+            "kubelet-preferred-address-types": "ExternalDNS",  # of fake nodes, nothing else can be reached (nodes.yaml)
             "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
         },
         "kube-controller-manager": {

@@ -83,14 +83,14 @@ async def until(read: Any, wanted: object, seconds: float = 120) -> None:
         assert seen[-1] == wanted
 
 
-async def observed(client: Client) -> dict[str, Document]:
+async def observed(client: Client) -> list[Document]:
     """Each object of the file, as far as its entry reads it."""
-    found: dict[str, Document] = {}
+    states = []
     for entry in ENTRIES:
         resource, name = RESOURCES[entry["object"]["kind"]], entry["object"]["metadata"]["name"]
         item = orjson.loads(await client.get(resource, "default" if resource.namespaced else None, name))
-        found[name] = {path: at(item, path) for path in entry["reaches"]}
-    return found
+        states.append({path: at(item, path) for path in entry["reaches"]})
+    return states
 
 
 def test_workloads_end_as_on_a_real_cluster(cluster: Cluster) -> None:
@@ -100,7 +100,7 @@ def test_workloads_end_as_on_a_real_cluster(cluster: Cluster) -> None:
             for entry in ENTRIES:
                 resource = RESOURCES[entry["object"]["kind"]]
                 await client.create(resource, entry["object"], namespace="default" if resource.namespaced else None)
-            wanted = {entry["object"]["metadata"]["name"]: entry["reaches"] for entry in ENTRIES}
+            wanted = [entry["reaches"] for entry in ENTRIES]
             await until(lambda: observed(client), wanted)
 
     asyncio.run(play())
@@ -125,11 +125,24 @@ def test_volumes_are_where_their_class_says_and_go_with_their_claims(cluster: Cl
     asyncio.run(play())
 
 
+def kubectl(cluster: Cluster, *arguments: str) -> list[str]:
+    """The lines that kubectl prints."""
+    command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout.splitlines()
+
+
 def top(cluster: Cluster, *arguments: str) -> list[list[str]]:
     """The rows of `kubectl top`, by column."""
-    command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), "top", *arguments, "--no-headers"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [line.split() for line in done.stdout.splitlines()]
+    return [line.split() for line in kubectl(cluster, "top", *arguments, "--no-headers")]
+
+
+def test_logs_and_exec_say_in_a_line_that_nothing_runs(cluster: Cluster) -> None:
+    (log,) = kubectl(cluster, "logs", "alone")
+    assert log == "grove-conformance: no log, for KWOK plays this pod and nothing runs in it"
+    (refused,) = kubectl(cluster, "exec", "alone", "--", "touch", str(cluster.directory / "executed"))
+    assert 'no exec found for container "main" in pod "default/alone"' in refused
+    assert not (cluster.directory / "executed").exists()
 
 
 def test_kubectl_top_shows_declared_usage(cluster: Cluster) -> None:
