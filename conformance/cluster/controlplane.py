@@ -104,6 +104,7 @@ class Cluster(Facts):
                     cluster._start(settings, enabled, assets, report)
             if settings.addons:
                 asyncio.run(cluster._install_addons())
+                asyncio.run(cluster._wait_for_metrics())
             if settings.preflight:
                 cluster._prove(settings, enabled, report)
         except BaseException as error:  # Ctrl-C included
@@ -237,6 +238,8 @@ class Cluster(Facts):
             asyncio.run(self._release_nodes())
             self._start_processes(assets)
             self._wait_until_healthy(assets, report)
+        if self.record.addons:
+            asyncio.run(self._wait_for_metrics())
 
     def _start_processes(self, assets: Assets) -> None:
         self._components.forget_dead()
@@ -249,6 +252,12 @@ class Cluster(Facts):
 
     def _start_startup_order(self) -> None:
         self._components.start_startup_order(self.server, self.ports[Port.METRICS] if self.record.addons else 0)
+
+    async def _wait_for_metrics(self) -> None:
+        from conformance.cluster.addons import metrics
+
+        async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
+            await metrics.wait_until_served(client)
 
     async def _install_addons(self) -> None:
         from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none

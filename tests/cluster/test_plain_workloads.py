@@ -21,6 +21,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_dela
 from conformance.cluster import kubeconfigs, nodes
 from conformance.cluster.addons.volumes import CLAIMS, CLASSES, VOLUMES
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.ports import Port
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
@@ -151,6 +152,13 @@ def test_kubectl_top_shows_declared_usage(cluster: Cluster) -> None:
     assert sorted(row[0] for row in top(cluster, "nodes")) == ["tiny-0", "tiny-1"]
     used = {row[0]: int(row[1].removesuffix("m")) for row in top(cluster, "nodes")}
     assert sum(used.values()) >= 280
+
+
+def test_metrics_are_served_as_soon_as_their_process_runs_again(cluster: Cluster) -> None:
+    cluster.kill(COMPONENT)
+    assert top(cluster, "nodes")[0][0] in ("error:", "Error")
+    cluster.start()
+    assert sorted(row[0] for row in top(cluster, "nodes")) == ["tiny-0", "tiny-1"]
 
 
 def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:

@@ -15,16 +15,21 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 
+from conformance.cluster import pace
 from conformance.cluster.addons import usage
 from conformance.cluster.kubelet_sim import status
 from conformance.cluster.nodes import schedulable
+from conformance.errors import HarnessError
 from kube.client import Client
 from kube.resource import NODES, PODS, SERVICES, Resource
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 _API = f"/apis/{GROUP}/{VERSION}"
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
+_API_SERVICE = f"{VERSION}.{GROUP}"
+_ASKED = "conformance.grove.io/asked"
 _NAMESPACE, _NAME = "kube-system", "metrics"
 _SELECTORS = ("labelSelector", "fieldSelector")
 
@@ -45,9 +50,28 @@ async def register(client: Client, port: int) -> None:
         "insecureSkipTLSVerify": True,
         "service": {**where, "port": port},
     }
-    metadata = {"name": f"{VERSION}.{GROUP}"}
+    metadata = {"name": _API_SERVICE}
     document = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata, "spec": spec}
     await client.create(API_SERVICES, document)
+
+
+async def wait_until_served(client: Client) -> None:
+    """Return when the API server serves the metrics, or if they are no longer registered. Raises HarnessError after a
+    minute, or later on an overloaded machine."""
+    if await client.get_or_none(API_SERVICES, None, _API_SERVICE) is None:
+        return
+    change = {"metadata": {"annotations": {_ASKED: status.now()}}}  # it looks at once, not after up to 30 s
+    await client.patch(API_SERVICES, None, _API_SERVICE, change)
+
+    async def missing() -> bool:
+        stored = orjson.loads(await client.get(API_SERVICES, None, _API_SERVICE))
+        conditions = stored.get("status", {}).get("conditions") or ()
+        return not any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+
+    try:
+        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(60))(missing)
+    except RetryError:
+        raise HarnessError(f"the API server does not serve {GROUP} after 60 s") from None
 
 
 @asynccontextmanager
