@@ -6,16 +6,15 @@ Node `n3` is written as 3; `-` stands for no node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.kube_scheduler.scenes import Scene
 
 FOLDER = Path(__file__).parent.parent.parent / "fixtures" / "kube-scheduler"
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """The answers to one scene: the names of the feasible nodes of each candidate."""
 
     seed: int

@@ -27,6 +27,7 @@ FIELDS: dict[str, tuple[str, Any]] = {
     "csistoragecapacities": ("storage_capacities", storage.CsiStorageCapacity),
     "persistentvolumes": ("volumes", storage.PersistentVolume),
     "persistentvolumeclaims": ("claims", storage.PersistentVolumeClaim),
+    "volumeattachments": ("attachments", storage.VolumeAttachment),
     "pods": ("pods", Pod),
 }
 """Resource → the field of the reference's ClusterState, and the type of its objects."""

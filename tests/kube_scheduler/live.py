@@ -22,10 +22,11 @@ from conformance.cluster.features import Requested
 from conformance.cluster.settings import ClusterSettings
 from kube.client import Client
 from kube.resource import NAMESPACES, PODS, Resource
-from tests.kube_scheduler import nodes, probe
+from tests.kube_scheduler import nodes
 from tests.kube_scheduler.draw import Manifest
 from tests.kube_scheduler.extender import Extender
 from tests.kube_scheduler.pods import OVERHEAD, RUNTIME_CLASS
+from tests.kube_scheduler.probe import EXPECTED, NAMESPACE, probe
 from tests.kube_scheduler.scenes import RESOURCES, Scene
 from tests.kube_scheduler.stored import difference, stored
 from tests.kube_scheduler.watched import Pod, WatchedPods
@@ -35,7 +36,7 @@ GATES = "TaintTolerationComparisonOperators=true"
 """Lets tolerations compare numbers, which is off by default in 1.36."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False)
-SPACES = (*nodes.NAMESPACES, probe.NAMESPACE)
+SPACES = (*nodes.NAMESPACES, NAMESPACE)
 LIMIT = 120.0
 """Seconds that the scheduler has for the pods of a scene."""
 AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
@@ -69,22 +70,23 @@ class Scheduler:
             pods = await self._decide(scene.candidates)
             if self._extender.contradictions:
                 raise AssertionError(f"seed {scene.seed}: answers differ: {self._extender.contradictions}")
-            return [([name for name in self._nodes(pod) if name in scene.nodes], pod.message) for pod in pods]
+            return [([name for name in self._nodes(pod) if name in scene.nodes], pod.scheduled.message) for pod in pods]
         finally:
             await self._clear()
 
     async def _set_up(self, objects: Mapping[str, Sequence[Manifest]]) -> None:
         """Create objects, and wait until the scheduler has seen all of them."""
-        last = probe.Probe(next(self._numbers))
+        tag = next(self._numbers)
+        last = probe(tag)
         for plural in RESOURCES:
             await asyncio.gather(*(self._create(plural, manifest) for manifest in objects[plural]))
-            for manifest in last.objects(plural):
+            for manifest in last[plural]:
                 await self._create(plural, manifest)
-        for number in itertools.count():
-            [pod] = await self._decide([last.pod(number)])
-            if self._nodes(pod) == probe.EXPECTED:
+        for attempt in itertools.count():
+            [pod] = await self._decide([probe(tag, attempt)["pod"]])
+            if self._nodes(pod) == EXPECTED:
                 break
-            await self._client.delete(PODS, probe.NAMESPACE, pod.metadata.name)
+            await self._client.delete(PODS, NAMESPACE, pod.metadata.name)
         self._extender.forget()
 
     def _nodes(self, pod: Pod) -> list[str]:
@@ -98,8 +100,8 @@ class Scheduler:
         except TimeoutError as error:
             raise AssertionError(f"kube-scheduler has not tried all pods: {last_words(self._log)}") from error
         for pod in pods:
-            if pod.scheduled is None or pod.scheduled.status != "False" or pod.status.nominated_node_name:
-                raise AssertionError(f"{pod.metadata.name} was placed or nominated: {pod.status}")
+            if pod.scheduled.reason != "Unschedulable" or pod.status.nominated_node_name:
+                raise AssertionError(f"{pod.metadata.name} was not refused by filters: {pod.status}")
         return pods
 
     async def _create(self, plural: str, manifest: Manifest) -> None:

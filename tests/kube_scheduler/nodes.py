@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.kube_scheduler.draw import Draw, Manifest
+from tests.kube_scheduler.draw import WEIGHTS, Draw, Manifest
 
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/rack"
 GPU, NIC, HUGEPAGES, EPHEMERAL = "nvidia.com/gpu", "example.com/nic", "hugepages-2Mi", "ephemeral-storage"
 ZONES, NAMESPACES = ("z1", "z2", "z3"), ("a", "b", "c")
-LABELS: dict[str, tuple[float, Sequence[str]]] = {
-    ZONE: (0.88, ZONES),
-    RACK: (0.8, ("r1", "r2", "r3", "r4")),
-    "disk": (0.8, ("ssd", "hdd")),
-    "generation": (0.75, ("1", "3", "7", "12", "old")),
-    "absent": (0, ("1",)),
-}
-"""Label → share of the nodes that have it, and its values."""
+LABELS: dict[str, tuple[float, Sequence[str]]] = WEIGHTS["node labels"]
 LEVELS = ("3", "5", "10", "high")
 """Values of a taint that tolerations compare with numbers."""
 

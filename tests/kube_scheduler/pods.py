@@ -12,14 +12,8 @@ IMAGE = "example.com/image"
 RUNTIME_CLASS, OVERHEAD = "overhead", {"cpu": "250m", "memory": "120Mi"}
 """The one class of the cluster, and what its pods need beside their containers."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-LABELS: dict[str, tuple[float, Sequence[str]]] = {
-    "app": (0.9, ("web", "db", "cache")),
-    "version": (0.8, ("1", "2")),
-    "tenant": (0.6, ("x", "y")),
-    "track": (0.4, ("stable", "canary")),
-}
-"""Label → share of the pods that have it, and its values."""
-TOPOLOGIES = {nodes.ZONE: 3, nodes.RACK: 3, nodes.HOSTNAME: 2, "absent": 0.3}
+LABELS: dict[str, tuple[float, Sequence[str]]] = WEIGHTS["pod labels"]
+TOPOLOGIES: dict[str, float] = WEIGHTS["topologies"]
 ORDER = [*WEIGHTS["candidates"], "resized"]
 """The order in which parts are drawn: later ones heed earlier ones."""
 

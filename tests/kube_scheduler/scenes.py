@@ -28,6 +28,7 @@ RESOURCES = {
         Resource(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
         Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
         Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+        Resource(STORAGE, "v1", "volumeattachments", "VolumeAttachment", False),
         PODS,
     )
 }
@@ -62,7 +63,7 @@ def scene(seed: int) -> Scene:
         "namespaces": [nodes.namespace(draw, name) for name in nodes.NAMESPACES],
         "nodes": [nodes.node(draw, name) for name in names],
     }
-    storage = StorageDraw(draw, names)
+    storage = StorageDraw(draw, names, attached=seed % 4 == 0)
 
     def pod(name: str) -> PodDraw:
         return PodDraw(draw, name, storage.claims, names)

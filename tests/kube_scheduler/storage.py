@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from tests.kube_scheduler.draw import WEIGHTS, Draw, Manifest
 from tests.kube_scheduler.nodes import HOSTNAME, NAMESPACES, RACK, ZONE, ZONES
 
-DRIVERS = ("csi.example.com", "zonal.example.com")
+DRIVERS, SUCCESSORS = ("csi.example.com", "zonal.example.com"), ("ebs.csi.aws.com", "pd.csi.storage.gke.io")
+"""Drivers, and those that have taken over disks of in-tree plugins."""
 BETA_ZONE, REGION = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region"
 BOUND, SELECTED = "pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node"
 SIZES = ("1Gi", "5Gi", "10Gi")
@@ -19,8 +20,9 @@ DELETED = "2026-01-01T00:00:00Z"
 class StorageDraw:
     """The objects of storage of a scene by their plural names, while they are drawn."""
 
-    def __init__(self, draw: Draw, node_names: Sequence[str]) -> None:
-        self.draw, self._node_names = draw, node_names
+    def __init__(self, draw: Draw, node_names: Sequence[str], *, attached: bool) -> None:
+        """`attached`: have drivers that count disks of in-tree plugins, and attachments beside those of pods."""
+        self.draw, self._node_names, self._drivers = draw, node_names, SUCCESSORS if attached else DRIVERS
         self.objects: dict[str, list[Manifest]] = defaultdict(list)
         self.claims: dict[str, list[str]] = defaultdict(list)
         """Namespace → names of its claims."""
@@ -28,7 +30,7 @@ class StorageDraw:
         self.objects["csinodes"] += [self._csi_node(name) for name in node_names if draw.chance(0.7)]
         if draw.chance(0.35):
             self.objects["csidrivers"] = [
-                {"metadata": {"name": DRIVERS[0]}, "spec": {"storageCapacity": draw.chance(0.85)}}
+                {"metadata": {"name": self._drivers[0]}, "spec": {"storageCapacity": draw.chance(0.85)}}
             ]
             zones = draw.some(ZONES, 1, 3)
             self.objects["csistoragecapacities"] += [self._capacity(n, zone) for n, zone in enumerate(zones)]
@@ -36,6 +38,7 @@ class StorageDraw:
             for number in range(draw.number(2, 6)):
                 self._claim(namespace, f"claim-{number}")
         self.objects["persistentvolumes"] += [self._free_volume(number) for number in range(draw.number(3, 8))]
+        self.objects["volumeattachments"] += [self._attachment(number) for number in range(6 * attached)]
 
     def _classes(self) -> Iterator[Manifest]:
         draw = self.draw
@@ -46,14 +49,14 @@ class StorageDraw:
         if draw.chance(0.3):
             terms.append({"matchLabelExpressions": [{"key": HOSTNAME, "values": ["n1", "n2"]}]})
         late = {"volumeBindingMode": "WaitForFirstConsumer"}
-        yield {"metadata": {"name": "immediate"}, "provisioner": DRIVERS[0], "volumeBindingMode": "Immediate"}
-        yield {"metadata": {"name": "late"}, "provisioner": DRIVERS[0], **late}
-        yield {"metadata": {"name": "zonal"}, "provisioner": DRIVERS[1], "allowedTopologies": terms, **late}
+        yield {"metadata": {"name": "immediate"}, "provisioner": self._drivers[0], "volumeBindingMode": "Immediate"}
+        yield {"metadata": {"name": "late"}, "provisioner": self._drivers[0], **late}
+        yield {"metadata": {"name": "zonal"}, "provisioner": self._drivers[1], "allowedTopologies": terms, **late}
         yield {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **late}
 
     def _csi_node(self, name: str) -> Manifest:
         drivers: list[Manifest] = []
-        for driver in self.draw.some(DRIVERS, 1, 2):
+        for driver in self.draw.some(self._drivers, 1, 2):
             drivers.append({"name": driver, "nodeID": name})
             if self.draw.chance(0.8):
                 drivers[-1]["allocatable"] = {"count": self.draw.number(0, 3)}
@@ -77,7 +80,7 @@ class StorageDraw:
         modes = ["ReadWriteOncePod"] if kind == "once" else draw.one((["ReadWriteOnce"], ["ReadWriteMany"]))
         spec: Manifest = {"capacity": {"storage": size}, "accessModes": modes}
         spec["volumeMode"] = "Filesystem" if draw.chance(0.9) else "Block"
-        spec["csi"] = {"driver": draw.weighted({DRIVERS[0]: 3, DRIVERS[1]: 1}), "volumeHandle": name}
+        spec["csi"] = {"driver": draw.weighted({self._drivers[0]: 3, self._drivers[1]: 1}), "volumeHandle": name}
         metadata: Manifest = {"name": name}
         if kind == "zoned":
             key = draw.weighted({ZONE: 3, BETA_ZONE: 1, REGION: 0.5})
@@ -116,6 +119,12 @@ class StorageDraw:
         if draw.chance(0.05):
             volume["metadata"]["deletionTimestamp"] = DELETED
         return volume
+
+    def _attachment(self, number: int) -> Manifest:
+        names = [volume["metadata"]["name"] for volume in self.objects["persistentvolumes"]]
+        spec: Manifest = {"attacher": self.draw.one(self._drivers), "nodeName": self.draw.one(self._node_names)}
+        spec["source"] = {"persistentVolumeName": self.draw.one([*names, "missing"])}
+        return {"metadata": {"name": f"attachment-{number}"}, "spec": spec}
 
     def _claim(self, namespace: str, name: str) -> None:
         draw, kind = self.draw, self.draw.weighted(WEIGHTS["claims"])

@@ -16,8 +16,8 @@ from tests.kube_scheduler.draw import Manifest
 
 
 class Condition(msgspec.Struct):
-    type: str
-    status: str
+    type: str = ""
+    reason: str = ""
     message: str = ""
 
 
@@ -31,14 +31,9 @@ class Pod(msgspec.Struct):
     status: PodStatus
 
     @property
-    def scheduled(self) -> Condition | None:
-        """The condition PodScheduled."""
-        return next((condition for condition in self.status.conditions if condition.type == "PodScheduled"), None)
-
-    @property
-    def message(self) -> str:
-        """The message of that condition."""
-        return self.scheduled.message if self.scheduled else ""
+    def scheduled(self) -> Condition:
+        """The condition PodScheduled; one without a type if the pod has none."""
+        return next((each for each in self.status.conditions if each.type == "PodScheduled"), Condition())
 
 
 class WatchedPods:
@@ -63,7 +58,7 @@ class WatchedPods:
         """Wait until kube-scheduler has tried all these pods."""
         keys = [(manifest["metadata"]["namespace"], manifest["metadata"]["name"]) for manifest in manifests]
         while True:
-            pods = [pod for key in keys if (pod := self._pods.get(*key)) is not None and pod.scheduled]
+            pods = [pod for key in keys if (pod := self._pods.get(*key)) is not None and pod.scheduled.type]
             if len(pods) == len(keys):
                 return pods
             self._changed.clear()
