@@ -16,6 +16,8 @@ from conformance.testing.part import counted
 from conformance.testing.playing import AT_WORK, Play, PlayedScenario
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
+OF_HOST_PORTS = "SCHED-080"
+"""The requirement about host ports. It has a scene of its own: clusters that enforce Pod Security refuse such pods."""
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("GS-20", "MUST"): "SCHED-020",
@@ -30,6 +32,13 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("GS-42", "MUST"): "SCHED-042",
         ("OR-1", "MUST"): "SCHED-050",
         ("OR-6", "SHOULD"): "SCHED-051",
+        ("OR-10", "MUST"): OF_HOST_PORTS,
+        ("OR-11", "MUST"): "SCHED-081",
+        ("OR-12", "MUST"): "SCHED-082",
+        ("OR-13", "MUST"): "SCHED-083",
+        ("OR-14", "MUST"): "SCHED-084",
+        ("OR-15", "MUST"): "SCHED-087",
+        ("OR-16", "MUST"): "SCHED-088",
         ("GS-34", "MUST"): "TOPO-034",
         ("GS-35", "MUST"): "TOPO-035",
         ("OR-9", "SHOULD"): "TOPO-038",
@@ -64,6 +73,14 @@ OF_SCHEDULERS = (
     "SCHED-076",
     "SCHED-077",
     "SCHED-079",
+    "SCHED-081",
+    "SCHED-082",
+    "SCHED-083",
+    "SCHED-084",
+    "SCHED-085",
+    "SCHED-086",
+    "SCHED-087",
+    "SCHED-088",
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 WITNESS = "GS-S01"
@@ -96,6 +113,8 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "SCHED-048": frozenset({"GS-26"}),
         "SCHED-074": frozenset({"GS-30", "GS-31", "OR-8"}),
         "SCHED-076": frozenset({"GS-26", "OR-1"}),
+        "SCHED-085": frozenset({"OR-1"}),
+        "SCHED-086": frozenset({"OR-1"}),
     }
 )
 """Requirement → rules that, where they are broken in a scenario that names it, break nothing else."""

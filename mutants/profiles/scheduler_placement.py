@@ -189,12 +189,12 @@ def _quick_only() -> None:
 # What nodes may take.
 
 
-@breaks("taints-ignored", "places pods on tainted nodes", "OR-1", caught_by="SCHED-050")
+@breaks("taints-ignored", "places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
 def _taints_ignored() -> None:
     replace(taint_toleration, "tolerated", lambda pod, taints: True)
 
 
-@breaks("selector-ignored", "ignores node selectors and node affinity", "OR-1", caught_by="SCHED-050")
+@breaks("selector-ignored", "ignores node selectors and node affinity", "OR-16", caught_by="SCHED-088")
 def _selector_ignored() -> None:
     replace(node_affinity, "selected", lambda pod, node: True)
 

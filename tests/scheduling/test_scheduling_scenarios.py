@@ -36,7 +36,7 @@ def bound(gang, group, *nodes):
 
 
 def test_every_scenario_names_requirements_that_are_judged():
-    judged = {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS}
+    judged = {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS, judging.OF_HOST_PORTS}
     assert {id for scenario in ALL.values() for id in scenario.checks} <= judged
     assert all(scenario.checks for scenario in ALL.values())
     assert {*judging.RULES.values(), judging.EVICTS} <= judged <= requirement.load().requirements.keys()

@@ -4,29 +4,43 @@ affinity."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance.grove.scheduling.instance import Group, Node
 
 
+class Refusal(NamedTuple):
+    """Why a node does not admit a pod, with the rule of spec E.1."""
+
+    rule: str
+    text: str
+
+
 def admits(node: Node, group: Group) -> bool:
     """Return whether the node is schedulable and admits pods of the group."""
-    return node.schedulable and not refusal(node, group)
+    return node.schedulable and refusal(node, group) is None
 
 
-def refusal(node: Node, group: Group) -> str:
-    """Return why a schedulable node does not admit a pod of a group; empty if it does."""
+def refusal(node: Node, group: Group) -> Refusal | None:
+    """Return why a schedulable node does not admit a pod of a group; None if it does."""
+    if claim := group.demands.get("claim"):
+        return Refusal("OR-14", f"the PersistentVolumeClaim {claim} does not exist")
     for taint in node.taints:
         if taint["effect"] != "PreferNoSchedule" and not any(
             _tolerates(t, taint) for t in group.demands.get("tolerations", ())
         ):
-            return f"the taint {taint['key']} is not tolerated"
+            return Refusal("OR-15", f"the taint {taint['key']} is not tolerated")
     if wrong := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
-        return f"the node selector asks for {wrong}"
+        return Refusal("OR-16", f"the node selector asks for {wrong}")
+    return None if selects(node, group) else Refusal("OR-16", "the required node affinity does not match")
+
+
+def selects(node: Node, group: Group) -> bool:
+    """Return whether node selector and required node affinity of a group select the node."""
+    if any(node.labels.get(key) != value for key, value in group.demands.get("nodeSelector", {}).items()):
+        return False
     terms = group.demands.get("nodeAffinity")
-    if terms is not None and not any(_term(term, node) for term in terms):
-        return "the required node affinity does not match"
-    return ""
+    return terms is None or any(_term(term, node) for term in terms)
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:

@@ -48,7 +48,8 @@ class Group:
     required: str = ""
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
-    """Parts of the pod spec: nodeSelector, tolerations, nodeAffinity (the required terms)."""
+    """What the pod spec asks of nodes (nodeSelector, tolerations, nodeAffinity, claim) and of other pods (hostPorts,
+    apart, together, spread), and who requests its resources (requestedBy)."""
     gated: int | None = None
     """Pods in addition to the desired ones that have a foreign scheduling gate and therefore do not count."""
     missing: int | None = None

@@ -298,14 +298,65 @@ def _pod(
         "schedulerName": testbed.scheduler,
         "nodeSelector": selector,
         "tolerations": [dict(t) for t in (*testbed.tolerations, *demands.get("tolerations", ()))],
-        "containers": [{"name": "main", "image": "registry.example/x:1", "resources": {"limits": amounts}}],
+        **_containers(amounts, demands),
     }
     spec["priorityClassName"] = priority_class(priority)
-    if "nodeAffinity" in demands:
-        required = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    if affinity := _affinity(demands, testbed, own):
+        spec["affinity"] = affinity
+    if "spread" in demands:
+        spec["topologySpreadConstraints"] = [
+            {
+                "topologyKey": testbed.key(constraint["key"]),
+                "maxSkew": constraint["maxSkew"],
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": _selector({}, testbed, own),
+            }
+            for constraint in demands["spread"]
+        ]
+    if claim := demands.get("claim"):
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
     metadata = {"name": name, "namespace": testbed.namespace, "labels": {**own, **testbed.tag}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": restricted(spec)}
+
+
+def _containers(amounts: Mapping[str, str], demands: Mapping[str, Any]) -> Manifest:
+    """Return the containers of a pod that requests amounts, and its own resources if it requests CPU and memory
+    itself."""
+    main: Manifest = {"name": "main", "image": "registry.example/x:1"}
+    if ports := demands.get("hostPorts"):
+        main["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
+    devices = {name: amount for name, amount in amounts.items() if "/" in name}
+    shared = {name: amount for name, amount in amounts.items() if "/" not in name}
+    by = demands.get("requestedBy", "containers")
+    if by == "containers":
+        return {"containers": [{**main, "resources": {"limits": dict(amounts)}}]}
+    containers = [{**main, "resources": {"limits": devices}}]
+    if by == "pod":
+        beside = {"name": "beside", "image": "registry.example/x:1"}
+        return {"containers": [*containers, beside], "resources": {"requests": shared, "limits": shared}}
+    first: Manifest = {"name": "first", "image": "registry.example/x:1", "resources": {"limits": shared}}
+    if by == "sidecar":
+        first["restartPolicy"] = "Always"
+    return {"initContainers": [first], "containers": containers}
+
+
+def _affinity(demands: Mapping[str, Any], testbed: Testbed, own: Mapping[str, str]) -> Manifest:
+    required: Manifest = {}
+    if "nodeAffinity" in demands:
+        required["nodeAffinity"] = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
+    for demand, kind in (("together", "podAffinity"), ("apart", "podAntiAffinity")):
+        if demand in demands:
+            required[kind] = [
+                {"topologyKey": testbed.key(term["key"]), "labelSelector": _selector(term, testbed, own)}
+                for term in demands[demand]
+            ]
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms} for kind, terms in required.items()}
+
+
+def _selector(term: Mapping[str, Any], testbed: Testbed, own: Mapping[str, str]) -> Manifest:
+    """Return the label selector of the groups that a term names, or of the pod's own group."""
+    named = [testbed.name(*group.split("/")) for group in term.get("groups", ())]
+    return {"matchExpressions": [{"key": labels.CLIQUE, "operator": "In", "values": named or [own[labels.CLIQUE]]}]}
 
 
 def _pod_labels(gang: Gang, group: Group, testbed: Testbed) -> dict[str, str]:

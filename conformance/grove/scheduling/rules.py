@@ -23,7 +23,8 @@ from conformance.grove.scheduling.instance import (
     members,
     survivors,
 )
-from conformance.grove.scheduling.search import FreeCapacity, fits, required_scopes, surely_fits
+from conformance.grove.scheduling.pairs import clashes, paired, unmet
+from conformance.grove.scheduling.search import FreeCapacity, distributions, fits, required_scopes, surely_fits
 
 Level = Literal["MUST", "SHOULD"]
 NO_DOMAIN = ""
@@ -52,6 +53,7 @@ def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
     """Return all breaches of an outcome at rest. Progress is judged only of legal outcomes: otherwise it would
     mislead."""
     found = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
+    found += [Breach(*clash) for clash in unmet(instance, outcome)]
     if not forbidden(found):
         found += [*_progress(instance, outcome), *_thrift(instance, outcome)]
     return found
@@ -66,8 +68,9 @@ def forbidden(breaches: list[Breach]) -> list[Breach]:
 
 
 def safety(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Yield the breaches that are wrong at any moment: capacity, nodes, domains, base gangs."""
+    """Yield the breaches that are wrong at any moment: capacity, nodes, pods that clash, domains, base gangs."""
     yield from _capacity(instance, outcome)
+    yield from (Breach(*clash) for clash in clashes(instance, outcome))
     for gang in instance.gangs:
         yield from _places(instance, outcome, gang)
         yield from _domains(instance, outcome, gang)
@@ -88,11 +91,11 @@ def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach
         spread = outcome.of(gang.name, group.name)
         for name in spread:
             if name not in known:
-                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which its nodeSelector excludes")
+                yield Breach("OR-16", gang.name, f"a pod of {group.name} is on {name}, which its nodeSelector excludes")
             elif not known[name].schedulable:
                 yield Breach("GS-42", gang.name, f"a pod of {group.name} was bound to {name}, which is not schedulable")
             elif why := refusal(known[name], group):
-                yield Breach("OR-1", gang.name, f"a pod of {group.name} was bound to {name}: {why}")
+                yield Breach(why.rule, gang.name, f"a pod of {group.name} was bound to {name}: {why.text}")
         if (count := members(instance, outcome, gang.name, group.name).total()) > group.desired:
             yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
 
@@ -256,6 +259,8 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
 def certain(instance: Instance, outcome: Outcome, breach: Breach) -> bool:
     """Return whether a gang that is said to wait without need (GS-26, GS-28) fits however its pods are placed, so that
     no search is needed."""
+    if paired(instance):
+        return False
     gang = instance.gang(breach.gang)
     if breach.rule == "GS-28":
         lower = {other.name for other in instance.gangs if other.priority < gang.priority}
@@ -349,7 +354,21 @@ def _lacking(instance: Instance, outcome: Outcome, gang: Gang, group: Group) -> 
 
 
 def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str, int]) -> bool:
-    return fits(instance, gang, counts, free_capacity(instance, outcome), settled_domains(instance, outcome, gang))
+    capacity, domains = free_capacity(instance, outcome), settled_domains(instance, outcome, gang)
+    if not paired(instance):
+        return fits(instance, gang, counts, capacity, domains)
+    return any(
+        not any(chain(clashes(instance, more), unmet(instance, more)))
+        for spreads in distributions(instance, gang, counts, capacity, domains)
+        for more in [_with(outcome, gang, spreads)]
+    )
+
+
+def _with(outcome: Outcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> Outcome:
+    """Return an outcome with more pods of a gang."""
+    groups = outcome.placed.get(gang.name, {})
+    more = {group: Counter(groups.get(group, {})) + Counter(spread) for group, spread in spreads.items()}
+    return replace(outcome, placed={**outcome.placed, gang.name: {**groups, **more}})
 
 
 def free_capacity(instance: Instance, outcome: Outcome) -> FreeCapacity:

@@ -23,10 +23,11 @@ from conformance.grove.scheduling.instance import (
     Running,
     Scope,
 )
+from conformance.grove.scheduling.pairs import PAIRED
 
 SCHEMA = "scenarios.schema.json"
 RESOURCES = ("gpus", "cpu", "memory")
-_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity")
+_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy", *PAIRED)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from conformance.grove.scheduling import sampling, scenarios
 from conformance.suite.registry.requirement import requirements
 from conformance.testing import judging
-from conformance.testing.scene import Exclusive, Recorded, SceneEnvironment
+from conformance.testing.scene import Exclusive, Recorded, SceneEnvironment, requirement
 
 
 class ScenariosOfSchedulers(judging.Scenarios):
@@ -22,7 +22,22 @@ class ScenariosOfSchedulers(judging.Scenarios):
         self.play_all(env, [*judging.cast(scenarios.load(), env.checks.asked, features), *generated])
 
 
-@pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
-def test_scenarios(run: Recorded[ScenariosOfSchedulers], requirement: str) -> None:
+class HostPorts(judging.Scenarios):
+    """The scenarios about host ports."""
+
+    exclusive = Exclusive.ROLES
+
+    def play(self, env: SceneEnvironment) -> None:
+        about = [scenario for scenario in scenarios.load() if judging.OF_HOST_PORTS in scenario.checks]
+        self.play_all(env, judging.cast(about, [judging.OF_HOST_PORTS], env.implementation.features))
+
+
+@pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
+def test_scenarios(run: Recorded[ScenariosOfSchedulers], id: str) -> None:
     """Each breach of a rule, in a scenario or a generated instance, counts for the requirement that has the rule."""
-    judging.judge(run, requirement)
+    judging.judge(run, id)
+
+
+@requirement(judging.OF_HOST_PORTS)
+def test_host_ports_are_used_once(run: Recorded[HostPorts]) -> None:
+    judging.judge(run, judging.OF_HOST_PORTS)

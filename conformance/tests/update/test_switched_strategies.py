@@ -87,7 +87,7 @@ def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]
     run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
 
 
-@requirement("SCHED-050")
+@requirement("SCHED-088")
 def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> None:
     """The node that the affinity excludes has room for them."""
     run.given("affinity: deleted pods replaced")

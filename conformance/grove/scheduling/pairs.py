@@ -1,0 +1,140 @@
+"""What pods on the same node or in the same domain demand of each other: host ports, anti-affinity, affinity, spread.
+
+Written from Kubernetes' documentation of these fields. Bound pods are judged as they stand, not in the order in which
+they came: a scheduler of gangs decides on all pods of a gang together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from conformance.grove.scheduling.admits import selects
+from conformance.grove.scheduling.instance import Group, Instance, Node, Outcome
+
+PAIRED = ("hostPorts", "apart", "together", "spread")
+"""The demands of a group that depend on other pods."""
+
+
+@dataclass(frozen=True)
+class BoundPod:
+    """A pod of a gang on a node."""
+
+    gang: str
+    group: Group
+    node: Node
+    new: bool
+    """Whether the outcome bound it; it ran before otherwise."""
+
+    @property
+    def full_name(self) -> str:
+        """Return the gang and the group."""
+        return f"{self.gang}/{self.group.name}"
+
+    def domain(self, key: str) -> str:
+        """Return the domain of its node; empty if the node has none."""
+        return self.node.labels.get(key, "")
+
+
+class Clash(NamedTuple):
+    """Something that a bound pod demands and that does not hold."""
+
+    rule: str
+    """`OR-…` of spec E.1."""
+    gang: str
+    text: str
+
+
+def paired(instance: Instance) -> bool:
+    """Return whether any pod demands something of other pods."""
+    return any(key in group.demands for gang in instance.gangs for group in gang.groups for key in PAIRED)
+
+
+def clashes(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
+    """Yield what is wrong at any moment: two pods on one host port, pods that have to be apart."""
+    if not paired(instance):
+        return
+    pods = bound_pods(instance, outcome)
+    yield from _host_ports(pods)
+    yield from _apart(pods)
+
+
+def unmet(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
+    """Yield what is wrong at rest: pods without those that they need near them, and an uneven spread. While the pods of
+    a gang are bound one after the other, either may be so for a moment."""
+    if not paired(instance):
+        return
+    pods = bound_pods(instance, outcome)
+    yield from _together(pods)
+    yield from _spread(instance, pods)
+
+
+def bound_pods(instance: Instance, outcome: Outcome) -> list[BoundPod]:
+    """Return the pods of gangs that hold a node, those that ran before first."""
+    nodes = {node.name: node for node in instance.nodes}
+    bound = [
+        BoundPod(pod.gang, instance.gang(pod.gang).group(pod.group), nodes[pod.node], new=False)
+        for pod in instance.running
+        if pod.gang and pod.holds and pod.name not in outcome.evicted and pod.node in nodes
+    ]
+    for gang in instance.gangs:
+        for group in gang.groups:
+            for node, count in outcome.of(gang.name, group.name).items():
+                if node in nodes:
+                    bound += [BoundPod(gang.name, group, nodes[node], new=True) for _ in range(count)]
+    return bound
+
+
+def _host_ports(pods: Sequence[BoundPod]) -> Iterator[Clash]:
+    users: defaultdict[tuple[str, int], list[BoundPod]] = defaultdict(list)
+    for pod in pods:
+        for port in pod.group.demands.get("hostPorts", ()):
+            users[(pod.node.name, port)].append(pod)
+    for (node, port), of_port in users.items():
+        if len(of_port) > 1 and of_port[-1].new:
+            yield Clash("OR-10", of_port[-1].gang, f"{len(of_port)} pods on {node} use host port {port}")
+
+
+def _apart(pods: Sequence[BoundPod]) -> Iterator[Clash]:
+    for one, other in combinations(pods, 2):
+        for pod, near in ((one, other), (other, one)):
+            for term in pod.group.demands.get("apart", ()):
+                domain = pod.domain(term["key"])
+                if domain and domain == near.domain(term["key"]) and _named(near, pod, term) and (pod.new or near.new):
+                    text = f"pods of {pod.full_name} and {near.full_name} are in {term['key']} {domain}"
+                    yield Clash("OR-11", pod.gang, f"{text}, and the former's anti-affinity forbids that")
+
+
+def _together(pods: Sequence[BoundPod]) -> Iterator[Clash]:
+    for pod in pods:
+        for term in pod.group.demands.get("together", ()) if pod.new else ():
+            others = [near for near in pods if near is not pod and _named(near, pod, term)]
+            first = not others and _named(pod, pod, term)
+            domain = pod.domain(term["key"])
+            if not domain or not (first or any(near.domain(term["key"]) == domain for near in others)):
+                text = f"a pod of {pod.full_name} has none of those that its affinity requires in {term['key']}"
+                yield Clash("OR-12", pod.gang, f"{text} {domain or '(no label)'}")
+
+
+def _spread(instance: Instance, pods: Sequence[BoundPod]) -> Iterator[Clash]:
+    for gang in instance.gangs:
+        for group in gang.groups:
+            mine = [pod for pod in pods if pod.full_name == f"{gang.name}/{group.name}"]
+            for constraint in group.demands.get("spread", ()):
+                key = constraint["key"]
+                counts = Counter({n.labels[key]: 0 for n in instance.nodes if key in n.labels and selects(n, group)})
+                counts.update(pod.domain(key) for pod in mine)
+                fewest = min(counts.values(), default=0)
+                for domain in {pod.domain(key) for pod in mine if pod.new}:
+                    if not domain or counts[domain] - fewest > constraint["maxSkew"]:
+                        where = f"{counts[domain]} pods of {group.name} are in {key} {domain or '(no label)'}"
+                        yield Clash("OR-13", gang.name, f"{where}, {fewest} in another one")
+
+
+def _named(near: BoundPod, pod: BoundPod, term: Mapping[str, Any]) -> bool:
+    """Return whether the label selector of a term of `pod` selects `near`: the groups that the term names, or the
+    pod's own."""
+    return near.full_name in term.get("groups", (pod.full_name,))
