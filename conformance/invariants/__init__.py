@@ -13,6 +13,7 @@ from conformance.history.order import server_order
 from conformance.history.origins import Origins
 from conformance.history.query import History
 from conformance.invariants import coherent, membership
+from conformance.invariants.anti_affinity import PodsKeptApart
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
 from conformance.invariants.clique_generations import OneGenerationBound
@@ -26,6 +27,7 @@ from conformance.invariants.gang_references import ReferencesToPods
 from conformance.invariants.gate_at_creation import GateAtCreation
 from conformance.invariants.gate_until_initialized import GateUntilInitialized
 from conformance.invariants.gate_until_referenced import GateUntilReferenced
+from conformance.invariants.host_ports import HostPortsOnce
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import WithinNodeCapacity
 from conformance.invariants.ownership import Ownership
@@ -72,6 +74,8 @@ def rules(
         RecreatedSizes(),
         UpdateCounters(),
         NothingOnCordonedNodes(),
+        HostPortsOnce(),
+        PodsKeptApart(),
         OneGenerationBound(),
         *coherent.rules(origins),
     ]

@@ -14,7 +14,9 @@ from conformance.grove.fields import label
 from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
 from conformance.history.record import DELETED, Record
+from conformance.invariants.anti_affinity import PodsKeptApart
 from conformance.invariants.base_bound_first import BaseBoundFirst
+from conformance.invariants.host_ports import HostPortsOnce
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import WithinNodeCapacity
 from conformance.invariants.required_domains import WithinRequiredDomain
@@ -87,8 +89,13 @@ def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placement
         fates += _fates(space, judged if ordered is None else ordered)
         fates += [Fate(space, gang, State.OLDER) for gang in sorted(older)]
     placed = [record for record in records if record.resource in ("pods", "nodes")]
-    results += [("", result) for result in _results([WithinNodeCapacity()], server_order(placed), now)]
+    results += [("", result) for result in _results(_of_nodes(), server_order(placed), now)]
     return Placements(tuple(fates), tuple(results))
+
+
+def _of_nodes() -> list[Invariant]:
+    """Return the rules about the pods of all namespaces together."""
+    return [WithinNodeCapacity(), HostPortsOnce(), PodsKeptApart()]
 
 
 def _results(rules: Sequence[Invariant], ordered: Sequence[Record] | None, now: float) -> list[RuleResult]:

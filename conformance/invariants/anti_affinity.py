@@ -1,0 +1,61 @@
+"""SCHED-081: no pod is bound into the domain of a pod that the required anti-affinity of either selects (OR-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from conformance.grove import pods
+from conformance.grove.fields import Document, at, items, labels, text, texts
+from conformance.invariants.bindings import AtBinding
+
+_TERMS = ("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class PodsKeptApart(AtBinding):
+    """SCHED-081. Terms that select namespaces by their labels are not judged: these labels are not recorded."""
+
+    id = "SCHED-081"
+    what = "no pod shares a domain with a pod that the anti-affinity of either keeps away"
+
+    def concerns(self, pod: Document) -> bool:
+        """Return whether the pod has a required anti-affinity."""
+        return any(_terms(pod))
+
+    def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
+        """Return in which domain the other pod is that may not be there beside the pod."""
+        for one, near in ((pod, other), (other, pod)):
+            for term in _terms(one):
+                key = text(term, "topologyKey")
+                domain = labels(nodes.get(pods.node(one))).get(key)
+                if domain and labels(nodes.get(pods.node(near))).get(key) == domain and _selects(term, one, near):
+                    return f"is in {key} {domain}, and a required anti-affinity keeps them apart"
+        return ""
+
+
+def _terms(pod: Document) -> Iterator[Document]:
+    return (term for term in items(pod, *_TERMS) if at(term, "namespaceSelector") is None)
+
+
+def _selects(term: Document, pod: Document, near: Document) -> bool:
+    spaces = texts(term, "namespaces") or [text(pod, "metadata", "namespace")]
+    selector = at(term, "labelSelector")
+    if text(near, "metadata", "namespace") not in spaces or selector is None:
+        return False
+    tags = labels(near)
+    exact = at(selector, "matchLabels")
+    if any(tags.get(key) != value for key, value in (exact if isinstance(exact, Mapping) else {}).items()):
+        return False
+    return all(_holds(expression, tags) for expression in items(selector, "matchExpressions"))
+
+
+def _holds(expression: Document, tags: Mapping[str, str]) -> bool:
+    key, values = text(expression, "key"), texts(expression, "values")
+    match text(expression, "operator"):
+        case "In":
+            return tags.get(key) in values
+        case "NotIn":
+            return tags.get(key) not in values
+        case "Exists":
+            return key in tags
+        case _:
+            return key not in tags

@@ -1,0 +1,60 @@
+"""The base of rules about a pod and those that are bound already, judged at each binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.grove import pods
+from conformance.grove.fields import Document
+from conformance.history.gangs import Gangs
+from conformance.history.record import ADDED, DELETED, Record
+from conformance.invariants.invariant import Invariant
+
+
+class AtBinding(Invariant):
+    """A rule that a pod and each pod that is bound already keep. Pods that were created with their node are no
+    violation themselves. Pods of other namespaces are not seen."""
+
+    of_scheduler = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bound: dict[str, Record] = {}
+        self._demanding: dict[str, Record] = {}
+        """Those of the bound pods that the rule is about. In most histories there are none."""
+        self._nodes: dict[str, Document] = {}
+        self._judged = False
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Note nodes and bound pods; judge bindings."""
+        if record.resource == "nodes":
+            self._nodes[record.name] = record.object
+        if record.resource != "pods":
+            return
+        known = self._bound.pop(record.uid, None)
+        self._demanding.pop(record.uid, None)
+        if record.kind == DELETED or not pods.bound(record.object) or pods.ended(record.object):
+            return
+        demands = self.concerns(record.object)
+        if known is None and record.kind != ADDED and not record.listed:
+            self._judge(record, self._bound.values() if demands else self._demanding.values())
+        self._bound[record.uid] = record
+        if demands:
+            self._demanding[record.uid] = record
+
+    def _judge(self, record: Record, others: Iterable[Record]) -> None:
+        for other in others:
+            self._judged = True
+            if conflict := self.conflict(record.object, other.object, self._nodes):
+                self._violate(f"pod {record.name} was bound although {other.name} {conflict}", record)
+
+    def concerns(self, pod: Document) -> bool:
+        """Return whether the pod demands something that the rule is about."""
+        raise NotImplementedError
+
+    def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
+        """Return what another bound pod does that keeps a pod away from its node; empty for nothing."""
+        raise NotImplementedError
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod was bound that demands it beside another one"

@@ -1,0 +1,50 @@
+"""SCHED-080: no two pods on a node use one host port (OR-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from conformance.grove import pods
+from conformance.grove.fields import Document, items, number, text
+from conformance.invariants.bindings import AtBinding
+
+ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104
+
+Port = tuple[int, str, str]
+"""Number, protocol, address."""
+
+
+class HostPortsOnce(AtBinding):
+    """SCHED-080. Pods with hostNetwork have their container ports as host ports: the API server writes them there."""
+
+    id = "SCHED-080"
+    what = "no two pods on a node use one host port"
+
+    def concerns(self, pod: Document) -> bool:
+        """Return whether the pod uses a host port."""
+        return any(host_ports(pod))
+
+    def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
+        """Return which host port the other pod uses on the node, too."""
+        if pods.node(pod) != pods.node(other):
+            return ""
+        shared = [number for port in host_ports(pod) for number in _shared(port, other)]
+        return f"uses host port {shared[0]} of {pods.node(pod)}" if shared else ""
+
+
+def host_ports(pod: Document) -> Iterator[Port]:
+    """Yield the host ports of a pod's containers and sidecars."""
+    sidecars = [c for c in items(pod, "spec", "initContainers") if text(c, "restartPolicy") == "Always"]
+    for container in (*items(pod, "spec", "containers"), *sidecars):
+        for port in items(container, "ports"):
+            if host := number(port, "hostPort"):
+                yield host, text(port, "protocol") or "TCP", text(port, "hostIP")
+
+
+def _shared(port: Port, other: Document) -> Iterator[int]:
+    host, protocol, address = port
+    for theirs in host_ports(other):
+        if theirs[:2] == (host, protocol) and (
+            theirs[2] == address or address in ANY_ADDRESS or theirs[2] in ANY_ADDRESS
+        ):
+            yield host
