@@ -20,7 +20,7 @@ import msgspec
 from conformance import credentials
 from conformance.errors import HarnessError
 from conformance.grove import labels
-from conformance.grove.kinds import GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
+from conformance.grove.kinds import AUTOSCALERS, GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
 from conformance.history import redaction
 from conformance.history.log import Log, Present
 from conformance.history.record import ADDED, DELETED, MODIFIED, Record
@@ -45,11 +45,12 @@ class Watched(NamedTuple):
 
 
 WATCHED: tuple[Watched, ...] = (
-    *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS)),
-    *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES),
+    *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS, AUTOSCALERS)),
+    *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES if resource != AUTOSCALERS),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""The recorded resources."""
+"""The recorded resources. Autoscalers are known by their targets, whatever their labels. Of the other secondary
+resources, the control plane makes some for every namespace or Pod."""
 
 RECORDED = tuple(
     watched.resource.plural
