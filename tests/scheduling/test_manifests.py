@@ -14,6 +14,7 @@ from conformance.grove.scheduling.rules import forbidden, verdict
 from reference_impl.api.models import PodGang
 from reference_impl.scheduler import cycle, snapshot
 from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.model import Node, Pod
 
 TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
@@ -50,7 +51,7 @@ def decided(instance: Instance):
         for document in manifests.gangs(instance, TESTBED)
     ]
     around = snapshot.around(pods, {gang.name for gang in gangs}, ())
-    plan = cycle.plan(gangs, Capacity(found, snapshot.used(pods, {})), around)
+    plan = cycle.plan(gangs, Capacity(found, snapshot.used(pods, {}), ClusterState(pods=pods)), around)
     bound = {pod.metadata.name: node for pod, node in plan.bindings}
     gone = {eviction.pod.metadata.name for eviction in plan.evictions}
     for document in documents:

@@ -1,0 +1,107 @@
+"""Mutants of the scheduler that overlook one of the filters which Kubernetes documents, or heed it for pods that are
+bound already and not within a gang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from mutants.profiles.scheduler_placement import breaks
+from mutants.replacement import replace
+from reference_impl.scheduler import model
+from reference_impl.scheduler.filters.inter_pod_affinity import InterPodAffinity
+from reference_impl.scheduler.filters.node_ports import NodePorts
+from reference_impl.scheduler.filters.plugin import Plugin
+from reference_impl.scheduler.filters.pod_topology_spread import PodTopologySpread
+from reference_impl.scheduler.filters.volume_binding import VolumeBinding
+from reference_impl.scheduler.filters.volume_restrictions import VolumeRestrictions
+from reference_impl.scheduler.model import Container, Node, Pod
+from reference_impl.scheduler.requests import Resources, requests
+
+NONE = ""
+"""No reason to refuse a node."""
+
+
+def _forgives(plugin: type[Plugin], *words: str) -> None:
+    """Let a filter refuse no node, or not for reasons with one of these words."""
+    right = plugin.refusal
+
+    def refusal(self: Plugin, node: Node) -> str:
+        reason = right(self, node)
+        return NONE if not words or any(word in reason for word in words) else reason
+
+    replace(plugin, "refusal", refusal)
+
+
+@breaks("host-ports-ignored", "binds two pods with one host port to a node", "OR-10", caught_by="SCHED-080")
+def _host_ports_ignored() -> None:
+    _forgives(NodePorts)
+
+
+@breaks("anti-affinity-ignored", "ignores the anti-affinity of the pod that it places", "OR-11", caught_by="SCHED-081")
+def _anti_affinity_ignored() -> None:
+    _forgives(InterPodAffinity, "anti-affinity rules")
+
+
+@breaks("others-anti-affinity-ignored", "ignores the anti-affinity of bound pods", "OR-11", caught_by="SCHED-081")
+def _others_anti_affinity_ignored() -> None:
+    _forgives(InterPodAffinity, "existing pods anti-affinity")
+
+
+@breaks("affinity-ignored", "ignores required pod affinity", "OR-12", caught_by="SCHED-082")
+def _affinity_ignored() -> None:
+    _forgives(InterPodAffinity, "pod affinity rules")
+
+
+@breaks("spread-ignored", "ignores topology spread constraints", "OR-13", caught_by="SCHED-083")
+def _spread_ignored() -> None:
+    _forgives(PodTopologySpread)
+
+
+@breaks("spread-within-gangs-ignored", "spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
+def _spread_within_gangs_ignored() -> None:
+    right = PodTopologySpread.update
+
+    def update(self: PodTopologySpread, other: Pod, node: Node, count: int) -> None:
+        if other.spec.node_name:
+            right(self, other, node, count)
+
+    replace(PodTopologySpread, "update", update)
+
+
+@breaks("claims-unchecked", "binds pods whose claims do not exist", "OR-14", caught_by="SCHED-084")
+def _claims_unchecked() -> None:
+    _forgives(VolumeRestrictions, "not found")
+    _forgives(VolumeBinding, "not found")
+
+
+def _with_requests(change: Callable[[Pod], Pod]) -> None:
+    def of_changed(pod: Pod, *, bound: bool) -> Resources:
+        return requests(change(pod), bound=bound)
+
+    replace(model, "requests", of_changed)
+
+
+@breaks("pod-level-requests-ignored", "counts the requests of containers alone", "OR-1", caught_by="SCHED-085")
+def _pod_level_requests_ignored() -> None:
+    _with_requests(lambda pod: _with_spec(pod, resources=None))
+
+
+@breaks("sidecar-requests-ignored", "does not count what sidecars request", "OR-1", caught_by="SCHED-086")
+def _sidecar_requests_ignored() -> None:
+    _with_requests(lambda pod: _with_spec(pod, init_containers=_init(pod, sidecars=False)))
+
+
+@breaks("init-requests-ignored", "does not count what init containers request", "OR-1", caught_by="SCHED-086")
+def _init_requests_ignored() -> None:
+    _with_requests(lambda pod: _with_spec(pod, init_containers=_init(pod, sidecars=True)))
+
+
+def _init(pod: Pod, *, sidecars: bool) -> Sequence[Container]:
+    """Return the sidecars of a pod, or its init containers without them."""
+    return [c for c in pod.spec.init_containers or () if (c.restart_policy == "Always") is sidecars]
+
+
+def _with_spec(pod: Pod, **fields: object) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **fields))
