@@ -15,12 +15,20 @@ from reference_impl.scheduler.capacity import Capacity
 
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
+DEMANDS = {"nodeSelector", "tolerations", "nodeAffinity"}
+"""What the driver's pods can demand."""
 MAX_CYCLES = 12
 
 
 def settled(instance: Instance, levels: tuple[str, ...] = ()) -> Outcome:
     """Where the scheduler comes to rest. Evicted pods are gone at once, and those of gangs are made anew."""
     return Driver(instance, levels).run()
+
+
+def drivable(instance: Instance) -> bool:
+    """Whether the driver's pods can have all demands of an instance. The objects of others are decided in one cycle
+    (test_manifests)."""
+    return all(group.demands.keys() <= DEMANDS for gang in instance.gangs for group in gang.groups)
 
 
 class Driver:

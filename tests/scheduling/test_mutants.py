@@ -12,13 +12,11 @@ from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import verdict
 from mutants.profiles import scheduler, scheduler_filters, scheduler_placement
 from mutants.registry import MUTANTS
-from tests.scheduling.driving import Driver
+from tests.scheduling.driving import Driver, drivable
 from tests.scheduling.test_agreement import LEVELS
 from tests.scheduling.test_manifests import TESTBED, decided
 
 SCENARIOS = scenarios.load()
-OF_FILTERS = {scenario.id for scenario in SCENARIOS if scenario.id.startswith("filter-")}
-"""Scenarios whose pods demand more than the driver's pods have: one cycle over their objects shows it."""
 ON_CLUSTERS = {
     "partial-bind": {"GS-20", "GS-21"},
     "extras-first": {"GS-26"},
@@ -32,7 +30,7 @@ PLANNING += [(name, MUTANTS.all()[name].apply, rules) for name, rules in ON_CLUS
 
 
 def rules_broken(instance: Instance) -> set[str]:
-    if instance.name in OF_FILTERS:
+    if not drivable(instance):
         _, pods = decided(instance)
         return {breach.rule for breach in verdict(instance, manifests.outcome(instance, pods, TESTBED))}
     driver = Driver(instance, LEVELS)
