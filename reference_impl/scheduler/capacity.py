@@ -14,7 +14,7 @@ from functools import cached_property
 from reference_impl.scheduler import eligibility
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import refusal
-from reference_impl.scheduler.guard import Guard, Terms
+from reference_impl.scheduler.guard import Guard, Terms, relations
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.requests import Resources
 
@@ -33,9 +33,12 @@ class Capacity:
         """Nodes whose capacity has changed, in order; each shape reads on from where it stopped."""
         self.state = state or ClusterState()
         self.state.nodes = self.nodes
+        self._related: dict[str, frozenset[object]] = {}
         self._terms = Terms(self.state)
         self._terms.add(term for pod, _ in self.state.placed for term in pod.apart)
-        self._guards: list[Guard] = []
+        self.state.neighbors = self._neighbors
+        self._guards: dict[object, list[Guard]] = {}
+        """Guards by what relates them to other pods."""
         self._journal: list[tuple[int, Requests, int, Pod | None]] = []
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[object, Shape] = {}
@@ -51,6 +54,7 @@ class Capacity:
     def register(self, pods: Iterable[Pod]) -> None:
         """Learn which pods wait, before the first shape is asked for: they may keep others off their nodes."""
         self._terms.add(term for pod in pods for term in pod.terms)
+        self._related.clear()
 
     @property
     def keys(self) -> set[str]:
@@ -82,10 +86,31 @@ class Capacity:
             found = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
             if guard:
                 _ = self.crowd  # counted before the first change
+                own = self._relations(pod)
                 for node, _, count, placed in self._journal:
-                    if placed is not None:
+                    if placed is not None and own & self._relations(placed):
                         guard.update(placed, self.nodes[node], count)
-                self._guards.append(guard)
+                for relation in (*own, id(pod)):
+                    self._guards.setdefault(relation, []).append(guard)
+        return found
+
+    def _relations(self, pod: Pod) -> frozenset[object]:
+        found = self._related.get(pod.metadata.uid)
+        if found is None:
+            found = self._related[pod.metadata.uid] = relations(pod, self._terms.profile(pod))
+        return found
+
+    def _neighbors(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
+        """The pods on nodes that are related to this one."""
+        found = (each for relation in self._relations(pod) for each in self._placed.get(relation, ()))
+        return {id(each): each for each in found}.values()
+
+    @cached_property
+    def _placed(self) -> dict[object, list[tuple[Pod, Node]]]:
+        found: dict[object, list[tuple[Pod, Node]]] = defaultdict(list)
+        for each in self.state.placed:
+            for relation in self._relations(each[0]):
+                found[relation].append(each)
         return found
 
     def domains(self, key: str) -> dict[str, list[int]]:
@@ -138,7 +163,8 @@ class Capacity:
             crowd[name] += self._noticed(pod) * count
             if crowd[name] <= 0:
                 del crowd[name]
-            for guard in self._guards:
+            near = (guard for relation in (*self._relations(pod), id(pod)) for guard in self._guards.get(relation, ()))
+            for guard in {id(guard): guard for guard in near}.values():
                 guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:
@@ -177,14 +203,15 @@ class Capacity:
 
     def _answering(self, pod: Pod, guard: Guard | None) -> list[int]:
         """The nodes that are eligible for the pod, other pods apart."""
-        nodes = self._eligible.get(pod.signature)
+        if pod.unreadable:
+            return []
+        nodes = self._eligible.get(pod.node_signature)
         if nodes is None:
-            fixed = () if guard is None else guard.fixed
-            nodes = [
-                i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node) and not refusal(fixed, node)
-            ]
-            self._eligible[pod.signature] = nodes
-        return nodes
+            nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
+            self._eligible[pod.node_signature] = nodes
+        if guard is None or not pod.volumes:
+            return nodes
+        return [i for i in nodes if not refusal(guard.fixed, self.nodes[i])]
 
 
 class Shape:

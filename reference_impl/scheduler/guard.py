@@ -51,6 +51,11 @@ class Terms:
         return found
 
 
+def relations(pod: Pod, profile: Profile) -> frozenset[object]:
+    """Pods that have one of these in common may matter to each other: a term of one that is about the other."""
+    return frozenset({*profile, *(term.identity for term in pod.terms)})
+
+
 class Guard:
     """The dynamic filters of pods that are alike."""
 

@@ -210,14 +210,21 @@ class Pod(msgspec.Struct, dict=True):
         return bool(spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes)
 
     @cached_property
+    def node_signature(self) -> bytes:
+        """A key that is equal for pods that may be placed on the same nodes, other pods and volumes apart."""
+        affinity = (self.spec.affinity or {}).get("nodeAffinity")
+        return msgspec.json.encode([self.spec.node_selector, self.spec.tolerations, affinity])
+
+    @cached_property
     def signature(self) -> bytes:
         """A key that is equal for pods that are eligible for the same nodes, other pods apart."""
+        if not self.sociable:
+            return self.node_signature
         spec = self.spec
-        parts: list[Any] = [spec.node_selector, spec.tolerations, spec.affinity]
-        if self.sociable:
-            parts += [spec.topology_spread_constraints, self.host_ports, self.volumes, self.metadata.namespace]
-            parts += [name for name, own in self.claims if own]
-        return msgspec.json.encode(parts)
+        parts: list[Any] = [spec.affinity, spec.topology_spread_constraints, self.host_ports, self.volumes]
+        return self.node_signature + msgspec.json.encode(
+            [*parts, self.metadata.namespace, [name for name, own in self.claims if own]]
+        )
 
 
 class NodeSpec(msgspec.Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,8 @@ class ClusterState:
     attachments: Iterable[VolumeAttachment] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
     """Pods (by uid) whose binding has been sent → their node."""
+    neighbors: Callable[[Pod], Iterable[tuple[Pod, Node]]] | None = None
+    """Finds the pods on nodes that matter to a pod; all of them without it."""
     assumed_claims: dict[tuple[str, str], list[AssumedClaim]] = field(default_factory=dict)
     """Unbound claims that pods placed in this attempt use, by namespace and name."""
 
@@ -69,6 +71,10 @@ class ClusterState:
                     if not own:
                         found[pod.metadata.namespace, name] += 1
         return found
+
+    def around(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
+        """The pods on nodes beside which this one may have to be, or must not be."""
+        return self.placed if self.neighbors is None else self.neighbors(pod)
 
     def place(self, pod: Pod, node: Node, count: int) -> None:
         """Add pods like this one to a node, or remove them if the count is negative."""

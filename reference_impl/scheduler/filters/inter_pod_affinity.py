@@ -26,7 +26,7 @@ class InterPodAffinity(Plugin):
         self._kept_off: dict[Pair, int] = defaultdict(int)
         """Domains of pods that must be apart from this one."""
         self._of_itself = bool(self._affinity) and self._near_to(pod)
-        for other, node in state.placed:
+        for other, node in state.around(pod):
             if self._affinity or self._forbidden or other.apart:
                 self.update(other, node, 1)
 

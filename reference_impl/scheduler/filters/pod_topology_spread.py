@@ -26,7 +26,7 @@ class PodTopologySpread(Plugin):
                 for each in self._constraints:
                     if each.includes(pod, node):
                         each.add(node, 0)
-        for other, node in state.placed:
+        for other, node in state.around(pod):
             self.update(other, node, 1)
 
     @property
