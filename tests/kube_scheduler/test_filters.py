@@ -19,6 +19,7 @@ from tests.kube_scheduler.answers import FOLDER, read
 from tests.kube_scheduler.comparison import Difference, compare, report
 from tests.kube_scheduler.nodes import ZONE
 from tests.kube_scheduler.scenes import scene
+from tests.kube_scheduler.stored import difference
 
 RECORDINGS = sorted(FOLDER.glob("*.txt"))
 SHARE = 1 if THOROUGH else 5
@@ -55,9 +56,17 @@ def test_the_filters_agree_with_recorded_answers(path: Path) -> None:
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_the_recorded_answers_show_a_defect(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*DEFECTS[defect], raising=True)
-    difference = next(differences(RECORDINGS[0], 1))
-    place = f"pod {difference.pod['metadata']['name']}, node {difference.node}: expected "
-    assert place + ("feasible" if difference.feasible else "not feasible, observed feasible") in report([difference])
+    first = next(differences(RECORDINGS[0], 1))
+    place = f"pod {first.pod['metadata']['name']}, node {first.node}: expected "
+    assert place + ("feasible" if first.feasible else "not feasible, observed feasible") in report([first])
+
+
+def test_what_the_api_server_stores_otherwise_is_shown() -> None:
+    assert not difference({"spec": {"ports": [1]}, "labels": {}}, {"spec": {"ports": [1], "hostIP": ""}})
+    assert difference({"spec": {"ports": [1, 2]}}, {"spec": {"ports": [1, 3]}}) == (
+        ".spec.ports[1]: 2 expected, 3 observed"
+    )
+    assert difference({"spec": {"ports": [1]}}, {"spec": {}}) == ".spec.ports: [1] expected, None observed"
 
 
 @pytest.mark.cluster
