@@ -12,6 +12,7 @@ from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import feasible_nodes
 from reference_impl.scheduler.gang import Gang, Group
+from reference_impl.scheduler.guard import Guard
 from reference_impl.scheduler.snapshot import used
 from reference_impl.scheduler.storage import PersistentVolumeClaim
 from tests.conftest import THOROUGH
@@ -100,6 +101,17 @@ def test_a_large_gang_of_one_pod_a_node_is_decided_at_once():
     pods = several(151, labels=X, affinity=apart(term(HOST)), containers=requests(cpu="1"))
     assert why(decided(cluster(nodes), gang("g", pods))).startswith("only 150 of 151")
     assert len(decided(cluster(nodes), gang("g", pods[:150])).bindings) == 150
+
+
+def test_a_placed_pod_is_shown_only_to_filters_that_it_matters_to(monkeypatch):
+    right, shown = Guard.update, []
+    monkeypatch.setattr(Guard, "update", lambda *given: (shown.append(given), right(*given)))
+    gangs = []
+    for app in map(str, range(20)):
+        how = {"labels": {"app": app}, "affinity": apart(term(HOST, app))}
+        gangs.append(gang(f"g{app}", several(3, name=f"g{app}-", **how)))
+    plan = decided(cluster([node(f"n{i}") for i in range(20)]), *gangs)
+    assert len(plan.bindings) == 60 and len(shown) <= 4 * 60
 
 
 def test_preemption_frees_what_the_filters_ask_for():
