@@ -133,10 +133,14 @@ class Capacity:
 
     def domain(self, key: str, node: int) -> str:
         """The domain of a node; empty if it lacks the label."""
+        return self.values(key)[node]
+
+    def values(self, key: str) -> list[str]:
+        """The domain of each node."""
         values = self._values.get(key)
         if values is None:
             values = self._values[key] = [node.metadata.label(key) for node in self.nodes]
-        return values[node]
+        return values
 
     def tally(self, key: str, resource: str) -> Mapping[str, int]:
         """Domain → free amount of a resource on its nodes together."""
@@ -225,10 +229,15 @@ class Shape:
         """The resource that limits the placement of such pods."""
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
         self._capacity = capacity
-        self._slots = {i: self._count(i) for i in eligible}
+        self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce)
+        self._slots = dict.fromkeys(eligible, 0)
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
-        for i, slots in self._slots.items():
-            self._by_slots[slots][i] = None
+        """Number of slots → the nodes that have so many, those without slots apart."""
+        free, scarce, amount = capacity.free, self.scarce, dict(requests).get(self.scarce, 0)
+        for i in [i for i in eligible if free[i].get(scarce, 0) >= amount]:  # on full clusters, few nodes
+            if slots := self._count(i):
+                self._slots[i] = slots
+                self._by_slots[slots][i] = None
         self._sums: dict[str, dict[str, int]] = {}
         self._total = sum(self._slots.values())
         self._read = len(capacity.log)
@@ -246,30 +255,34 @@ class Shape:
         return self._total
 
     def sums(self, key: str) -> dict[str, int]:
-        """Domain → how many more pods fit on its nodes."""
+        """Domain → how many more pods fit on its nodes, at least for the domains where any fit."""
         self._catch_up()
         found = self._sums.get(key)
         if found is None:
             found = self._sums[key] = defaultdict(int)
-            for i, slots in self._slots.items():
-                if value := self._capacity.domain(key, i):
-                    found[value] += slots
+            domain = self._capacity.domain
+            for slots, nodes in self._by_slots.items():
+                for i in nodes:
+                    if value := domain(key, i):
+                        found[value] += slots
         return found
 
     def tightest(self) -> int | None:
         """The node with the fewest slots, but at least one."""
         self._catch_up()
-        fewest = min((slots for slots, nodes in self._by_slots.items() if slots and nodes), default=0)
+        fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
 
     def _count(self, node: int) -> int:
         free = self._capacity.free[node]
         fewest = _MANY
-        for resource, amount in self.requests:  # a loop, because nothing is called more often
+        for resource, amount in self._scarce_first:  # a loop, because nothing is called more often
             slots = free.get(resource, 0) // amount
             if slots < fewest:
+                if slots <= 0:
+                    return 0
                 fewest = slots
-        return max(0, fewest)
+        return fewest
 
     def _catch_up(self) -> None:
         log = self._capacity.log
@@ -281,8 +294,10 @@ class Shape:
                 continue
             self._slots[i] = new
             self._total += new - old
-            del self._by_slots[old][i]
-            self._by_slots[new][i] = None
+            if old:
+                del self._by_slots[old][i]
+            if new:
+                self._by_slots[new][i] = None
             for key, sums in self._sums.items():
                 if value := self._capacity.domain(key, i):
                     sums[value] += new - old

@@ -163,7 +163,7 @@ class Search:
         if restriction.width:
             yield from self._single(restriction.key, settled, parts)
         for width in range(2, restriction.width + 1):
-            values = [value for value in sums[0] if value not in settled]
+            values = sorted({value for of in sums for value in of} - settled)
             roomy = sorted(values, key=lambda value: (-sum(of.get(value, 0) for _, _, of in parts), value))
             ranked = []
             for choice in islice(combinations(roomy[:WIDE_VALUES], width), WIDE_CHOICES):
@@ -178,19 +178,21 @@ class Search:
         """One more domain: the tightest that also has capacity for the extra pods, then the largest."""
         (need, base, first), others = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
-        roomy = sorted([(held, v) for v, held in first.items() if base + held >= need.hoped and v not in settled])
+        most, least = need.hoped - base, need.count - base
+        also = [(other.hoped - b, other.count - b, of) for other, b, of in others]
+        others_only = dict.fromkeys(self.capacity.domains(key), 0) if least <= 0 else {}
+        fitting = [
+            (held, v)
+            for v, held in {**others_only, **first}.items()
+            if held >= least and v not in settled and v not in too_small
+        ]
         passed = set()
-        for _, value in roomy:
-            if value not in too_small and all(b + of.get(value, 0) >= other.hoped for other, b, of in others):
+        for held, value in sorted(fitting):
+            if held >= most and all(of.get(value, 0) >= hoped for hoped, _, of in also):
                 passed.add(value)
                 yield settled | {value}
-        tight = [(-held, v) for v, held in first.items() if base + held >= need.count and v not in settled]
-        for _, value in sorted(tight):
-            if (
-                value not in passed
-                and value not in too_small
-                and all(b + of.get(value, 0) >= other.count for other, b, of in others)
-            ):
+        for _, value in sorted((-held, value) for held, value in fitting):
+            if value not in passed and all(of.get(value, 0) >= count for _, count, of in also):
                 yield settled | {value}
 
     def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:

@@ -163,7 +163,7 @@ def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
 
 def _short(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
     """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
-    short: Counter[str] = Counter()
-    for i in nodes:
-        short.update(r for r, amount in need.shape.requests if capacity.free[i].get(r, 0) < amount)
-    return short.most_common(1)[0][0] if short else need.shape.scarce
+    free = [capacity.free[i] for i in nodes]
+    short = Counter({r: sum([own.get(r, 0) < amount for own in free]) for r, amount in need.shape.requests})
+    resource, count = short.most_common(1)[0]
+    return resource if count else need.shape.scarce
