@@ -259,9 +259,9 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
 def certain(instance: Instance, outcome: Outcome, breach: Breach) -> bool:
     """Return whether a gang that is said to wait without need (GS-26, GS-28) fits however its pods are placed, so that
     no search is needed."""
-    if paired(instance):
-        return False
     gang = instance.gang(breach.gang)
+    if paired(instance) or len(required_scopes(gang)) > 1:  # a choice of outer domains is a search, too
+        return False
     if breach.rule == "GS-28":
         lower = {other.name for other in instance.gangs if other.priority < gang.priority}
         outcome = replace(outcome, placed={name: of for name, of in outcome.placed.items() if name not in lower})
