@@ -64,13 +64,13 @@ class Capacity:
     @cached_property
     def crowd(self) -> Counter[str]:
         """Node → how many pods on it any filter may look at."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for pod, node in self.state.placed:
-            found[node.metadata.name] += self._noticed(pod)
+            counts[node.metadata.name] += self._noticed(pod)
         for index, _, count, placed in self._journal:
             if placed is not None:
-                found[self.name(index)] += self._noticed(placed) * count
-        return +found
+                counts[self.name(index)] += self._noticed(placed) * count
+        return +counts
 
     def _noticed(self, pod: Pod) -> bool:
         return pod.sociable or bool(self._terms.profile(pod))
@@ -80,10 +80,10 @@ class Capacity:
         profile = self._terms.profile(pod)
         requests = tuple(sorted(pod.requests.items()))
         key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))
-        found = self._shapes.get(key)
-        if found is None:
+        shape = self._shapes.get(key)
+        if shape is None:
             guard = Guard(pod, self.state, profile) if (pod.sociable and not pod.unreadable) or profile else None
-            found = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
+            shape = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
             if guard:
                 _ = self.crowd  # counted before the first change
                 own = self._relations(pod)
@@ -92,44 +92,44 @@ class Capacity:
                         guard.update(placed, self.nodes[node], count)
                 for relation in (*own, id(pod)):
                     self._guards.setdefault(relation, []).append(guard)
-        return found
+        return shape
 
     def _relations(self, pod: Pod) -> frozenset[object]:
-        found = self._related.get(pod.metadata.uid)
-        if found is None:
-            found = self._related[pod.metadata.uid] = relations(pod, self._terms.profile(pod))
-        return found
+        related = self._related.get(pod.metadata.uid)
+        if related is None:
+            related = self._related[pod.metadata.uid] = relations(pod, self._terms.profile(pod))
+        return related
 
     def _neighbors(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
         """The pods on nodes that are related to this one."""
-        found = (each for relation in self._relations(pod) for each in self._placed.get(relation, ()))
-        return {id(each): each for each in found}.values()
+        pairs = (pair for relation in self._relations(pod) for pair in self._placed.get(relation, ()))
+        return {id(pair): pair for pair in pairs}.values()
 
     @cached_property
     def _placed(self) -> dict[object, list[tuple[Pod, Node]]]:
-        found: dict[object, list[tuple[Pod, Node]]] = defaultdict(list)
-        for each in self.state.placed:
-            for relation in self._relations(each[0]):
-                found[relation].append(each)
-        return found
+        by_relation: dict[object, list[tuple[Pod, Node]]] = defaultdict(list)
+        for pair in self.state.placed:
+            for relation in self._relations(pair[0]):
+                by_relation[relation].append(pair)
+        return by_relation
 
     def domains(self, key: str) -> dict[str, list[int]]:
         """Value of a node label → the nodes that have it. Nodes without the label are in no domain."""
-        found = self._domains.get(key)
-        if found is None:
-            found = defaultdict(list)
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = defaultdict(list)
             for i in range(len(self.nodes)):
                 if value := self.domain(key, i):
-                    found[value].append(i)
-            self._domains[key] = found = dict(found)
-        return found
+                    domains[value].append(i)
+            self._domains[key] = domains = dict(domains)
+        return domains
 
     def single(self, key: str) -> bool:
         """Whether each domain is one node."""
-        found = self._single.get(key)
-        if found is None:
-            found = self._single[key] = all(len(nodes) == 1 for nodes in self.domains(key).values())
-        return found
+        single = self._single.get(key)
+        if single is None:
+            single = self._single[key] = all(len(nodes) == 1 for nodes in self.domains(key).values())
+        return single
 
     def domain(self, key: str, node: int) -> str:
         """The domain of a node; empty if it lacks the label."""
@@ -144,10 +144,10 @@ class Capacity:
 
     def tally(self, key: str, resource: str) -> Mapping[str, int]:
         """Domain → free amount of a resource on its nodes together."""
-        found = self._tallies.get((key, resource))
-        if found is None:
-            found = self._tallies[(key, resource)] = Tally(self, key, resource)
-        return found.sums
+        tally = self._tallies.get((key, resource))
+        if tally is None:
+            tally = self._tallies[(key, resource)] = Tally(self, key, resource)
+        return tally.sums
 
     def take(self, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
         """Take the capacity of `count` pods like `pod`, or release it if the count is negative."""
@@ -192,7 +192,7 @@ class Capacity:
                 self._meet(pod, node, -count)
 
     def since(self, mark: int) -> list[tuple[int, Requests, int]]:
-        """What was taken since `mark`: node, requests of one pod, count."""
+        """Capacity that was taken since `mark`: node, requests of one pod, count."""
         return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
     def ineligibility(self, pod: Pod) -> str:
@@ -257,15 +257,15 @@ class Shape:
     def sums(self, key: str) -> dict[str, int]:
         """Domain → how many more pods fit on its nodes, at least for the domains where any fit."""
         self._catch_up()
-        found = self._sums.get(key)
-        if found is None:
-            found = self._sums[key] = defaultdict(int)
+        sums = self._sums.get(key)
+        if sums is None:
+            sums = self._sums[key] = defaultdict(int)
             domain = self._capacity.domain
             for slots, nodes in self._by_slots.items():
                 for i in nodes:
                     if value := domain(key, i):
-                        found[value] += slots
-        return found
+                        sums[value] += slots
+        return sums
 
     def tightest(self) -> int | None:
         """The node with the fewest slots, but at least one."""

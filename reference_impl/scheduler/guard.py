@@ -44,11 +44,11 @@ class Terms:
             return known
         near = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
         spaces = self._state.namespace_labels
-        found: Profile = frozenset(
+        profile: Profile = frozenset(
             key for terms in (self._others, *near) for key, term in terms.items() if term.matches(pod.metadata, spaces)
         )
-        self._profiles[pod.metadata.uid] = found
-        return found
+        self._profiles[pod.metadata.uid] = profile
+        return profile
 
 
 def relations(pod: Pod, profile: Profile) -> frozenset[object]:

@@ -160,8 +160,8 @@ class Pod(msgspec.Struct, dict=True):
     @cached_property
     def spread(self) -> list[SpreadConstraint]:
         """The spread constraints that must hold. Raises msgspec.ValidationError for unknown fields and values."""
-        found = msgspec.convert(self.spec.topology_spread_constraints or [], list[SpreadConstraint], strict=False)
-        return [constraint for constraint in found if constraint.when_unsatisfiable == "DoNotSchedule"]
+        constraints = msgspec.convert(self.spec.topology_spread_constraints or [], list[SpreadConstraint], strict=False)
+        return [constraint for constraint in constraints if constraint.when_unsatisfiable == "DoNotSchedule"]
 
     @cached_property
     def terms(self) -> list[Term]:
@@ -169,7 +169,7 @@ class Pod(msgspec.Struct, dict=True):
         if not (self.spec.affinity or self.spec.topology_spread_constraints) or self.unreadable:
             return []
         spread = [PodAffinityTerm(c.topology_key, narrowed(c, self.metadata.labels or {})) for c in self.spread]
-        return [*self.near, *self.apart, *(Term(self.metadata, each) for each in spread)]
+        return [*self.near, *self.apart, *(Term(self.metadata, term) for term in spread)]
 
     @cached_property
     def host_ports(self) -> list[ContainerPort]:
@@ -185,13 +185,13 @@ class Pod(msgspec.Struct, dict=True):
     @cached_property
     def claims(self) -> list[tuple[str, bool]]:
         """The claims of the volumes: the name, and whether the claim is created for this pod alone."""
-        found = []
+        names = []
         for volume in self.volumes:
             if volume.persistent_volume_claim:
-                found.append((volume.persistent_volume_claim.claim_name, False))
+                names.append((volume.persistent_volume_claim.claim_name, False))
             elif volume.ephemeral:
-                found.append((f"{self.metadata.name}-{volume.name}", True))
-        return found
+                names.append((f"{self.metadata.name}-{volume.name}", True))
+        return names
 
     @cached_property
     def unreadable(self) -> str:
@@ -256,7 +256,7 @@ class Node(msgspec.Struct, dict=True):
 
     @cached_property
     def allocatable(self) -> Resources:
-        """What the node offers to pods, in thousandths."""
+        """Amounts that the node offers to pods, in thousandths."""
         return {name: whole(name, amount) for name, amount in amounts(self.status.allocatable).items()}
 
 

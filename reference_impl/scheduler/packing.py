@@ -116,8 +116,8 @@ class Packing:
         for n, m in zip(left, counts, strict=True):
             if n > m:
                 return False
-        for asked, amount in zip(self._asked, amounts, strict=True):
-            if sum(map(int.__mul__, left, asked)) > amount:
+        for needed, amount in zip(self._asked, amounts, strict=True):
+            if sum(map(int.__mul__, left, needed)) > amount:
                 return False
         return True
 
@@ -128,22 +128,22 @@ class Packing:
             return [most]
         free = self.free[node]
         requests = [self.items[k].requests for k in kinds]
-        found: list[list[int]] = []
+        patterns: list[list[int]] = []
 
         def fill(at: int, room: Mapping[str, int], chosen: list[int]) -> None:
             own = requests[at]
             fit = min([most[kinds[at]], *(room.get(name, 0) // n for name, n in own.items() if n)])
             if at == len(kinds) - 1:
-                found.append([*chosen, fit])
+                patterns.append([*chosen, fit])
                 return
             for count in range(fit, -1, -1):
                 less = {name: amount - own.get(name, 0) * count for name, amount in room.items()}
                 fill(at + 1, less, [*chosen, count])
 
         fill(0, {name: free.get(name, 0) for name in self._resources}, [])
-        self.steps -= len(found)
+        self.steps -= len(patterns)
         result = []
-        for pattern in _maximal(found):
+        for pattern in _maximal(patterns):
             counts = [0] * len(most)
             for k, count in zip(kinds, pattern, strict=True):
                 counts[k] = count

@@ -123,7 +123,7 @@ def yielding(
 
 
 def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
-    """What was taken since `mark` and not released, by node: free capacity that has to be reserved."""
+    """Capacity taken since `mark` and not released, by node: free capacity that has to be reserved."""
     total: dict[int, dict[str, int]] = {}
     for node, requests, count in capacity.since(mark):
         own = total.setdefault(node, {})

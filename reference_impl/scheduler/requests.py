@@ -24,7 +24,7 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
     statuses: dict[str, ContainerStatus] = {}
     if bound and (status.container_statuses or status.init_container_statuses):
         both = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        statuses = {each.name: each for each in both if each.resources is not None}
+        statuses = {item.name: item for item in both if item.resources is not None}
     total: Resources = {}
     for container in spec.containers:
         _add(total, _effective(pod, container, statuses))
@@ -82,8 +82,8 @@ def _effective(pod: Pod, container: Container, statuses: Mapping[str, ContainerS
 def _pending(pod: Pod, desired: Resources, others: Iterable[Quantities]) -> Resources:
     """The largest of what is desired, in use and allocated (KEP-1287); a resize that never happens does not count."""
     result: Resources = {} if pod.resize_infeasible else dict(desired)
-    for each in others:
-        _most(result, amounts(each))
+    for quantities in others:
+        _most(result, amounts(quantities))
     return result
 
 

@@ -366,5 +366,5 @@ class GangScheduler:
 
 
 def _looks(pod: Pod) -> tuple[object, ...]:
-    """What filters for other pods read of a pod, as far as it changes."""
+    """The fields of a pod that filters for other pods read and that change."""
     return pod.spec.node_name, pod.metadata.labels, pod.metadata.deletion_timestamp

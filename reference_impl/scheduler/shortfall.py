@@ -20,7 +20,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Shortfall:
-    """What a gang lacks. `kind` decides which of the fields are set:
+    """The shortfall of a gang. `kind` decides which of the fields are set:
 
     - `nodes`     no node is eligible for a pod of the group: taints, selectors, affinity, readiness
     - `resource`  the nodes have too little of `resource`

@@ -54,7 +54,7 @@ class Surroundings:
             informer.add_handler(lambda kind, old, item: changed())
 
     def state(self, pods: Iterable[Pod], assumed: Mapping[str, str]) -> ClusterState:
-        """What the filters read now. Nothing is indexed before it is asked for."""
+        """The state of the cluster that the filters read. Nothing is indexed before it is asked for."""
         return ClusterState(pods=pods, assumed=assumed, **self.informers)  # type: ignore[arg-type]
 
     async def decide(self, decision: Decision) -> bool:

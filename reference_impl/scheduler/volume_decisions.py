@@ -42,13 +42,13 @@ class Decision:
 
 def decisions(bindings: Iterable[Bound], capacity: Capacity) -> list[Decision]:
     """Decisions about claims that have to be bound before their pods; one for each claim."""
-    found: dict[tuple[str, str], Decision] = {}
+    by_claim: dict[tuple[str, str], Decision] = {}
     for pod, node in bindings:
         guard = capacity.shape(pod).guard
         for claim, volume in guard.choice(capacity.nodes[capacity.index[node]]) if guard else ():
-            decision = found.setdefault(claim.metadata.key, Decision(set(), claim, volume, node))
+            decision = by_claim.setdefault(claim.metadata.key, Decision(set(), claim, volume, node))
             decision.pods.add(pod.metadata.uid)
-    return list(found.values())
+    return list(by_claim.values())
 
 
 def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[str]:

@@ -1,4 +1,4 @@
-"""What metrics say of pods and nodes: declared usage, or a fixed share of the requests."""
+"""Metrics of pods and nodes: declared usage, or a fixed share of the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bound pods demand of each other (SCHED-080, SCHED-081), each seen true, false and unknown."""
+"""Demands of bound pods on each other (SCHED-080, SCHED-081), each seen true, false and unknown."""
 
 from __future__ import annotations
 

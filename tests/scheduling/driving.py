@@ -16,7 +16,7 @@ from reference_impl.scheduler.capacity import Capacity
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
 DEMANDS = {"nodeSelector", "tolerations", "nodeAffinity"}
-"""What the driver's pods can demand."""
+"""Demands that the driver's pods can have."""
 MAX_CYCLES = 12
 
 

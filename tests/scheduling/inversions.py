@@ -40,7 +40,7 @@ def breaches(scene: Scene, plan: Plan) -> list[str]:
 
 
 def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
-    """What is free on each node; victims hold their room until they have terminated."""
+    """The free capacity of each node; victims hold their room until they have terminated."""
     free = {host.name: dict(host.free) for host in scene.hosts}
     for group in (group for gang in scene.gangs for group in gang.groups):
         for node in [*group.bound, *placed.get(group.name, ())]:
@@ -49,7 +49,7 @@ def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
 
 
 def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
-    """What each gang that waits for its victims needs of a node beyond the room of its own victims there."""
+    """The amounts that each gang which waits for its victims needs of a node beyond the room of its victims there."""
     requests = {group.name: group.requests for gang in scene.gangs for group in gang.groups}
     net: dict[tuple[str, str], Amounts] = {}
     for gang, bound in plan.nominated.items():
@@ -92,7 +92,7 @@ def waiting(scene: Scene, placed: Placed) -> list[Gang]:
 
 
 def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
-    """What would be free without the newly bound pods of some gangs."""
+    """The free capacity without the newly bound pods of some gangs."""
     result = {name: dict(left) for name, left in free.items()}
     for group in (group for gang in lower for group in gang.groups):
         for node in placed.get(group.name, ()):

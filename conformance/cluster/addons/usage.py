@@ -1,4 +1,4 @@
-"""What fake pods use, as the API `metrics.k8s.io` reports it. Pure.
+"""Usage of fake pods, as the API `metrics.k8s.io` reports it. Pure.
 
 Nothing runs, so usage is declared: by annotations of the pod that KWOK names, for each of its containers. A pod without
 them uses half of what its containers request.
@@ -16,7 +16,7 @@ from conformance.grove.quantities import Amounts, amount
 SHARE = Decimal("0.5")
 """Part of its requests that a container uses if no annotation says otherwise."""
 LEAST = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
-"""What a container uses that requests nothing, as with KWOK."""
+"""Usage of a container that requests nothing, as with KWOK."""
 ANNOTATIONS = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 WINDOW = "1s"
 """The time that a measurement covers. An autoscaler ignores pods that became Ready within it."""

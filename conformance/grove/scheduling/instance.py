@@ -48,7 +48,7 @@ class Group:
     required: str = ""
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
-    """What the pod spec asks of nodes (nodeSelector, tolerations, nodeAffinity, claim) and of other pods (hostPorts,
+    """Demands of the pod spec on nodes (nodeSelector, tolerations, nodeAffinity, claim) and on other pods (hostPorts,
     apart, together, spread), and who requests its resources (requestedBy)."""
     gated: int | None = None
     """Pods in addition to the desired ones that have a foreign scheduling gate and therefore do not count."""

@@ -1,4 +1,4 @@
-"""What pods on the same node or in the same domain demand of each other: host ports, anti-affinity, affinity, spread.
+"""Demands of pods on others on their node or in their domain: host ports, anti-affinity, affinity, spread.
 
 Written from Kubernetes' documentation of these fields. Bound pods are judged as they stand, not in the order in which
 they came: a scheduler of gangs decides on all pods of a gang together.

@@ -45,32 +45,32 @@ class ClusterState:
     def placed(self) -> list[tuple[Pod, Node]]:
         """The pods on existing nodes that have not terminated."""
         nodes = {node.metadata.name: node for node in self.nodes}
-        found = []
+        pairs = []
         for pod in self.pods:
             name = pod.spec.node_name or self.assumed.get(pod.metadata.uid)
             if name and pod.holds_resources and (node := nodes.get(name)) is not None:
-                found.append((pod, node))
-        return found
+                pairs.append((pod, node))
+        return pairs
 
     @cached_property
     def pods_on(self) -> dict[str, list[Pod]]:
         """Node → the pods on it that have host ports or volumes."""
-        found: dict[str, list[Pod]] = defaultdict(list)
+        by_node: dict[str, list[Pod]] = defaultdict(list)
         for pod, node in self.placed:
             if pod.host_ports or pod.volumes:
-                found[node.metadata.name].append(pod)
-        return found
+                by_node[node.metadata.name].append(pod)
+        return by_node
 
     @cached_property
     def used_claims(self) -> dict[tuple[str, str], int]:
         """Claim → how many pods on nodes use it."""
-        found: dict[tuple[str, str], int] = defaultdict(int)
+        users: dict[tuple[str, str], int] = defaultdict(int)
         for pods in self.pods_on.values():
             for pod in pods:
                 for name, own in pod.claims:
                     if not own:
-                        found[pod.metadata.namespace, name] += 1
-        return found
+                        users[pod.metadata.namespace, name] += 1
+        return users
 
     def around(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
         """The pods on nodes beside which this one may have to be, or must not be."""
@@ -108,10 +108,10 @@ class ClusterState:
     @cached_property
     def volumes_of_class(self) -> dict[str, list[PersistentVolume]]:
         """Storage class → its volumes."""
-        found: dict[str, list[PersistentVolume]] = defaultdict(list)
+        by_class: dict[str, list[PersistentVolume]] = defaultdict(list)
         for volume in self.volumes:
-            found[volume.storage_class].append(volume)
-        return found
+            by_class[volume.storage_class].append(volume)
+        return by_class
 
     @cached_property
     def storage_class(self) -> dict[str, StorageClass]:
@@ -126,10 +126,10 @@ class ClusterState:
     @cached_property
     def attachments_of(self) -> dict[str, list[VolumeAttachment]]:
         """Node → the volume attachments of it."""
-        found: dict[str, list[VolumeAttachment]] = defaultdict(list)
+        by_node: dict[str, list[VolumeAttachment]] = defaultdict(list)
         for item in self.attachments:
-            found[item.spec.node_name].append(item)
-        return found
+            by_node[item.spec.node_name].append(item)
+        return by_node
 
     @cached_property
     def csi_driver(self) -> dict[str, CsiDriver]:

@@ -45,17 +45,17 @@ class NodeVolumeLimits(Plugin):
 
 def _handles(pod: Pod, state: ClusterState, csi_node: CsiNode | None) -> set[Handle]:
     """The CSI volumes of a pod."""
-    found: set[Handle] = set()
+    handles: set[Handle] = set()
     for name, own in pod.claims:
         claim = state.claim.get((pod.metadata.namespace, name))
         owner = claim.metadata.controller if claim and own else None
         if claim is not None and (not own or (owner and owner.uid == pod.metadata.uid)):
             handle = _handle(claim, state, csi_node)
             if handle and all(handle):
-                found.add(handle)
+                handles.add(handle)
     if csi_node is not None:
-        found |= {volume.migrated for volume in pod.volumes if volume.migrated}
-    return found
+        handles |= {volume.migrated for volume in pod.volumes if volume.migrated}
+    return handles
 
 
 def _handle(claim: PersistentVolumeClaim, state: ClusterState, csi_node: CsiNode | None) -> Handle | None:
@@ -76,10 +76,10 @@ def _handle(claim: PersistentVolumeClaim, state: ClusterState, csi_node: CsiNode
 
 
 def _attachments(node: Node, state: ClusterState) -> set[Handle]:
-    found: set[Handle] = set()
+    handles: set[Handle] = set()
     for item in state.attachments_of.get(node.metadata.name, ()):
         if item.spec.attacher:
             volume = state.volume.get(item.spec.source.persistent_volume_name or "")
             if volume is not None and volume.spec.csi is not None:
-                found.add((item.spec.attacher, volume.spec.csi.volume_handle))
-    return found
+                handles.add((item.spec.attacher, volume.spec.csi.volume_handle))
+    return handles

@@ -17,15 +17,15 @@ class PodTopologySpread(Plugin):
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
-        self._constraints = [_Constraint(pod, each) for each in pod.spread]
+        self._constraints = [_Constraint(pod, constraint) for constraint in pod.spread]
         if not self._constraints:
             return
-        self._keys = [each.spec.topology_key for each in self._constraints]
+        self._keys = [constraint.spec.topology_key for constraint in self._constraints]
         for node in state.nodes:
             if self._counted(node):
-                for each in self._constraints:
-                    if each.includes(pod, node):
-                        each.add(node, 0)
+                for constraint in self._constraints:
+                    if constraint.includes(pod, node):
+                        constraint.add(node, 0)
         for other, node in state.around(pod):
             self.update(other, node, 1)
 
@@ -38,11 +38,11 @@ class PodTopologySpread(Plugin):
         return not self._constraints
 
     def refusal(self, node: Node) -> str:
-        for each in self._constraints:
-            value = (node.metadata.labels or {}).get(each.spec.topology_key)
+        for constraint in self._constraints:
+            value = (node.metadata.labels or {}).get(constraint.spec.topology_key)
             if value is None:
                 return "node didn't match pod topology spread constraints (missing required label)"
-            if each.counts.get(value, 0) + each.own - each.fewest > each.spec.max_skew:
+            if constraint.counts.get(value, 0) + constraint.own - constraint.fewest > constraint.spec.max_skew:
                 return "node didn't match pod topology spread constraints"
         return ""
 
@@ -51,9 +51,9 @@ class PodTopologySpread(Plugin):
             return
         if other.metadata.deletion_timestamp is not None or not self._counted(node):
             return
-        for each in self._constraints:
-            if not each.everything and selects(each.selector, other.metadata.labels) and each.includes(self.pod, node):
-                each.add(node, count)
+        for constraint in self._constraints:
+            if constraint.counts_pod(other) and constraint.includes(self.pod, node):
+                constraint.add(node, count)
 
     def _counted(self, node: Node) -> bool:
         """Whether the node has the keys of all constraints."""
@@ -85,6 +85,10 @@ class _Constraint:
             enough = len(self.counts) >= (self.spec.min_domains or 1)
             self._fewest = min(self.counts.values()) if enough else 0
         return self._fewest
+
+    def counts_pod(self, pod: Pod) -> bool:
+        """Whether the constraint counts a pod of its namespace."""
+        return not self.everything and selects(self.selector, pod.metadata.labels)
 
     def includes(self, pod: Pod, node: Node) -> bool:
         """Whether the node counts as part of its domain."""

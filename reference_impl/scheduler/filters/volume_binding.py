@@ -80,7 +80,8 @@ class VolumeBinding(Plugin):
 
     def _choose(self, node: Node) -> tuple[str, Choice]:
         state, choice, provision = self.state, Choice(), []
-        taken = {each.volume.metadata.name for c in state.assumed_claims.values() for each in c[:1] if each.volume}
+        firsts = (assumed[0] for assumed in state.assumed_claims.values() if assumed)
+        taken = {first.volume.metadata.name for first in firsts if first.volume}
         for claim in sorted(self._delayed, key=lambda claim: thousandths(claim.size)):
             if assumed := state.assumed_claims.get(claim.metadata.key):
                 volume = assumed[0].volume
