@@ -13,7 +13,10 @@ import aiohttp
 from kube.client import Client
 
 _COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
-_EVERYWHERE = frozenset({"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews"})
+_OF_STORAGE = {"persistentvolumes", "storageclasses", "csinodes", "csidrivers", "volumeattachments"}
+_EVERYWHERE = frozenset(
+    {"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews", *_OF_STORAGE}
+)
 """What belongs to no namespace."""
 
 
