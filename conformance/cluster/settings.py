@@ -183,7 +183,7 @@ def _component_flags(features: Features, ports: Mapping[Port, int], memory: int)
         "kube-apiserver": {
             "anonymous-auth": "false",  # FC-103
             "service-cluster-ip-range": "10.96.0.0/16",
-            "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK answers for fake nodes at the first (nodes.yaml)
+            "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK answers at the first one (nodes.yaml)
             "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
         },
         "kube-controller-manager": {
