@@ -6,7 +6,6 @@ from random import Random
 
 import msgspec
 import pytest
-from tests.reference.filters.test_volumes import LATER, attached, claim, storage_class, using, volume
 
 from reference_impl.scheduler import cycle, volume_decisions
 from reference_impl.scheduler.capacity import Capacity
@@ -19,6 +18,7 @@ from reference_impl.scheduler.storage import PersistentVolumeClaim
 from tests.conftest import THOROUGH
 from tests.reference.filters.scenes import HOST, cluster, node, pod, requests
 from tests.reference.filters.test_between_pods import X, apart, listening, near, spread, term
+from tests.reference.filters.test_volume_filters import LATER, attached, claim, storage_class, using, volume
 
 NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d", "z2")]
 
