@@ -80,7 +80,7 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         yield _filled(stage, words, where)
         return
     mix, job = known.mixes.get(unnamed), known.of_jobs(unnamed)
-    others = f"select({OF_A_JOB} | not) | " if job is not None else ""
+    no_jobs = f"select({OF_A_JOB} | not) | " if job is not None else ""
     for name in named:
         if name not in known.behaviors:
             hint = documents.suggestion(name, known.behaviors)
@@ -89,15 +89,15 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
             drawn = _of_behavior(stage, name, mix.parameters(), where) if mix is not None else behavior
-            asked = '"every"' if unnamed else f".metadata.annotations | {_asked(pod_behaviors.implying())}"
-            yield _of_unnamed(drawn, others + asked)
+            choice = '"every"' if unnamed else f".metadata.annotations | {_asked(pod_behaviors.implying())}"
+            yield _of_unnamed(drawn, no_jobs + choice)
         if name == pod_behaviors.EXIT and job is not None:
             yield _of_unnamed(_of_behavior(stage, name, job, where), f"select({OF_A_JOB})", suffix="-job")
     if mix is not None and unnamed not in named:
         for failure in mix.failures:
             if failure.behavior in named:
                 failing = _of_behavior(stage, failure.behavior, failure.parameters, where)
-                yield _of_unnamed(failing, f'{others}"every"', failure.drawn)
+                yield _of_unnamed(failing, f'{no_jobs}"every"', failure.drawn)
 
 
 def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: str) -> Stage:

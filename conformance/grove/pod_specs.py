@@ -38,8 +38,8 @@ def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[s
     makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, tolerations and
     node selectors of a scheduler's back-end, and what lets Pods wait for others: init containers with their volumes,
     and a ServiceAccount."""
-    found = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
-    return found if "serviceAccountName" in template else {k: v for k, v in found.items() if k not in OF_ACCOUNT}
+    fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
+    return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
 
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
@@ -61,16 +61,16 @@ def by_path(value: object, path: str = "") -> dict[str, object]:
 
 
 def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
-    """Return a Pod's spec without further init containers, and without the volumes that only these mount."""
+    """Return a Pod's spec without further init containers that end, and without the volumes that only these mount."""
     own = {text(container, "name") for container in items(accepted, "initContainers")}
-    waits = [each for each in items(pod_spec, "initContainers") if text(each, "name") not in own]
-    rest = [each for kind in CONTAINERS for each in items(pod_spec, kind) if each not in waits]
-    kept = _mounted(rest) | {text(volume, "name") for volume in items(accepted, "volumes")}
-    spec = dict(pod_spec)
-    if waits:
-        spec["initContainers"] = [each for each in items(spec, "initContainers") if each not in waits]
-        spec["volumes"] = [each for each in items(spec, "volumes") if text(each, "name") not in _mounted(waits) - kept]
-    return spec
+    containers = items(pod_spec, "initContainers")
+    waits = [c for c in containers if text(c, "name") not in own and text(c, "restartPolicy") != "Always"]
+    if not waits:
+        return dict(pod_spec)
+    rest = [container for container in containers if container not in waits]
+    kept = _mounted([*rest, *items(pod_spec, "containers")]) | {text(v, "name") for v in items(accepted, "volumes")}
+    volumes = [v for v in items(pod_spec, "volumes") if text(v, "name") not in _mounted(waits) - kept]
+    return {**pod_spec, "initContainers": rest, "volumes": volumes}
 
 
 def _mounted(containers: Iterable[Document]) -> set[str]:

@@ -1,11 +1,11 @@
-"""Label selectors as text, as the status of a scale subresource contains them."""
+"""Label selectors: as text, as the status of a scale subresource contains them, and as the specs of pods do."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from conformance.grove.fields import Document, labels
+from conformance.grove.fields import Document, at, items, labels, text, texts
 
 _TERM = re.compile(r"[^,(]+(?:\([^)]*\))?")
 _EQUAL = re.compile(r"\s*([^\s=!]+)\s*==?\s*([^\s=]*)\s*")
@@ -28,3 +28,26 @@ def _holds(term: str, tags: Mapping[str, str]) -> bool:
     if unequal:
         return tags.get(key) != value
     return key in tags if not key.startswith("!") else key[1:].strip() not in tags
+
+
+def matches(selector: object, tags: Mapping[str, str]) -> bool:
+    """Return whether a `labelSelector` matches labels: an empty one matches all, and a missing one none."""
+    if not isinstance(selector, Mapping):
+        return False
+    exact = at(selector, "matchLabels")
+    pairs = exact.items() if isinstance(exact, Mapping) else ()
+    expressions = items(selector, "matchExpressions")
+    return all(tags.get(key) == value for key, value in pairs) and all(_matches(e, tags) for e in expressions)
+
+
+def _matches(expression: Document, tags: Mapping[str, str]) -> bool:
+    key, values = text(expression, "key"), texts(expression, "values")
+    match text(expression, "operator"):
+        case "In":
+            return tags.get(key) in values
+        case "NotIn":
+            return tags.get(key) not in values
+        case "Exists":
+            return key in tags
+        case _:
+            return key not in tags

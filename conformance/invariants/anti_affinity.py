@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.grove import pods
+from conformance.grove import pods, selectors
 from conformance.grove.fields import Document, at, items, labels, text, texts
 from conformance.invariants.bindings import AtBinding
 
@@ -38,24 +38,4 @@ def _terms(pod: Document) -> Iterator[Document]:
 
 def _selects(term: Document, pod: Document, near: Document) -> bool:
     spaces = texts(term, "namespaces") or [text(pod, "metadata", "namespace")]
-    selector = at(term, "labelSelector")
-    if text(near, "metadata", "namespace") not in spaces or selector is None:
-        return False
-    tags = labels(near)
-    exact = at(selector, "matchLabels")
-    if any(tags.get(key) != value for key, value in (exact if isinstance(exact, Mapping) else {}).items()):
-        return False
-    return all(_holds(expression, tags) for expression in items(selector, "matchExpressions"))
-
-
-def _holds(expression: Document, tags: Mapping[str, str]) -> bool:
-    key, values = text(expression, "key"), texts(expression, "values")
-    match text(expression, "operator"):
-        case "In":
-            return tags.get(key) in values
-        case "NotIn":
-            return tags.get(key) not in values
-        case "Exists":
-            return key in tags
-        case _:
-            return key not in tags
+    return text(near, "metadata", "namespace") in spaces and selectors.matches(at(term, "labelSelector"), labels(near))

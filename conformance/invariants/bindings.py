@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.grove import pods
-from conformance.grove.fields import Document
+from conformance.grove.fields import Document, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import ADDED, DELETED, Record
+from conformance.invariants.creations import STALE
 from conformance.invariants.invariant import Invariant
 
 
 class AtBinding(Invariant):
     """A rule that a pod and each pod that is bound already keep. Pods that were created with their node are no
-    violation themselves. Pods of other namespaces are not seen."""
+    violation themselves. A scheduler may not know yet what another one has just bound."""
 
     of_scheduler = True
+    timed = True
 
     def __init__(self) -> None:
         super().__init__()
         self._bound: dict[str, Record] = {}
+        self._since: dict[str, float] = {}
+        """Pod → when it was bound."""
         self._demanding: dict[str, Record] = {}
         """Those of the bound pods that the rule is about. In most histories there are none."""
         self._nodes: dict[str, Document] = {}
@@ -39,11 +43,15 @@ class AtBinding(Invariant):
         if known is None and record.kind != ADDED and not record.listed:
             self._judge(record, self._bound.values() if demands else self._demanding.values())
         self._bound[record.uid] = record
+        self._since.setdefault(record.uid, record.at)
         if demands:
             self._demanding[record.uid] = record
 
     def _judge(self, record: Record, others: Iterable[Record]) -> None:
         for other in others:
+            own = text(other.object, "spec", "schedulerName") == text(record.object, "spec", "schedulerName")
+            if not own and record.at - self._since[other.uid] <= STALE:
+                continue
             self._judged = True
             if conflict := self.conflict(record.object, other.object, self._nodes):
                 self._violate(f"pod {record.name} was bound although {other.name} {conflict}", record)

@@ -28,7 +28,7 @@ class HostPortsOnce(AtBinding):
         """Return which host port the other pod uses on the node, too."""
         if pods.node(pod) != pods.node(other):
             return ""
-        shared = [number for port in host_ports(pod) for number in _shared(port, other)]
+        shared = [host for port in host_ports(pod) for host in _shared(port, other)]
         return f"uses host port {shared[0]} of {pods.node(pod)}" if shared else ""
 
 

@@ -85,6 +85,8 @@ def test_only_pods_may_have_what_lets_them_wait() -> None:
     assert same_pod(WAITING)
     assert not same_clique(WAITING, TEMPLATE)
     assert not same_pod({**WAITING, "initContainers": [WAIT]}), "those of the template are lost"
+    sidecar = {**WAIT, "restartPolicy": "Always"}
+    assert not same_pod({**WAITING, "initContainers": [*TEMPLATE["initContainers"], sidecar]}), "it does not end"
     assert not same_pod({**WAITING, "volumes": [*WAITING["volumes"], {"name": "more"}]}), "nothing mounts it"
 
 

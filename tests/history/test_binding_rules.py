@@ -9,6 +9,7 @@ import pytest
 
 from conformance import invariants
 from conformance.invariants import placements
+from conformance.invariants.creations import STALE
 from conformance.invariants.result import RuleResult
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
@@ -92,6 +93,14 @@ def test_pods_are_kept_apart(
     bind(story, "a", "n1", first, {"app": "x"})
     bind(story, "b", node, second, {"app": "x"})
     assert verdict(story, "SCHED-081").holds is holds
+
+
+@pytest.mark.parametrize(("after", "holds"), [(STALE - 1, None), (STALE + 1, False)])
+def test_a_scheduler_may_not_know_yet_what_another_one_has_bound(story, after: float, holds: bool | None) -> None:
+    bind(story, "a", "n1", {**ports(TCP), "schedulerName": "other"})
+    story.tell("pods", "b", {"spec": ports(TCP)}, after=after - 0.5)
+    story.tell("pods", "b", {"spec": {**ports(TCP), "nodeName": "n1"}})
+    assert verdict(story, "SCHED-080").holds is holds
 
 
 def test_a_recording_of_any_cluster_is_judged_by_both(story) -> None:

@@ -66,7 +66,7 @@ async def wait_until_served(client: Client) -> None:
     async def missing() -> bool:
         stored = orjson.loads(await client.get(API_SERVICES, None, _API_SERVICE))
         conditions = stored.get("status", {}).get("conditions") or ()
-        return not any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+        return ("Available", "True") not in {(c["type"], c["status"]) for c in conditions}
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(60))(missing)
@@ -119,7 +119,7 @@ class _Server:
     async def pods(self, request: web.Request) -> web.Response:
         now = status.now()
         pods = await self._list(PODS, request)
-        return _found(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
+        return _objects(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
 
     async def nodes(self, request: web.Request) -> web.Response:
         now = status.now()
@@ -128,8 +128,8 @@ class _Server:
             if usage.measured(pod):
                 on[pod["spec"]["nodeName"]].append(pod)
         nodes = [node for node in await self._list(NODES, request) if schedulable(node)]
-        found = [usage.of_node(node, on[node["metadata"]["name"]], now) for node in nodes]
-        return _found(request, "NodeMetrics", found)
+        metrics = [usage.of_node(node, on[node["metadata"]["name"]], now) for node in nodes]
+        return _objects(request, "NodeMetrics", metrics)
 
     async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
         """List the objects that a request asks for."""
@@ -156,8 +156,8 @@ def _only(user: str) -> Any:
     return check
 
 
-def _found(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
-    """Return a list, or the one object that was asked for."""
+def _objects(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
+    """Return a list, or one object if the request names it."""
     typed = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
     if name := request.match_info.get("name"):
         return _answer(typed[0]) if typed else _failure(404, "NotFound", f"{kind} {name} not found")

@@ -41,8 +41,8 @@ class Claim(msgspec.Struct):
     @property
     def asks(self) -> bool:
         """Return whether the controller-manager waits for us to create a volume."""
-        asked = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
-        return asked and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
+        ours = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
+        return ours and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
 
     @property
     def selected_node(self) -> str:

@@ -30,17 +30,17 @@ def refusal(node: Node, group: Group) -> Refusal | None:
             _tolerates(t, taint) for t in group.demands.get("tolerations", ())
         ):
             return Refusal("OR-15", f"the taint {taint['key']} is not tolerated")
+    reason = unselected(node, group)
+    return Refusal("OR-16", reason) if reason else None
+
+
+def unselected(node: Node, group: Group) -> str:
+    """Return why node selector and required node affinity of a group do not select the node; empty if they do."""
     if wrong := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
-        return Refusal("OR-16", f"the node selector asks for {wrong}")
-    return None if selects(node, group) else Refusal("OR-16", "the required node affinity does not match")
-
-
-def selects(node: Node, group: Group) -> bool:
-    """Return whether node selector and required node affinity of a group select the node."""
-    if any(node.labels.get(key) != value for key, value in group.demands.get("nodeSelector", {}).items()):
-        return False
+        return f"the node selector asks for {wrong}"
     terms = group.demands.get("nodeAffinity")
-    return terms is None or any(_term(term, node) for term in terms)
+    matches = terms is None or any(_term(term, node) for term in terms)
+    return "" if matches else "the required node affinity does not match"
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:

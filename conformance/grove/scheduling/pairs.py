@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from conformance.grove.scheduling.admits import selects
+from conformance.grove.scheduling.admits import unselected
 from conformance.grove.scheduling.instance import Group, Instance, Node, Outcome
 
 PAIRED = ("hostPorts", "apart", "together", "spread")
@@ -125,7 +125,8 @@ def _spread(instance: Instance, pods: Sequence[BoundPod]) -> Iterator[Clash]:
             mine = [pod for pod in pods if pod.full_name == f"{gang.name}/{group.name}"]
             for constraint in group.demands.get("spread", ()):
                 key = constraint["key"]
-                counts = Counter({n.labels[key]: 0 for n in instance.nodes if key in n.labels and selects(n, group)})
+                eligible = [node for node in instance.nodes if key in node.labels and not unselected(node, group)]
+                counts = Counter({node.labels[key]: 0 for node in eligible})
                 counts.update(pod.domain(key) for pod in mine)
                 fewest = min(counts.values(), default=0)
                 for domain in {pod.domain(key) for pod in mine if pod.new}:

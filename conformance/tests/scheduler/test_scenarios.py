@@ -28,8 +28,7 @@ class HostPorts(judging.Scenarios):
     exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
-        about = [scenario for scenario in scenarios.load() if judging.OF_HOST_PORTS in scenario.checks]
-        self.play_all(env, judging.cast(about, [judging.OF_HOST_PORTS], env.implementation.features))
+        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked, env.implementation.features))
 
 
 @pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
