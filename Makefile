@@ -77,6 +77,7 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 	@$(BIN)/python tests/bench/api_costs.py
 	@$(BIN)/python tests/bench/gang_placement.py
 	@$(BIN)/python tests/bench/gang_cycle.py
+	@$(BIN)/python -m tests.bench.gang_growth
 	@$(BIN)/python tests/bench/hashing.py
 
 assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")
