@@ -1,0 +1,38 @@
+"""The gang scheduler keeps room for a gang whose search gives up, and not for ever (GS-25)."""
+
+from __future__ import annotations
+
+import asyncio
+from unittest.mock import Mock
+
+from reference_impl.scheduler.cycle import Plan
+from reference_impl.scheduler.scheduler import KEEP_SECONDS, GangScheduler
+from reference_impl.scheduler.shortfall import Shortfall
+from tests.kube.leaping import leap
+
+GANG = "space/gang"
+WAITING = Plan(waiting={GANG: Shortfall("effort")}, kept=[GANG])
+
+
+def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
+    async def overdue() -> set[str]:
+        gangs = GangScheduler(Mock(), name="gangs")
+        gangs._keep(WAITING)
+        await asyncio.sleep(KEEP_SECONDS - 1)
+        gangs._keep(WAITING)
+        assert gangs._overdue() == set() and not gangs._changed.is_set()
+        await asyncio.sleep(1)
+        assert gangs._changed.is_set()
+        return gangs._overdue()
+
+    assert leap(overdue()) == {GANG}
+
+
+def test_a_gang_that_waits_no_longer_is_forgotten() -> None:
+    async def kept() -> dict[str, float]:
+        gangs = GangScheduler(Mock(), name="gangs")
+        gangs._keep(WAITING)
+        gangs._keep(Plan())
+        return gangs._kept
+
+    assert leap(kept()) == {}
