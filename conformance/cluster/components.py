@@ -35,25 +35,35 @@ class Components:
         self.home = directory / "kwok"
         """The home directory of kwokctl."""
         self.workspace = self.home / "clusters" / name
+        self._verified: dict[str, tuple[psutil.Process, float]] = {}
+        """Component → the process that was last verified to be of the cluster, with its start time."""
 
     def named(self) -> dict[str, int]:
         """Return component → pid of all components that were started, including dead ones."""
         found = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
-            with suppress(OSError):  # the component is being started again
-                text = regular.Held(file).at(0, 32)
-                if text.isdigit():
-                    found[file.stem] = int(text)
+            if (pid := _pid_in(file)) is not None:
+                found[file.stem] = pid
         return found
 
     def process(self, component: str) -> psutil.Process | None:
-        """Return the running process of a component; None if it is dead."""
-        pid = self.named().get(component)
-        try:
-            process = psutil.Process(pid) if pid is not None else None
-            return process if process is not None and self.is_mine(process.environ()) else None
-        except psutil.Error:  # gone, a zombie, or another process with the same pid
+        """Return the running process of a component; None if it is dead. Its environment is read once: a pid and a
+        start time identify a process for ever."""
+        pid = _pid_in(self.workspace / "pids" / f"{component}.pid")
+        started = processes.identity(pid) if pid is not None else None
+        if pid is None or started is None:
             return None
+        verified = self._verified.get(component)
+        if verified is not None and (verified[0].pid, verified[1]) == (pid, started):
+            return verified[0]
+        try:
+            process = psutil.Process(pid)
+            if not self.is_mine(process.environ()):
+                return None
+        except psutil.Error:  # gone, or another process with the same pid
+            return None
+        self._verified[component] = process, started
+        return process
 
     def alive(self) -> dict[str, int]:
         """Return component → pid of the running components."""
@@ -141,6 +151,14 @@ class Components:
                 umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
                 start_new_session=True,  # Ctrl-C on the terminal is for this process, which ends the whole cluster
             )
+
+
+def _pid_in(file: Path) -> int | None:
+    """Return the pid in a file; None if there is none, since the component is being started again."""
+    with suppress(OSError):
+        text = regular.Held(file).at(0, 32)
+        return int(text) if text.isdigit() else None
+    return None
 
 
 def reap() -> None:

@@ -29,9 +29,12 @@ def identity(pid: int) -> float | None:
 
     On Linux it counts from boot: counted from the epoch it would change whenever the clock is set.
     """
+    if (fields := _status(pid)) is not None:
+        state, ticks = fields[0], fields[19]
+        return None if state == b"Z" else int(ticks) / os.sysconf("SC_CLK_TCK")
     try:
         process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else _since_boot(pid) or process.create_time()
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.Error:
         return None
 
@@ -46,13 +49,12 @@ def alive(pid: int, started: float) -> bool:
     return now is not None and abs(now - started) < 0.05
 
 
-def _since_boot(pid: int) -> float | None:
-    """Return when a process began; None if the system does not tell (there is no /proc)."""
+def _status(pid: int) -> list[bytes] | None:
+    """Return what /proc tells of a process, from its state on; None if it is gone, or the system has no /proc."""
     try:
-        ticks = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
-    except OSError:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except (OSError, ValueError):
         return None
-    return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:

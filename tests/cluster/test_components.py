@@ -1,0 +1,101 @@
+"""The processes of a cluster by their pid files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.cluster import processes
+from conformance.cluster.components import Components
+
+MARKER = {processes.CLUSTER: "tests-components"}
+SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture
+def components(tmp_path: Path) -> Components:
+    found = Components("one", tmp_path, MARKER)
+    (found.workspace / "pids").mkdir(parents=True)
+    return found
+
+
+@pytest.fixture
+def etcd(components: Components) -> Iterator[subprocess.Popen[bytes]]:
+    process = start(components, MARKER)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def start(components: Components, marker: dict[str, str]) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(SLEEP, env=os.environ | marker)
+    (components.workspace / "pids" / "etcd.pid").write_text(str(process.pid))
+    return process
+
+
+def test_the_environment_of_a_process_is_read_once(
+    components: Components, etcd: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    read = psutil.Process.environ
+
+    def environ(process: psutil.Process) -> dict[str, str]:
+        reads.append(process.pid)
+        return read(process)
+
+    monkeypatch.setattr(psutil.Process, "environ", environ)
+    for _ in range(10):
+        process = components.process("etcd")
+        assert process is not None and process.pid == etcd.pid
+    assert reads == [etcd.pid]
+
+
+def test_a_process_that_has_ended_is_missed_at_once(components: Components, etcd: subprocess.Popen[bytes]) -> None:
+    assert components.process("etcd") is not None
+    etcd.kill()
+    psutil.wait_procs([psutil.Process(etcd.pid)], timeout=0.2)  # it stays a zombie until its parent waits for it
+    assert components.process("etcd") is None
+    etcd.wait()
+    assert components.process("etcd") is None
+
+
+def test_a_process_that_takes_the_place_of_another_is_verified(
+    components: Components, etcd: subprocess.Popen[bytes]
+) -> None:
+    assert components.process("etcd") is not None
+    foreign = start(components, {})
+    try:
+        assert components.process("etcd") is None
+    finally:
+        foreign.kill()
+        foreign.wait()
+    later = start(components, MARKER)
+    try:
+        found = components.process("etcd")
+        assert found is not None and found.pid == later.pid
+    finally:
+        later.kill()
+        later.wait()
+
+
+def test_a_pid_that_is_used_again_is_another_process(
+    components: Components, etcd: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert components.process("etcd") is not None
+    began = processes.identity(etcd.pid)
+    assert began is not None
+    monkeypatch.setattr(processes, "identity", lambda pid: began + 1)
+    monkeypatch.setattr(psutil.Process, "environ", lambda process: {})
+    assert components.process("etcd") is None
+
+
+def test_a_component_without_a_readable_pid_does_not_run(components: Components) -> None:
+    assert components.process("etcd") is None
+    (components.workspace / "pids" / "etcd.pid").write_text("")
+    assert components.process("etcd") is None
