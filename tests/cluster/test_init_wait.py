@@ -73,6 +73,15 @@ def test_other_init_containers_are_not_taken_for_it(args: list[str]) -> None:
     assert init_wait.parents(container(*args)) is None
 
 
+@pytest.mark.parametrize("args", [["-p", "8080:80"], ["-p", "tcp:http"], ["--podcliques=a:1"]])
+def test_a_native_sidecar_never_waits(args: list[str]) -> None:
+    sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
+    assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
+    waiting = pod("c-1", "--podcliques=a:1", more=[sidecar])
+    assert shown(waiting, set())[0] == ["running", "running"]
+    assert shown(waiting, {"grove-initc"})[1] == "True"
+
+
 @pytest.mark.parametrize("value", ["x", "x:0", "x:y", ":1", "x:-1", "x:1:2", "x:1.5", "x:"])
 def test_what_the_program_refuses_is_malformed(value: str) -> None:
     with pytest.raises(MalformedError):

@@ -107,10 +107,13 @@ class MalformedError(Exception):
 
 
 def parents(container: Container) -> dict[str, int] | None:
-    """Return clique → pods that must be Ready; None if the container is not a waiting init container.
+    """Return clique → pods that must be Ready; None if the container is not a waiting init container. A native sidecar
+    never is: it does not end.
 
     The short form counts only with a value of the right form: other programs have options with that name too.
     """
+    if container.restart_policy == "Always":
+        return None
     values, long = [], False
     for flag, value in _options(container.args or []):
         long = long or flag == _LONG
