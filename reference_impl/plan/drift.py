@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from kube.objects import Object
 from reference_impl.api import models
 from reference_impl.plan import ownership
@@ -15,11 +17,12 @@ _WHOLE = ("selector", "rules", "subjects", "roleRef")
 
 def correction(manifest: Manifest, found: Object) -> Manifest:
     """The merge patch that corrects the object; empty if it matches. Additions of others (labels, defaults) are
-    kept."""
+    kept. A field that the object's type leaves out cannot be changed, and is not compared."""
     seen = models.wire(found)
+    compared = {field.encode_name for field in msgspec.structs.fields(type(found))} - {"metadata", "status"}
     body: Manifest = {}
     for key, value in manifest.items():
-        if key not in ("apiVersion", "kind", "metadata", "status"):
+        if key in compared:
             body |= _differing({key: value}, seen)
     metadata = {key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]}
     if tags := _differing(metadata, seen["metadata"]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from reference_impl.api import kubernetes
-from reference_impl.api.models import AutoScaling, LastError
-from reference_impl.plan import autoscalers, drift, ownership, reconcile_error, secondary_resources
+from reference_impl.api.models import AutoScaling, CliqueSharing, LastError
+from reference_impl.plan import autoscalers, claims, drift, ownership, reconcile_error, secondary_resources
 from tests.reference.examples import disaggregated
 
 
@@ -25,6 +25,18 @@ def test_an_object_that_is_as_it_should_be_is_left_alone():
         (secondary_resources.token_secret, kubernetes.Secret),
     ):
         assert drift.correction(make(pcs), stored(make(pcs), kind)) == {}
+
+
+def test_a_claim_that_cannot_be_changed_is_left_alone():
+    pcs = disaggregated()
+    claim = claims.PlannedClaim("llm-all-gpu", CliqueSharing(name="gpu", scope="AllReplicas"), {})
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "llm", "uid": "o", "controller": True}
+    manifest = claims.manifest(pcs, claim, {"devices": {"requests": [{"name": "gpu"}]}}, owner)
+    assert drift.correction(manifest, stored(manifest, kubernetes.Claim)) == {}
+    assert drift.correction({**manifest, "spec": {}}, stored(manifest, kubernetes.Claim)) == {}
+    found = stored(manifest, kubernetes.Claim)
+    found.metadata.labels = None
+    assert drift.correction(manifest, found) == {"metadata": {"labels": manifest["metadata"]["labels"]}}
 
 
 def test_a_role_s_label_has_no_colons():
