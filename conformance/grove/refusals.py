@@ -44,7 +44,7 @@ _LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio
 _DEFAULTS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
 _STANDARD = re.compile(r'violates PodSecurity "')
 _DENIED = re.compile(
-    r"""admission webhook "(?P<hook>[^"]+)" denied|AdmissionPolicy '(?P<policy>[^']+)' with binding '[^']*' denied"""
+    r"""admission webhook "(?P<hook>[^"]+)" denied|olicy '(?P<policy>[^']+)' with binding '[^']*' denied"""
 )
 
 

@@ -14,10 +14,11 @@ RATIO = 'pods "web-x" is forbidden: cpu max limit to request ratio per Container
 STANDARD = 'pods "web-x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true (…)'
 HOOK = 'admission webhook "registry.example.com" denied the request: only images of registry.example.com'
 POLICY = "pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no"
+MUTATION = "policy 'images' with binding 'images' denied request: error applying patch: invalid ApplyConfiguration"
 SERVED = {"registry.example.com", "images"}
 
 
-@pytest.mark.parametrize("answer", [QUOTA, UNKNOWN, FAILED, LIMITS, RATIO, STANDARD, HOOK, POLICY])
+@pytest.mark.parametrize("answer", [QUOTA, UNKNOWN, FAILED, LIMITS, RATIO, STANDARD, HOOK, POLICY, MUTATION])
 def test_a_refusal_by_the_cluster_is_known(answer: str) -> None:
     assert by_cluster(answer, (), SERVED)
 
@@ -27,7 +28,7 @@ def test_a_refusal_that_a_scene_has_made_is_judged(answer: str) -> None:
     assert not by_cluster(answer, {"house", "ResourceQuota", "LimitRange"}, SERVED)
 
 
-@pytest.mark.parametrize("answer", [HOOK, POLICY])
+@pytest.mark.parametrize("answer", [HOOK, POLICY, MUTATION])
 def test_a_refusal_by_what_came_with_the_implementation_is_judged(answer: str) -> None:
     assert not by_cluster(answer, (), ())
 
