@@ -66,7 +66,9 @@ def _single_replicas_terminated_as_well() -> None:
     "TERM-001",
     "TERM-004",
     "TERM-005",
+    "TERM-006",
     "TERM-025",
+    "TERM-026",
     exempt=("TERM-011", "TERM-012", "TERM-023"),
     alone="the README's reading of the extent of a termination; another variant has the reading of both levels",
 )

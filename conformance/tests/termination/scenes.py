@@ -144,7 +144,7 @@ class LostGangs(Scene):
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Three more losses, and three changes that are none."""
         had = disruption.counts(env.history, self.known)
-        disruption.become(env, "pair-1-g-0-c", disruption.STALLED, 1)
+        disruption.become(env, "pair-1-a", disruption.STALLED, 1)
         disruption.become(env, "never-0-a", disruption.CRASHED, 1)
         disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
         disruption.become(env, "loose-0-a", disruption.STARTING, 2)
