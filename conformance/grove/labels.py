@@ -33,6 +33,8 @@ TRIGGER = "grove.io/reconcile-trigger"
 MNNVL = "grove.io/mnnvl-group"
 """Annotation, and label of a ComputeDomain: the group of cliques whose GPUs are linked (OBJ-841)."""
 OWN_PREFIX = "grove.io/"
+FOREIGN_PREFIX = "example.com/"
+"""Of names that the suite gives to scheduling gates of other clients."""
 
 BY_HAND = "conformance.grove.io/scenario"
 """Label with which the suite creates gangs and pods instead of an operator: their scenario. Anybody can write it, so

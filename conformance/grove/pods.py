@@ -12,8 +12,8 @@ def gates(pod: Document) -> set[str]:
 
 
 def gated(pod: Document) -> bool:
-    """Return whether the pod has a gate of Grove's own, whatever its name (OBJ-501)."""
-    return any(gate.startswith(labels.OWN_PREFIX) for gate in gates(pod))
+    """Return whether the pod has a gate of the operator's own: no document gives its name (GANG-026)."""
+    return any(not gate.startswith(labels.FOREIGN_PREFIX) for gate in gates(pod))
 
 
 def node(pod: Document) -> str:

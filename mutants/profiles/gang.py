@@ -91,7 +91,7 @@ def _labels_late() -> None:
     replace(Writer, "create", create)
 
 
-OTHER_GATE = "grove.io/gang-is-incomplete"
+OTHER_GATE = "scheduling.example.org/gang-is-incomplete"
 
 
 @mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")

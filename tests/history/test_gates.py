@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conformance import invariants
 from conformance.grove import labels
 from conformance.invariants.result import RuleResult
@@ -189,3 +191,21 @@ def test_what_no_watch_has_missed_is_a_violation_when_the_gang_goes_on(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.gang("s-0", {"s-0-a": (1, ["a1"])}, listed=True)
     assert verdict(story, "INV-001").holds is False
+
+
+@pytest.mark.parametrize("gate", [labels.GATE, "scheduling.example.org/incomplete"])
+def test_a_gate_of_any_name_is_the_operators(story, gate):
+    """No document gives the name of the gate (GANG-026)."""
+    tags = {labels.GANG: "s-0", labels.CLIQUE: "s-0-a"}
+    foreign = {"name": "example.com/quota"}
+    for gates in ([{"name": gate}, foreign], [foreign]):
+        story.tell("pods", "a1", {"metadata": {"labels": tags}, "spec": {"schedulingGates": gates}})
+    assert verdict(story, "GANG-005").holds is True
+    found = verdict(story, "INV-001")
+    assert found.holds is False and "was ungated" in found.reason
+
+
+def test_a_gate_of_the_suite_is_not_the_operators(story):
+    gates = [{"name": f"{labels.FOREIGN_PREFIX}quota"}]
+    story.tell("pods", "a1", {"metadata": {"labels": {labels.GANG: "s-0"}}, "spec": {"schedulingGates": gates}})
+    assert verdict(story, "GANG-005").holds is False
