@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import Document, condition_is, controller, items, label, terminating, text
+from conformance.grove.kinds import PODCLIQUES
 
 
 def gates(pod: Document) -> set[str]:
@@ -36,9 +37,15 @@ def ready(pod: Document) -> bool:
     return condition_is(pod, "Ready") == "True" and not ended(pod)
 
 
+def owner(pod: Document) -> Document:
+    """Return the owner reference to the pod's clique: its controller, or else an owner of that kind (CORE-045)."""
+    owners = items(pod, "metadata", "ownerReferences")
+    return controller(pod) or next((each for each in owners if text(each, "kind") == PODCLIQUES.kind), {})
+
+
 def clique(pod: Document) -> str:
-    """Return the name of the pod's clique: by its controller, or by its label if it has none (CORE-045)."""
-    return text(controller(pod), "name") or label(pod, labels.CLIQUE)
+    """Return the name of the pod's clique: by its owner, or by its label if it has none (CORE-045)."""
+    return text(owner(pod), "name") or label(pod, labels.CLIQUE)
 
 
 def of_grove(pod: Document) -> bool:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 
 from conformance.grove import pods
-from conformance.grove.fields import controller, terminating, text
+from conformance.grove.fields import terminating
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.pod_owners import PodOwners
 
 
 class OneGenerationBound(Invariant):
-    """INV-024. A pod that is terminating has given way already; one without a controller was orphaned on purpose."""
+    """INV-024. A pod that is terminating has given way already; one that has lost its owner was orphaned on purpose."""
 
     id = "INV-024"
     what = "no Pod of a PodClique is bound while Pods of a deleted PodClique of the same name are"
 
     def __init__(self) -> None:
         super().__init__()
-        self._bound: defaultdict[str, dict[str, Record]] = defaultdict(dict)
-        """Clique → its bound pods, by uid."""
+        self._owners = PodOwners()
+        self._bound: defaultdict[str, dict[str, tuple[Record, str]]] = defaultdict(dict)
+        """Clique → its bound pods, by uid, with the uid of the clique's object."""
         self._clique: dict[str, str] = {}
         """Clique of each of these pods."""
         self._first: dict[str, str] = {}
@@ -29,22 +31,22 @@ class OneGenerationBound(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge a record."""
+        self._owners.see(record)
         if record.resource != "pods":
             return
-        owner = controller(record.object)
-        clique, own = text(owner, "name"), text(owner, "uid")
+        clique, own = pods.clique(record.object), self._owners.now(record)
         self._bound[self._clique.pop(record.uid, "")].pop(record.uid, None)
         going = record.kind == DELETED or terminating(record.object) or pods.ended(record.object)
         if going or not pods.bound(record.object) or not own:
             return
         self._judged |= self._first.setdefault(clique, own) != own
         found = self._bound[clique]
-        old = next((each for each in found.values() if text(controller(each.object), "uid") != own), None)
+        old = next((each for each, other in found.values() if other != own), None)
         if old is not None:
             self._violate(
                 f"pod {record.name} is bound, and so is {old.name} of the clique {clique} before", old, record
             )
-        found[record.uid], self._clique[record.uid] = record, clique
+        found[record.uid], self._clique[record.uid] = (record, own), clique
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no PodClique was recreated"

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, pods
-from conformance.grove.fields import at, condition, controller, items, label, number, terminating, text
+from conformance.grove.fields import at, condition, items, label, number, terminating, text
 from conformance.history.gangs import Gangs
 from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.pod_owners import PodOwners
 
 GRACE = 5.0
 """Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a size that has
@@ -54,6 +55,7 @@ class DeletionHasCause(Invariant):
     def __init__(self, origins: Origins) -> None:
         super().__init__()
         self._origins = origins
+        self._owners = PodOwners()
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         """Pods that are Ready and not being deleted, by gang and clique."""
@@ -83,6 +85,7 @@ class DeletionHasCause(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge deletions of pods; note everything that can be a cause."""
+        self._owners.see(record)
         if record.resource == "nodes":
             self._nodes[record.name] = record
             return
@@ -118,7 +121,7 @@ class DeletionHasCause(Invariant):
             if not label(document, labels.GANG):
                 self._note_waiting(record, number(document, "spec", "priority") or 0)
                 return
-            pod = self._pods[record.uid] = self._enter(document)
+            pod = self._pods[record.uid] = self._enter(document, self._owners.first(record))
         self._note(pod.gang, gangs, record.at)
         going = record.kind == DELETED or terminating(document)
         if going and not pod.going:
@@ -129,9 +132,9 @@ class DeletionHasCause(Invariant):
         for group, within in ((self._members[pod.owner], not going), (self._ready[pod.gang, pod.clique], pod.ready)):
             (group.add if within and not going else group.discard)(record.uid)
 
-    def _enter(self, document: Mapping[str, object]) -> _Pod:
+    def _enter(self, document: Mapping[str, object], owner: str) -> _Pod:
         seat = (label(document, labels.PART_OF), label(document, labels.SET_INDEX))
-        gang, owner = label(document, labels.GANG), text(controller(document), "uid")
+        gang = label(document, labels.GANG)
         self._gangs[seat].add(gang)
         return _Pod(
             gang,

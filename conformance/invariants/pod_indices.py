@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from conformance.grove import expected_pods, pods
-from conformance.grove.fields import controller, terminating, text
+from conformance.grove.fields import terminating
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.pod_owners import PodOwners
 
 Place = tuple[str, int]
 """The UID of a clique, and an index in it."""
@@ -20,14 +21,16 @@ class OnePodPerIndex(Invariant):
 
     def __init__(self) -> None:
         super().__init__()
+        self._owners = PodOwners()
         self._holders: dict[Place, dict[str, Record]] = {}
         """The active pods at a place, by UID."""
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Note the index of active pods; judge it when it is taken."""
+        self._owners.see(record)
         index = expected_pods.index(record.object) if record.resource == "pods" else None
-        clique = text(controller(record.object), "uid")
+        clique = self._owners.now(record) if index is not None else ""
         if index is None or not clique or not pods.of_grove(record.object):
             return
         holders = self._holders.setdefault((clique, index), {})

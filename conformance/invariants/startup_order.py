@@ -8,12 +8,13 @@ import msgspec
 
 from conformance.cluster.kubelet_sim import init_wait
 from conformance.grove import pods, startup, template
-from conformance.grove.fields import Document, controller, items, label, labels, text
+from conformance.grove.fields import Document, items, label, labels, text
 from conformance.grove.labels import PART_OF
 from conformance.grove.template import SetTemplate
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
+from conformance.invariants.pod_owners import PodOwners
 
 
 class ParentsReadyFirst(Invariant):
@@ -35,16 +36,15 @@ class ParentsReadyFirst(Invariant):
         self._unready: set[str] = set()
         """Pods of cliques with parents that have not been Ready yet."""
         self._known: set[str] = set()
-        self._uids: dict[str, str] = {}
-        """Clique → uid, for pods without a controller."""
+        self._owners = PodOwners()
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods that become Ready; note how many Ready pods each clique has."""
+        self._owners.see(record)
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
         if record.resource == "podcliques" and record.kind != DELETED:
-            self._uids[record.name] = record.uid
             self._await(record.object, record.name, record.uid)
         if record.resource == "pods":
             self._see_pod(record)
@@ -54,7 +54,7 @@ class ParentsReadyFirst(Invariant):
 
     def _see_pod(self, record: Record) -> None:
         clique = pods.clique(record.object)
-        own = text(controller(record.object), "uid") or self._uids.get(clique, clique)
+        own = self._owners.now(record) or clique
         if record.kind == DELETED:
             self._ready[clique].discard(record.uid)
             self._unready.discard(record.uid)

@@ -1,7 +1,7 @@
 """Predicates over a view that conformance tests wait for, each with the nearest miss as text.
 
-Pods are found by their controller and not by their labels, so that a wrong label fails its own requirement only. Those
-that have none are found by the label of their PodClique: that Pods have a controller is CORE-045.
+Pods are found by their owner and not by their labels, so that a wrong label fails its own requirement only. Those that
+have none are found by the label of their PodClique: that Pods have a controller is CORE-045.
 """
 
 from __future__ import annotations

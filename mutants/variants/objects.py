@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from kube.objects import ObjectMeta, OwnerReference
 from mutants.profiles.core_objects import (
     deletion_unblocked,
     finalizer_late,
@@ -18,6 +19,7 @@ from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Service
 from reference_impl.plan import children, labels
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.pods import PodBuilder
 
 
 @variant("service-with-port", "operator", "gives headless Services a port", "CORE-001", "CORE-006")
@@ -93,6 +95,31 @@ def _services_owned() -> None:
         return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
 
     alter(children, "service", service)
+
+
+@variant(
+    "pods-owned",
+    "operator",
+    "owns the Pods of a clique without being their controller",
+    "CORE-007",
+    "GANG-005",
+    "INV-025",
+    exempt=("CORE-035", "CORE-045", "INV-004"),
+)
+def _pods_owned() -> None:
+    right = vars(ObjectMeta)["controller"].fget
+
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        metadata = manifest["metadata"]
+        owners = [{**owner, "controller": False} for owner in metadata["ownerReferences"]]
+        return {**manifest, "metadata": {**metadata, "ownerReferences": owners}}
+
+    def controller(self: ObjectMeta) -> OwnerReference | None:
+        cliques = (owner for owner in self.owner_references or () if owner.kind == "PodClique")
+        return right(self) or next(cliques, None)
+
+    alter(PodBuilder, "pod", pod)
+    replace(ObjectMeta, "controller", property(controller))
 
 
 @variant(

@@ -198,3 +198,13 @@ def test_before_a_gang_has_stood_nothing_is_known(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a1", **own())
     assert verdict(story).holds is None
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
+def test_pods_without_a_controller_are_judged(story, owned):
+    """Pods that their PodClique owns, or labels name, without being controlled."""
+    controlled = story.owners
+    story.owners = lambda owner: [{**each, "controller": False} for each in controlled(owner)] if owned else []
+    standing(story)
+    goes(story)
+    assert verdict(story).holds is False

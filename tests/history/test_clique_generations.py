@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance import invariants
+from conformance.grove import labels
 from conformance.invariants.result import RuleResult
 
 CLIQUE = {"clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
@@ -45,6 +46,24 @@ def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
     replaced.gone("pods", "also-old")
     replaced.pod("new", **CLIQUE, node="n")
     assert judged(replaced).holds is True
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
+def test_pods_without_a_controller_are_judged(story, owned):
+    """Pods that their PodClique owns, or labels name, without being controlled."""
+
+    def bound(name: str) -> None:
+        references = [{**each, "controller": False} for each in story.owners(CLIQUE["owner"])] if owned else []
+        tags = {labels.CLIQUE: CLIQUE["clique"]}
+        story.tell(
+            "pods", name, {"metadata": {"labels": tags, "ownerReferences": references}, "spec": {"nodeName": "n"}}
+        )
+
+    story.tell("podcliques", "s-0-a", {})
+    bound("old")
+    recreate(story)
+    bound("new")
+    assert judged(story).holds is False
 
 
 def test_an_orphan_was_left_on_purpose(replaced):

@@ -135,6 +135,14 @@ def test_two_active_pods_of_a_clique_with_one_index_are_wrong(clique):
     assert verdict(clique, "INV-025").reason == "pods a2 and a3 both have the index 1"
 
 
+def test_pods_that_are_owned_and_not_controlled_have_one_index_each(clique):
+    controlled = clique.owners
+    clique.owners = lambda owner: [{**each, "controller": False} for each in controlled(owner)]
+    indexed(clique, "a1", 0)
+    indexed(clique, "a2", 0)
+    assert verdict(clique, "INV-025").holds is False
+
+
 @pytest.mark.parametrize("former", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
 def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, former):
     indexed(clique, "a1", 0)

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from conformance.grove import labels, pods, template, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Key, Layout
-from conformance.grove.fields import Document, at, condition, controller, label, number, terminating, text
+from conformance.grove.fields import Document, at, condition, label, number, terminating, text
 from conformance.grove.template import SetTemplate
 from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
+from conformance.invariants.pod_owners import PodOwners
 
 COHERENT = "Coherent"
 SCHEDULER = "gang-scheduler"
@@ -112,6 +113,7 @@ class State:
     """When an entry was removed from its map, by key."""
     _others: dict[str, Pod] = field(default_factory=dict)
     """Pods of sets that have never been Coherent so far, and may be switched to it later."""
+    _owners: PodOwners = field(default_factory=PodOwners)
     _seq: int = 0
     _by_clique: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -120,6 +122,7 @@ class State:
         if record.seq == self._seq:
             return
         self._seq = record.seq
+        self._owners.see(record)
         self.before, self.written, self.previous, self.began, self.ending = None, None, (), False, ""
         if record.resource == "podcliquesets":
             self._see_set(record)
@@ -329,7 +332,7 @@ class State:
             place=Place(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
             clique=clique,
-            owner=text(controller(document), "uid"),
+            owner=self._owners.now(record),
             gang=label(document, labels.GANG),
             hash=label(document, labels.TEMPLATE_HASH),
             created=before.created if before else record.at,

@@ -1,0 +1,42 @@
+"""Shared by the invariants that tell the Pods of a PodClique from those of an earlier PodClique of the same name."""
+
+from __future__ import annotations
+
+from conformance.grove import pods
+from conformance.grove.fields import text
+from conformance.history.record import DELETED, Record
+
+
+class PodOwners:
+    """The UID of each pod's PodClique: by its owner, or by its label if it never had one (CORE-045)."""
+
+    def __init__(self) -> None:
+        self._present: dict[str, str] = {}
+        """PodClique → UID of its present object."""
+        self._first: dict[str, str] = {}
+        """UID of a pod → UID of its PodClique when the pod was first seen."""
+        self._owned: set[str] = set()
+        """Pods that have had an owner reference."""
+
+    def see(self, record: Record) -> None:
+        """Note PodCliques, and the PodClique of new pods."""
+        if record.resource == "podcliques":
+            if record.kind != DELETED:
+                self._present[record.name] = record.uid
+            elif self._present.get(record.name) == record.uid:
+                del self._present[record.name]
+        elif record.resource == "pods":
+            if pods.owner(record.object):
+                self._owned.add(record.uid)
+            own = text(pods.owner(record.object), "uid") or self._present.get(pods.clique(record.object), "")
+            if own:
+                self._first.setdefault(record.uid, own)
+
+    def first(self, record: Record) -> str:
+        """Return the UID of the PodClique for which a pod was created; empty if it is not known."""
+        return self._first.get(record.uid, "")
+
+    def now(self, record: Record) -> str:
+        """Return the UID of the PodClique that a pod has in this record; empty for an orphan."""
+        own = text(pods.owner(record.object), "uid")
+        return own if own or record.uid in self._owned else self.first(record)
