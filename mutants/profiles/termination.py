@@ -108,7 +108,20 @@ def _never_flagged() -> None:
     replace(Termination, "_flag", flag)
 
 
-@mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005", "TERM-006")
+@mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
+def _terminated_once() -> None:
+    right = Termination._replica
+    known: set[tuple[str, int]] = set()
+
+    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
+        if (pcs.metadata.uid, index) not in known:
+            await right(self, pcs, index, causes)
+            known.add((pcs.metadata.uid, index))
+
+    replace(Termination, "_replica", replica)
+
+
+@mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005")
 def _flagged_for_good() -> None:
     replace_data(statuses, "TERMINATING", "Nothing", read_by=(statuses, "group_status"))
 
