@@ -19,7 +19,7 @@ from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.host_ports import HostPortsOnce
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import WithinNodeCapacity
-from conformance.invariants.required_domains import WithinRequiredDomain
+from conformance.invariants.required_domains import StaysInRequiredDomain, WithinRequiredDomain
 from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 
@@ -83,7 +83,7 @@ def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placement
         found = [record for record in records if record.namespace == space]
         older = _older(found)
         judged = [record for record in found if _gang(record) not in older]
-        rules = [NoGangHeldBelowMinimum(settle), BaseBoundFirst(), WithinRequiredDomain()]
+        rules = [NoGangHeldBelowMinimum(settle), BaseBoundFirst(), WithinRequiredDomain(), StaysInRequiredDomain()]
         ordered = server_order([*common, *judged])
         results += [(space, result) for result in _results(rules, ordered, now)]
         fates += _fates(space, judged if ordered is None else ordered)

@@ -1,4 +1,4 @@
-"""TOPO-034: what a required topology constraint holds together is in one domain (GS-34, GS-35)."""
+"""TOPO-034 and TOPO-035: what a required topology constraint holds together is in one domain (GS-34, GS-35)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ class Place(NamedTuple):
 
 
 class WithinRequiredDomain(Invariant):
-    """Judged at each binding, by the labels that the nodes have then. Pods that are being deleted bind nobody, and
-    neither do pods that were bound apart before the constraint was there."""
+    """Judged at each binding until the gang is admitted, by the labels that the nodes have then. Pods that are being
+    deleted bind nobody, and neither do pods that were bound apart before the constraint was there."""
 
     id = "TOPO-034"
-    what = "all bound pods of a required topology constraint are in one domain"
+    what = "the pods of a required topology constraint are bound in one domain"
+    later = False
+    """Whether bindings after the admission of the gang are judged: those of extra pods and replacements."""
 
     def __init__(self) -> None:
         super().__init__()
         self._nodes: dict[str, Document] = {}
         self._scopes: dict[str, list[Scope]] = {}
         self._places: dict[str, Place] = {}
+        self._admitted: set[str] = set()
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -50,12 +53,12 @@ class WithinRequiredDomain(Invariant):
         elif record.resource == "podgangs":
             self._scopes[record.name] = [] if record.kind == DELETED else list(scopes(record.object))
         elif record.resource == "pods":
-            self._see_pod(record)
+            self._see_pod(record, gangs)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod with a required topology constraint was bound"
 
-    def _see_pod(self, record: Record) -> None:
+    def _see_pod(self, record: Record, gangs: Gangs) -> None:
         pod, known = record.object, self._places.get(record.uid)
         if record.kind == DELETED or not pods.bound(pod) or terminating(pod) or pods.ended(pod):
             self._places.pop(record.uid, None)
@@ -63,7 +66,9 @@ class WithinRequiredDomain(Invariant):
         if known is not None:
             return
         place = Place(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
-        if not record.listed:
+        if gangs[place.gang].admitted:
+            self._admitted.add(place.gang)
+        if not record.listed and (place.gang in self._admitted) == self.later:
             for scope in self._scopes.get(place.gang, ()):
                 self._judge(record, place, scope)
         self._places[record.uid] = place
@@ -77,7 +82,7 @@ class WithinRequiredDomain(Invariant):
             if other.gang == place.gang and (not scope.groups or other.group in scope.groups)
         }
         own = self._domain(place.node, scope.key)
-        if place.node not in self._nodes or len(others) > 1:
+        if place.node not in self._nodes or len(others) > 1 or (self.later and not others):
             return
         self._judged += 1
         if not own:
@@ -89,6 +94,14 @@ class WithinRequiredDomain(Invariant):
 
     def _domain(self, node: str, key: str) -> str:
         return label(self._nodes.get(node, {}), key)
+
+
+class StaysInRequiredDomain(WithinRequiredDomain):
+    """The same of extra pods and replacements, while other pods of the constraint are bound."""
+
+    id = "TOPO-035"
+    what = "extra pods and replacements are bound in the domain of the other pods of a required topology constraint"
+    later = True
 
 
 def scopes(gang: Document) -> Iterator[Scope]:

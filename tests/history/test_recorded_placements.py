@@ -121,8 +121,9 @@ def test_a_scaled_gang_before_its_base_gang_is_wrong(story: Story) -> None:
     assert broken(judged(story)) == ["INV-008"]
 
 
+@pytest.mark.parametrize(("bound", "rule"), [(2, "TOPO-034"), (3, "TOPO-035")], ids=["minimum", "extra pod"])
 @pytest.mark.parametrize("part", ["gang", "podgroup", "group of podgroups"])
-def test_a_required_domain(part: str, story: Story) -> None:
+def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> None:
     whole(story)
     pack = {"topologyConstraint": {"packConstraint": {"required": RACK}}}
     group = {"name": "t-0-a", "minReplicas": 2}
@@ -135,14 +136,11 @@ def test_a_required_domain(part: str, story: Story) -> None:
         },
     }[part]
     story.tell("podgangs", "t-0", {"spec": spec})
-    for name, node in (("t1", "n2"), ("t2", "n2")):
+    for name, node in list({"t1": "n2", "t2": "n2", "t3": "n1"}.items())[3 - bound :]:
         story.pod(name, gang="t-0", clique="t-0-a")
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
-    assert broken(judged(story)) == []
-    story.pod("t3", gang="t-0", clique="t-0-a")
-    story.pod("t3", node="n1", gang="t-0", clique="t-0-a")
     found = judged(story)
-    assert broken(found) == ["TOPO-034"]
+    assert broken(found) == [rule]
     assert "r1" in found.broken[0][1].reason and "r2" in found.broken[0][1].reason
 
 
