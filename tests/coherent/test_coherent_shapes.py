@@ -186,3 +186,20 @@ def test_a_timeline_shows_what_a_map_holds() -> None:
     record = story.tell("podgangmaps", "s-0", {"spec": MERGED["spec"]})
     assert state(record) == "anchor {F5, D[0], P[0]}@h1 {P[1]}@h1 {P[2]}@h1 {D[1]}@h1"
     assert state(story.tell("podgangmaps", "s-0", {"spec": {"entries": []}})) == "no entries"
+
+
+@pytest.mark.parametrize(
+    ("listed", "scopes"),
+    [
+        ([["a", "b"], ["b", "a"]], [("a", "b")]),
+        ([[], ["a"]], [("a",)]),
+        ([["a"], []], [(), ("a",)]),
+        ([["a"], ["a", "b"]], [("a",), ("a", "b")]),
+        ([[]], []),
+    ],
+    ids=["same", "start first", "lost", "changed", "never"],
+)
+def test_a_start_may_be_written_before_the_scope(listed: list[list[str]], scopes: list[tuple[str, ...]]) -> None:
+    """Of the states of a set while an update runs."""
+    progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": each} for each in listed)
+    assert shapes.scopes({"status": {"updateProgress": each}} for each in progress) == scopes

@@ -7,7 +7,9 @@ they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import dropwhile
 from typing import Any
 
 from conformance.grove import updates
@@ -100,6 +102,13 @@ def gang_done(gang: Document | None) -> bool:
 def gang_scheduled(gang: Document | None) -> bool:
     """Whether a PodGang is or was scheduled, as far as it says so itself (COH-086)."""
     return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
+
+
+def scopes(states: Iterable[Document]) -> list[tuple[str, ...]]:
+    """Return the different scopes that these states of a set list, by names, from the first one on that lists any: the
+    start of an update may be written before its scope."""
+    listed = (tuple(sorted(name for _, name in scope(state))) for state in states)
+    return sorted(set(dropwhile(operator.not_, listed)))
 
 
 def scope(found: Document | None) -> set[tuple[str, str]]:

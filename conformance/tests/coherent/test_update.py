@@ -66,8 +66,7 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
         before = updates.generation(span.begin().get(SETS, "s"))
         found = [r.object for r in span.records(SETS, "s") if updates.generation(r.object) != before]
         during = [each for each in found if updates.running(each)]
-        scopes = {tuple(sorted(name for _, name in shapes.scope(each))) for each in during}
-        run.expect(f"{each}: scopes", [tuple(sorted(parts))], sorted(scopes))
+        run.expect(f"{each}: scopes", [tuple(sorted(parts))], shapes.scopes(during))
         turns = [index for one in during for index in updates.turns(one)]
         run.expect(f"{each}: replicas that had their turn", [0], list(dict.fromkeys(turns)))
         end = run.at(f"{each}: at rest").get(SETS, "s")
