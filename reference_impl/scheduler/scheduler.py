@@ -181,10 +181,10 @@ class GangScheduler:
         around.overdue = self._overdue()
         plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
         self._keep(plan)
-        self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
-        self._sociable = self._pending and bool(capacity.keys)
         decisions = volume_decisions.decisions(plan.bindings, capacity)
         self._held = volume_decisions.hold([g for g, _ in gangs.values()], plan, decisions)
+        self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
+        self._sociable = self._pending and bool(capacity.keys)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
