@@ -273,6 +273,11 @@ class Shape:
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
 
+    @cached_property
+    def ineligibility(self) -> str:
+        """How many nodes each filter refuses to such pods, other pods apart."""
+        return self._capacity.ineligibility(self.pod)
+
     def _count(self, node: int) -> int:
         free = self._capacity.free[node]
         fewest = _MANY

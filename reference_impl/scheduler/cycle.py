@@ -19,7 +19,7 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, needs_of, place
 from reference_impl.scheduler.preemption import Eviction
 from reference_impl.scheduler.search import Budget
-from reference_impl.scheduler.shortfall import Shortfall, explained, renamed
+from reference_impl.scheduler.shortfall import Shortfall, explained, refusals, renamed
 
 Bound = tuple[Pod, str]
 """A pod and the name of its node."""
@@ -33,6 +33,8 @@ class Plan:
     evictions: list[Eviction] = field(default_factory=list)
     waiting: dict[str, Shortfall] = field(default_factory=dict)
     """Gang whose minimum cannot be placed → the reason."""
+    extra: dict[str, str] = field(default_factory=dict)
+    """Pod above the minimum of its gang (by uid) that waits for more than capacity → the reason."""
     kept: list[str] = field(default_factory=list)
     """Gangs whose search gave up, so that room is kept for them."""
     nominated: dict[str, list[Bound]] = field(default_factory=dict)
@@ -252,17 +254,18 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
 def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
     """Place pods above the minimums, one at a time, in the domains that the gang uses already (GS-35)."""
     for index, group in enumerate(gang.groups):
-        hopeless: set[int] = set()
+        hopeless: dict[int, str] = {}
         for pod in list(group.waiting):
-            shape = capacity.shape(pod)
-            if id(shape) in hopeless or not shape.total:
-                continue
-            budget.begin()
-            placement = place(gang, [(index, [pod])], capacity, budget)
-            if placement is None:
-                hopeless.add(id(shape))
-            else:
-                bind(gang, placement, capacity, result)
+            key = id(shape := capacity.shape(pod))
+            if key not in hopeless:
+                budget.begin()
+                placement = place(gang, [(index, [pod])], capacity, budget) if shape.total else None
+                if placement is not None:
+                    bind(gang, placement, capacity, result)
+                    continue
+                hopeless[key] = refusals(gang, index, pod, capacity)
+            if hopeless[key]:
+                result.extra[pod.metadata.uid] = f"no node takes more pods of {group.name}: {hopeless[key]}"
 
 
 def yield_extra_pods(this: Cycle) -> bool:

@@ -190,7 +190,7 @@ class GangScheduler:
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
         self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
         self._unschedulable.replace(
-            each for name, (gang, _) in gangs.items() for each in reasons(gang, self._waiting.get(name))
+            each for name, (gang, _) in gangs.items() for each in reasons(gang, self._waiting.get(name), plan.extra)
         )
         self._claims |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})

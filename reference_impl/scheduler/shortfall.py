@@ -9,6 +9,7 @@ from typing import Literal
 
 from reference_impl.scheduler.capacity import Capacity, listed
 from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.stepwise import Stepwise
@@ -85,7 +86,7 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     for need in needs:
         name = gang.groups[need.group].name
         if not need.shape.eligible:
-            return Shortfall("nodes", name, needed=need.count, detail=capacity.ineligibility(need.shape.pod))
+            return Shortfall("nodes", name, needed=need.count, detail=need.shape.ineligibility)
         if need.shape.total < need.count:
             short = _short(need, need.shape.eligible, capacity)
             return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
@@ -102,6 +103,15 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     dearest = needs[0].shape.scarce
     narrowest = required[-1].key if required else ""
     return Shortfall("together", resource=dearest, key=narrowest)
+
+
+def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
+    """How many nodes each filter refuses to an extra pod; empty if capacity alone is short."""
+    needs = needs_of(gang, [(group, [pod])], capacity)
+    if not needs[0].shape.eligible:
+        return needs[0].shape.ineligibility
+    refused = _refused(gang, needs, capacity) if needs[0].shape.total else None
+    return refused.detail if refused else ""
 
 
 def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kube.client import STRATEGIC_PATCH, Client
@@ -32,9 +32,9 @@ AT_ONCE = 16
 """Maximum number of concurrent writes: bindings come first."""
 
 
-def reasons(gang: Gang, shortfall: str | None) -> Iterable[tuple[Pod, str]]:
+def reasons(gang: Gang, shortfall: str | None, extra: Mapping[str, str]) -> Iterable[tuple[Pod, str]]:
     """The pods of a gang that wait without a gate after a scheduling cycle, each with the reason. `shortfall` says why
-    the gang's minimum cannot be placed."""
+    the gang's minimum cannot be placed, `extra` why pods above it (by uid) wait for more than capacity."""
     for group in gang.groups:
         for pod in group.waiting:
             if shortfall is not None:
@@ -42,7 +42,8 @@ def reasons(gang: Gang, shortfall: str | None) -> Iterable[tuple[Pod, str]]:
             elif gang.incomplete:
                 yield pod, f"pod gang {gang.name} waits for pods that are missing or have scheduling gates"
             elif gang.minimum_reached:
-                yield pod, f"pod gang {gang.name} has its minimum; no node has capacity for more pods of {group.name}"
+                reason = extra.get(pod.metadata.uid) or f"no node has capacity for more pods of {group.name}"
+                yield pod, f"pod gang {gang.name} has its minimum; {reason}"
 
 
 class Unschedulable:

@@ -67,6 +67,8 @@ def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[
                 group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in taken_back]
             preemption.drop(gang, taken_back)
             plan.bindings = [bound for bound in plan.bindings if bound[0].metadata.uid not in taken_back]
+            shortfall = Shortfall("volumes", detail=names)
             if not gang.minimum_reached:
-                plan.waiting[gang.name] = Shortfall("volumes", detail=names)
+                plan.waiting[gang.name] = shortfall
+            plan.extra.update(dict.fromkeys(taken_back, str(shortfall)))
     return held

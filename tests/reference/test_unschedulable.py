@@ -25,17 +25,17 @@ GATED = Condition("PodScheduled", "False", "SchedulingGated", "blocked due to no
 
 def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
     gang = Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1), gpu_pod("b", 1)])])
-    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have capacity for 1 of 2 pods of p")}
+    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have capacity for 1 of 2 pods of p", {})}
     assert told == dict.fromkeys("ab", "pod gang ns/g waits: nodes have capacity for 1 of 2 pods of p")
 
 
 def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
     bound = [(gpu_pod("a", 1), "n")]
-    [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None)
-    [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None)
+    [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None, {})
+    [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None, {})
     assert "no node has capacity for more pods of p" in extra
     assert "missing or have scheduling gates" in early
-    assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None))
+    assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None, {}))
 
 
 def test_the_transition_time_changes_with_the_status_only() -> None:

@@ -15,6 +15,7 @@ from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.guard import Guard
 from reference_impl.scheduler.snapshot import used
 from reference_impl.scheduler.storage import PersistentVolumeClaim
+from reference_impl.scheduler.unschedulable import reasons
 from tests.conftest import THOROUGH
 from tests.reference.filters.scenes import HOST, cluster, node, pod, requests
 from tests.reference.filters.test_between_pods import X, apart, listening, near, spread, term
@@ -75,6 +76,29 @@ def test_one_pod_a_node_or_not_at_all(make, how, reason):
 def test_extra_pods_heed_the_same():
     plan = decided(cluster(NODES[:2]), gang("g", several(3, labels=X, affinity=apart(term(HOST))), minimum=1))
     assert sorted(name for _, name in plan.bindings) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        (listening(80, name="q"), "2 nodes NodePorts: "),
+        (pod("q", labels=X, affinity=apart(term(HOST))), "2 nodes InterPodAffinity: "),
+        (pod("q", nodeSelector={HOST: "z"}), "2 nodes NodeAffinity: "),
+        (using("model-cache", name="q"), "2 nodes VolumeRestrictions: "),
+    ],
+)
+def test_an_extra_pod_has_the_filter_in_its_reason(extra, reason):
+    first = [listening(80, name=name, labels=X, affinity=apart(term(HOST))) for name in ("p0", "p1")]
+    item = gang("g", [*first, extra], minimum=2)
+    plan = decided(cluster(NODES[:2]), item)
+    [(_, text)] = reasons(item, None, plan.extra)
+    assert text.startswith("pod gang g has its minimum; no node takes more pods of g-0: " + reason)
+
+
+def test_an_extra_pod_that_is_too_large_lacks_capacity():
+    item = gang("g", [pod(), pod("q", containers=requests(cpu="9"))], minimum=1)
+    [(_, text)] = reasons(item, None, decided(cluster(NODES), item).extra)
+    assert text == "pod gang g has its minimum; no node has capacity for more pods of g-0"
 
 
 def test_pods_without_such_fields_are_kept_away_too():
@@ -214,3 +238,13 @@ def test_a_gang_whose_claims_are_not_bound_yet_is_held():
     known = claim("d", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "a"})
     again = msgspec.convert(known, PersistentVolumeClaim)
     assert volume_decisions.Decision(set(), again, None, "a").body() is None
+
+
+def test_an_extra_pod_whose_claim_is_not_bound_yet_says_so():
+    state = cluster(NODES, claims=[claim("c")], volumes=[volume(host="a")], **LATER)
+    item = Gang("g", [Group("g-0", 1, [using("c")], [(pod("old", "a"), "a")])])
+    capacity = Capacity(state.nodes, used(state.pods, {}), state)
+    plan = cycle.plan([item], capacity)
+    volume_decisions.hold([item], plan, volume_decisions.decisions(plan.bindings, capacity))
+    [(_, text)] = reasons(item, None, plan.extra)
+    assert text == "pod gang g has its minimum; waits until volumes are bound to claims: c"
