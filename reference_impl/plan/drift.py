@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,7 +19,8 @@ def correction(manifest: Manifest, found: Object) -> Manifest:
     """The merge patch that corrects the object; empty if it matches. Additions of others (labels, defaults) are
     kept. A field that the object's type leaves out cannot be changed, and is not compared."""
     seen = models.wire(found)
-    compared = {field.encode_name for field in msgspec.structs.fields(type(found))} - {"metadata", "status"}
+    fields = msgspec.structs.fields(cast(msgspec.Struct, found))
+    compared = {field.encode_name for field in fields} - {"metadata", "status"}
     body: Manifest = {}
     for key, value in manifest.items():
         if key in compared:
