@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from conformance.cluster import abilities, nodes, pace, pod_behaviors
+from conformance.cluster.addons.volumes import PROVISIONER
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
@@ -108,6 +109,11 @@ class SceneEnvironment:
     def time_scale(self) -> float:
         """Return the factor of every timeout."""
         return self._scale
+
+    @property
+    def provisioner(self) -> str:
+        """Return the provisioner whose volumes the cluster creates; empty if the cluster is not one of the suite."""
+        return "" if self.audit is None else PROVISIONER
 
     def patience(self, seconds: float) -> float:
         """Return how long to wait for what the cluster does by itself."""

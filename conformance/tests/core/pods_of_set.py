@@ -12,6 +12,7 @@ from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded
 from conformance.tests.core.every_pod_field import SetWithEveryPodField
+from conformance.tests.core.published_sets import PublishedSet
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
@@ -24,7 +25,9 @@ class Judged:
     right: expected_pods.Pod
 
 
-def each_pod(run: Recorded[ReadyDisaggregatedSet | SetWithEveryPodField], step: str = READY) -> Iterator[Judged]:
+def each_pod(
+    run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = READY
+) -> Iterator[Judged]:
     """The pods of all cliques. A clique without pods blocks the test: that it has to have pods is for another."""
     view = run.at(step)
     for clique in run.scene.wanted.cliques.values():

@@ -10,6 +10,7 @@ from conformance.testing import accepted_pods, composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.core import gang_objects, statuses
 
+AVAILABLE = "set available"
 READY = "statuses at rest"
 """The step at which all objects of the set have come to rest."""
 
@@ -28,14 +29,14 @@ class ReadyDisaggregatedSet(Scene):
         self.wanted = self.named
         env.create(workload)
         # An operator that does not report it is still judged by everything else.
-        env.settle("set available", predicates.available(self.set_name, 1), 60)
-        view = env.settle(READY, _caught_up(self.named, self.set_name), 60)
+        env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
+        view = env.settle(READY, caught_up(self.named, self.set_name), 60)
         self.wanted = composition.by_composition(self.named, view)
         self.accepted = accepted_pods.ask(env, workload)
 
 
 @predicate
-def _caught_up(view: View, named: Expected, set_name: str) -> bool | Unmet:
+def caught_up(view: View, named: Expected, set_name: str) -> bool | Unmet:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
     wanted = composition.by_composition(named, view)

@@ -16,6 +16,7 @@ from conformance.testing.services import headless_services
 from conformance.tests.core import objects
 from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
 from conformance.tests.core.pods_of_set import each_pod
+from conformance.tests.core.published_sets import Published, RoutedSet, WideExpertParallelSet
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
@@ -143,7 +144,7 @@ def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet
 
 
 @requirement("CORE-015")
-def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet]) -> None:
+def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     scene = run.scene
     run.same("specs of cliques and scaling groups", *objects.specs(scene.wanted, scene.accepted, run.at(READY)))
 
@@ -155,4 +156,7 @@ def test_specs_repeat_every_field_of_their_templates(run: Recorded[SetWithEveryP
     run.same("specs of cliques", *objects.specs(scene.wanted, scene.accepted, run.at(EXIST)))
 
 
-test_invariants = invariants(ReadyDisaggregatedSet, "INV-001", "INV-002", "INV-003", "INV-004", "INV-005")
+test_invariants = invariants(ReadyDisaggregatedSet | Published, "INV-001", "INV-002", "INV-003", "INV-004", "INV-005")
+
+
+test_invariants_of_waits = invariants(WideExpertParallelSet | RoutedSet, "INV-006", "INV-026")

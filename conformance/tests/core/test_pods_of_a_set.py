@@ -11,11 +11,12 @@ from conformance.testing import predicates
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
 from conformance.tests.core.pods_of_set import Judged, each_pod
+from conformance.tests.core.published_sets import Published, PublishedSet
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
 @requirement("CORE-007")
-def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet]) -> None:
+def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Any suffix of a name is random that is not the index; its length is the API server's affair."""
     run.unbroken()
     view, cliques = run.at(READY), run.scene.wanted.cliques
@@ -34,7 +35,7 @@ def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDis
 
 
 @requirement("CORE-008")
-def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet]) -> None:
+def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Literal values and references to fields are alike."""
     for pod in each_pod(run):
         for container in expected_pods.containers(pod.seen.get("spec")):
@@ -44,7 +45,7 @@ def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet]) 
 
 
 @requirement("CORE-009")
-def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet]) -> None:
+def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """In any order among themselves: none refers to another. Further variables of the operator are not judged."""
     for pod in each_pod(run):
         for container in expected_pods.containers(pod.seen.get("spec")):
@@ -54,7 +55,7 @@ def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet]) -> No
 
 
 @requirement("CORE-014")
-def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet]) -> None:
+def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """All of it, in order. Grove replaces a variable of the template that has the name of one of its own (OBJ-254)."""
     _compare_specs(run, READY)
 
@@ -74,7 +75,7 @@ def _before_template(pod: Judged, container: Document) -> list[str]:
     return list(takewhile(lambda variable: variable not in own, variables.environment(container, pod.seen)))
 
 
-def _compare_specs(run: Recorded[ReadyDisaggregatedSet | SetWithEveryPodField], step: str) -> None:
+def _compare_specs(run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str) -> None:
     for pod in each_pod(run, step):
         template = pod.clique.template
         accepted = run.scene.accepted.spec(template.name)

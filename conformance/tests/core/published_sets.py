@@ -1,0 +1,130 @@
+"""Scenes of sets in the shapes that people publish: the samples with native sidecars, probes and volumes of every kind.
+
+`SetWithEveryPodField` has every field once and never runs. These sets run, wait for each other and grow.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import yaml
+
+from conformance.grove import samples
+from conformance.grove.expected import expected
+from conformance.grove.fields import name
+from conformance.grove.restricted import restricted
+from conformance.grove.template import read
+from conformance.testing import accepted_pods, composition, predicates
+from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.tests.core.ready_set import AVAILABLE, READY, caught_up
+
+Object = dict[str, Any]
+
+
+class PublishedSet(Scene):
+    """The objects of a sample, and as many nodes as the set needs with one more replica of a scaling group, which it
+    gets once it is available. `wanted`: as in ReadyDisaggregatedSet, with that replica."""
+
+    sample: ClassVar[str]
+    group: ClassVar[str]
+    nodes: ClassVar[int]
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", self.nodes)
+        *others, workload = yaml.safe_load_all(samples.known()[self.sample].path.read_text("utf-8"))
+        provide_storage(env, others, workload)
+        for obj in others:
+            env.create(obj)
+        workload = env.placed(workload)
+        self.accepted = accepted_pods.ask(env, workload)
+        if not all(reply.accepted for reply in self.accepted.replies.values()):
+            workload = without_host(workload)
+            self.accepted = accepted_pods.ask(env, workload)
+        self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, name(workload)
+        env.create(workload)
+        env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
+        (group,) = (group for group in read(workload).groups if group.name == self.group)
+        larger = scaled(workload, self.group, group.replicas + 1)
+        named = self.wanted = expected(larger)
+        full_name = next(each for each in named.groups if each.endswith(f"-{self.group}"))
+        env.patch("podcliquescalinggroups", full_name, {"spec": {"replicas": group.replicas + 1}})
+        view = env.settle(READY, caught_up(named, self.set_name), 60)
+        self.wanted = composition.by_composition(named, view)
+
+
+class WideExpertParallelSet(PublishedSet):
+    """Leaders and workers that own their nodes: the host's network with host ports, its devices, required
+    anti-affinity. Workers start after their leader (InOrder)."""
+
+    sample, group, nodes = "wide-ep", "decode", 6
+
+
+class RoutedSet(PublishedSet):
+    """A router that starts after prefill and decode workers (Explicit), with generic ephemeral volumes."""
+
+    sample, group, nodes = "disaggregated", "workers", 3
+
+
+class RenderedSet(PublishedSet):
+    """Seventeen pods with defaults and empty fields written out."""
+
+    sample, group, nodes = "rendered", "prefill", 5
+
+
+Published = WideExpertParallelSet | RoutedSet | RenderedSet
+
+
+def scaled(workload: Object, group: str, replicas: int) -> Object:
+    """Return a set with another number of replicas of a scaling group."""
+    result = copy.deepcopy(workload)
+    for entry in result["spec"]["template"]["podCliqueScalingGroups"]:
+        if entry["name"] == group:
+            entry["replicas"] = replicas
+    return result
+
+
+def provide_storage(env: SceneEnvironment, others: list[Object], workload: Object) -> None:
+    """Let claims name a StorageClass whose volumes the cluster creates at once: a cluster of a run has no default one.
+    On a cluster without such volumes, pods have an emptyDir in place of each claim."""
+    claims = [obj for obj in others if obj["kind"] == "PersistentVolumeClaim"]
+    volumes = [volume for spec in _pod_specs(workload) for volume in spec.get("volumes", ())]
+    if not env.provisioner:
+        for volume in volumes:
+            if volume.pop("ephemeral", None) or volume.pop("persistentVolumeClaim", None):
+                volume["emptyDir"] = {}
+        others[:] = [obj for obj in others if obj not in claims]
+        return
+    specs = [claim["spec"] for claim in claims]
+    specs += [volume["ephemeral"]["volumeClaimTemplate"]["spec"] for volume in volumes if "ephemeral" in volume]
+    for spec in specs:
+        spec["storageClassName"] = env.namespace
+    if specs:
+        storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": env.provisioner}
+        others.insert(0, {**storage_class, "metadata": {"name": env.namespace}, "volumeBindingMode": "Immediate"})
+
+
+def without_host(workload: Object) -> Object:
+    """Return a set whose pods ask for nothing of their host, for clusters that do not permit it."""
+    result = copy.deepcopy(workload)
+    for clique in result["spec"]["template"]["cliques"]:
+        spec = clique["spec"]["podSpec"]
+        for field in ("hostNetwork", "hostIPC", "dnsPolicy"):
+            spec.pop(field, None)
+        for volume in spec.get("volumes", ()):
+            if volume.pop("hostPath", None):
+                volume["emptyDir"] = {}
+        for container in (*spec.get("initContainers", ()), *spec["containers"]):
+            container.pop("securityContext", None)
+            for port in container.get("ports", ()):
+                port.pop("hostPort", None)
+            for mount in container.get("volumeMounts", ()):
+                mount.pop("mountPropagation", None)
+        clique["spec"]["podSpec"] = restricted(spec)
+    return result
+
+
+def _pod_specs(workload: Object) -> Iterator[Object]:
+    for clique in workload["spec"]["template"]["cliques"]:
+        yield clique["spec"]["podSpec"]
