@@ -44,7 +44,8 @@ def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[s
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
     """Return the fields of a PodClique's podSpec by path, to be compared with those of its template. Defaults, as
-    `accepted` has them, may be written there as well."""
+    `accepted` has them, may be written there as well, and values that the API server itself leaves out because they
+    mean nothing, such as an empty list, may be missing."""
     spec = _without_additions(pod_spec, template)
     return by_path(_without_defaults({k: v for k, v in spec.items() if k != "schedulerName"}, template, accepted))
 
@@ -106,15 +107,17 @@ def _container(container: Document, claims: set[str]) -> dict[str, Any]:
 
 
 def _without_defaults(value: object, template: object, accepted: object) -> object:
-    """Return a value without fields that the template lacks and that are as in `accepted`, and without empty ones."""
+    """Return a value without fields that the template lacks and that are as in `accepted`, and without empty ones that
+    `accepted` lacks."""
     if isinstance(value, Mapping) and isinstance(template, Mapping):
         defaults = accepted if isinstance(accepted, Mapping) else {}
         return {
             key: _without_defaults(item, template.get(key), defaults.get(key))
             for key, item in value.items()
-            if key in template or (item and item != defaults.get(key))
+            if (key in template and (item or key in defaults)) or (item and item != defaults.get(key))
         }
     if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
-        defaults_of = accepted if isinstance(accepted, list) and len(accepted) == len(value) else [None] * len(value)
-        return [_without_defaults(*items_) for items_ in zip(value, template, defaults_of, strict=True)]
+        # Admission of the API server appends to lists, such as the volume of the token.
+        defaults_of = accepted if isinstance(accepted, list) and len(accepted) >= len(value) else [None] * len(value)
+        return [_without_defaults(*items_) for items_ in zip(value, template, defaults_of, strict=False)]
     return value

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from mutants.registry import mutant
-from mutants.replacement import note_calls, replace, replace_data
+from mutants.replacement import alter, note_calls, replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing import canonical, schemes
@@ -92,6 +92,15 @@ def _sorted_as_text(name: str, field: str) -> None:
 
 _sorted_as_text("env-from", "envFrom")
 _sorted_as_text("restart-rules", "restartPolicyRules")
+
+
+@mutant("hash-without-sidecars", "operator", "hashes templates without their native sidecars", "TMPL-006")
+def _without_sidecars() -> None:
+    def pod_spec(result: dict[str, Any], *_: Any) -> dict[str, Any]:
+        kept = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
+        return {**result, "initContainers": kept} if "initContainers" in result else result
+
+    alter(canonical, "pod_spec", pod_spec)
 
 
 def _templates_without(what: str) -> None:

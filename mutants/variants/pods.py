@@ -9,7 +9,7 @@ from typing import Any
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.pods import Pod
-from reference_impl.plan import pods
+from reference_impl.plan import children, pods, startup
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
@@ -80,3 +80,35 @@ def _tolerations_of_the_back_end() -> None:
         return {**manifest, "spec": {**spec, "tolerations": [own, *spec.get("tolerations", ())]}}
 
     alter(PodBuilder, "pod", pod)
+
+
+@variant(
+    "wait-first", "operator", "puts its waiting init container before those of the template", "CORE-014", "INV-006"
+)
+def _wait_first() -> None:
+    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+        *own, wait = spec.get("initContainers") or [None]
+        return {**spec, "initContainers": [wait, *own]} if waits else spec
+
+    alter(startup, "with_wait", with_wait)
+
+
+@variant(
+    "empty-values-omitted", "operator", "omits values from cliques that mean nothing, as typed libraries do", "CORE-015"
+)
+def _empty_values_omitted() -> None:
+    def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
+        return {**manifest, "spec": {**manifest["spec"], "podSpec": _typed(manifest["spec"]["podSpec"])}}
+
+    alter(children, "_clique", clique)
+
+
+def _typed(value: Any) -> Any:
+    """Return a value without empty lists and the delay of probes that have none."""
+    if isinstance(value, dict):
+        return {
+            key: _typed(item)
+            for key, item in value.items()
+            if item != [] and not (key == "initialDelaySeconds" and item == 0)
+        }
+    return [_typed(item) for item in value] if isinstance(value, list) else value

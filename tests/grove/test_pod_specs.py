@@ -117,6 +117,19 @@ def test_cliques_may_have_defaults_and_no_other_values() -> None:
     assert not same_clique(with_main(imagePullPolicy="Never"), accepted)
 
 
+def test_cliques_may_lack_empty_values_that_the_api_server_leaves_out() -> None:
+    lists: Spec = {"initContainers": [], "imagePullSecrets": []}
+    kept = {"affinity": {}, "securityContext": {"runAsUser": 0}, "containers": [MAIN]}
+    written, accepted = {**lists, **kept, "containers": [{**MAIN, "ports": []}]}, kept
+
+    def fields(pod_spec: Spec) -> dict[str, object]:
+        return pod_specs.of_clique(pod_spec, written, accepted)
+
+    assert fields(kept) == fields(written)
+    assert fields({**kept, "affinity": None}) != fields(written)
+    assert fields({**kept, "securityContext": {}}) != fields(written), "the user 0 is a user"
+
+
 def test_fields_without_a_schema_are_pruned() -> None:
     schema = {
         "type": "object",

@@ -101,7 +101,7 @@ def specs(wanted: Expected, accepted: AcceptedPods, view: View) -> Comparison:
             "replicas": clique.template.replicas,
             "minAvailable": clique.template.min_available,
             "roleName": clique.template.role,
-            "podSpec": pod_specs.of_clique(clique.template.pod_spec, clique.template.pod_spec, {}),
+            "podSpec": _pod_spec(clique.template.pod_spec, clique.template, accepted),
         }
         seen[clique.name] = of(found, _clique_spec(found, clique.template, accepted))
     for group in wanted.groups.values():
@@ -121,8 +121,12 @@ def _clique_spec(found: Document | None, template: CliqueTemplate, accepted: Acc
     return {
         **_sizes(found),
         "roleName": text(found, "spec", "roleName"),
-        "podSpec": pod_specs.of_clique(pod_spec, template.pod_spec, accepted.spec(template.name)),
+        "podSpec": _pod_spec(pod_spec, template, accepted),
     }
+
+
+def _pod_spec(pod_spec: Document, template: CliqueTemplate, accepted: AcceptedPods) -> dict[str, object]:
+    return pod_specs.of_clique(pod_spec, template.pod_spec, accepted.spec(template.name))
 
 
 def _sizes(found: Document | None) -> dict[str, object]:

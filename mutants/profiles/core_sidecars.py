@@ -1,0 +1,61 @@
+"""Mutants in pods that have native sidecars and init containers of their template, waits added by the operator, or
+replicas added by a scale-out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mutants.registry import mutant
+from mutants.replacement import alter
+from reference_impl.plan import children, labels, pods, startup
+from reference_impl.plan.children import Manifest
+
+
+@mutant("waits-end-sidecars", "operator", "makes init containers of sidecars when it adds its own", "CORE-014")
+def _waits_end_sidecars() -> None:
+    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+        if not waits:
+            return spec
+        without = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
+        return {**spec, "initContainers": without}
+
+    alter(startup, "with_wait", with_wait)
+
+
+@mutant("waits-replace", "operator", "replaces the init containers of the template by its own", "CORE-014")
+def _waits_replace() -> None:
+    def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
+        own = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
+        return {**spec, "initContainers": own} if waits else spec
+
+    alter(startup, "with_wait", with_wait)
+
+
+@mutant("sidecars-without-variables", "operator", "gives native sidecars none of its variables", "CORE-008")
+def _sidecars_without_variables() -> None:
+    def with_environment(spec: Manifest, before: Manifest, *_: Any) -> Manifest:
+        pairs = zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
+        own = [old if old.get("restartPolicy") == "Always" else new for new, old in pairs]
+        return {**spec, "initContainers": own} if own else spec
+
+    for module in (children, pods):
+        alter(module, "with_environment", with_environment)
+
+
+@mutant(
+    "added-replicas-bare",
+    "operator",
+    "creates replicas of scaling groups beyond those of the template without init containers",
+    "CORE-014",
+    "CORE-015",
+)
+def _added_replicas_bare() -> None:
+    def clique(manifest: Manifest, pcs: Any, *_: Any, **__: Any) -> Manifest:
+        tags, spec = manifest["metadata"]["labels"], manifest["spec"]
+        config = children.group_config(pcs, tags[labels.REPLICA_INDEX], tags.get(labels.SCALING_GROUP, ""))
+        if config is None or int(tags[labels.SCALING_GROUP_REPLICA_INDEX]) < config.replicas:
+            return manifest
+        pod_spec = {key: item for key, item in spec["podSpec"].items() if key != "initContainers"}
+        return {**manifest, "spec": {**spec, "podSpec": pod_spec}}
+
+    alter(children, "_clique", clique)
