@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.grove import expected_pods
 from conformance.grove.expected import Clique
-from conformance.grove.fields import Document
+from conformance.grove.fields import Document, text
 from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded
@@ -23,6 +23,12 @@ class Judged:
     clique: Clique
     seen: Document
     right: expected_pods.Pod
+
+    @property
+    def containers(self) -> list[Document]:
+        """The containers and init containers that the pod has from its template. The operator may have added more."""
+        own = {text(container, "name") for container in expected_pods.containers(self.clique.template.pod_spec)}
+        return [each for each in expected_pods.containers(self.seen.get("spec")) if text(each, "name") in own]
 
 
 def each_pod(

@@ -38,7 +38,7 @@ def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDis
 def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Literal values and references to fields are alike."""
     for pod in each_pod(run):
-        for container in expected_pods.containers(pod.seen.get("spec")):
+        for container in pod.containers:
             seen = variables.environment(container, pod.seen)
             have = {key: seen.get(key) for key in pod.right.environment}
             run.same(f"variables of {name(pod.seen)}/{text(container, 'name')}", pod.right.environment, have)
@@ -48,7 +48,7 @@ def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | 
 def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """In any order among themselves: none refers to another. Further variables of the operator are not judged."""
     for pod in each_pod(run):
-        for container in expected_pods.containers(pod.seen.get("spec")):
+        for container in pod.containers:
             first = pod.right.environment.keys() & set(_before_template(pod, container))
             what = f"variables of {name(pod.seen)}/{text(container, 'name')} before those of the template"
             run.expect(what, sorted(pod.right.environment), sorted(first))
