@@ -58,7 +58,7 @@ def entries(document: Document | None) -> tuple[Entry, ...]:
             text(each, "podCliqueSetGenerationHash"),
             text(each, "role"),
             {k: v for k, v in _mapping(each, "podCliques").items() if isinstance(v, int) and v},
-            {k: tuple(v) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
+            {k: tuple(sorted(v)) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
             tuple(texts(each, "dependsOn")),
         )
         for each in items(document, "spec", "entries")
@@ -184,17 +184,16 @@ def leftovers(every: Iterable[Entry]) -> list[str]:
 
 
 def belonging(gang: Document | None) -> dict[str, str]:
-    """Return the labels with which a gang says where it belongs (GM-16)."""
-    keys = (labels.EPOCH, labels.GANG_ROLE, labels.SET_INDEX, labels.GENERATION_HASH)
+    """Return the labels with which a gang names its entry (GM-16)."""
+    keys = (labels.EPOCH, labels.GANG_ROLE, labels.GENERATION_HASH)
     return {key: label(gang, key) for key in keys}
 
 
-def tags(replica: int, entry: Entry) -> dict[str, str]:
+def tags(entry: Entry) -> dict[str, str]:
     """Return the labels of a gang of an entry (GM-16, GM-17)."""
     return {
         labels.EPOCH: entry.epoch,
         labels.GANG_ROLE: entry.role,
-        labels.SET_INDEX: str(replica),
         labels.GENERATION_HASH: entry.generation,
     }
 

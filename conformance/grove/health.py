@@ -52,14 +52,20 @@ def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
         {"type": kind, "status": str(value), "lastTransitionTime": MOMENT}
         for kind, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
     ]
-    phase = state.get("phase", "Running" if ready else "Pending")
-    body: dict[str, Any] = {"phase": phase, "conditions": conditions}
+    body: dict[str, Any] = {"phase": state.get("phase", _phase(state)), "conditions": conditions}
     spec = pod.get("spec", {})
     for field, key in (("containers", "containers"), ("initContainers", "init")):
         if key in state:
             containers = [_container(c, state[key], ready and key == "containers") for c in spec.get(field, ())]
             body["containerStatuses" if key == "containers" else "initContainerStatuses"] = containers
     return {"status": body}
+
+
+def _phase(state: Mapping[str, Any]) -> str:
+    """Return the phase that a kubelet reports: Pending until all containers have started once."""
+    containers = state.get("containers", {})
+    begun = containers.get("started") or "lastExit" in containers
+    return "Running" if state.get("ready") or (begun and "init" not in state) else "Pending"
 
 
 def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bool) -> dict[str, Any]:

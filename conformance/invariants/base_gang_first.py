@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from conformance.grove import labels
 from conformance.grove.fields import label
 from conformance.history.gangs import Gangs
-from conformance.history.record import Record
+from conformance.history.record import DELETED, Record
 from conformance.invariants.base_bound_first import Bases
 from conformance.invariants.gates import STALE, Gates
 from conformance.invariants.invariant import Invariant
@@ -19,14 +21,15 @@ class BaseGangFirst(Invariant):
     id = "INV-002"
     what = (
         "a scaled gang's pod of a set without the strategy Coherent keeps Grove's gate until every PodGroup of its "
-        "base gang has minReplicas bound pods"
+        "base gang has had minReplicas bound pods"
     )
 
     def __init__(self) -> None:
         super().__init__()
         self._gates = Gates()
         self._judged = 0
-        self._lost: dict[str, float] = {}
+        self._admitted: dict[str, float] = {}
+        """Gang that was admitted → when it was deleted; infinite while it exists."""
         self._bases = Bases()
         self._coherent = CoherentSets()
 
@@ -34,7 +37,7 @@ class BaseGangFirst(Invariant):
         """Judge pods of scaled gangs that lose their gate."""
         self._confirm(record)
         self._coherent.see(record)
-        self._note_loss(record, gangs)
+        self._note_admission(record, gangs)
         self._bases.see(record)
         gated = self._gates.opened(record)
         base = self._bases.of(record.object) if gated is not None else ""
@@ -42,19 +45,19 @@ class BaseGangFirst(Invariant):
             return
         self._judged += 1
         gang = gangs[base]
-        recent = record.at - self._lost.get(base, float("-inf")) <= STALE
-        if not gang.admitted and not recent:
+        if not gang.admitted and record.at - self._admitted.get(base, -math.inf) > STALE:
             reason = f"scaled pod {record.name} was ungated while in its base gang {base} {gang.missing()}"
             self._suspect(base, reason, *([record] if gated is record else [gated, record]))
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a scaled gang was ungated"
 
-    def _note_loss(self, record: Record, gangs: Gangs) -> None:
-        """Note until when each gang was admitted."""
+    def _note_admission(self, record: Record, gangs: Gangs) -> None:
+        """Note which gangs were admitted once: a base gang that loses pods has been scheduled all the same."""
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return
         if gangs[name].admitted:
-            # It was admitted until this record. If it still is, the entry does no harm: later records renew it.
-            self._lost[name] = record.at
+            self._admitted[name] = math.inf
+        if record.resource == "podgangs" and record.kind == DELETED and name in self._admitted:
+            self._admitted[name] = record.at

@@ -23,7 +23,7 @@ STALLED: Mapping[str, Any] = {"containers": {"started": True}}
 STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
-UNHEARD_OF: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True, "ready": True}}
+UNHEARD_OF: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
 """A pod on an unreachable node: the node controller made it not Ready; its containers keep their last status."""
 
 

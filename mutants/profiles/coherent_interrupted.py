@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from reference_impl.control import coherent as control
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.podclique import Place
 from reference_impl.plan import defaults, revisions, update_progress, update_set_replicas
-from reference_impl.plan.coherent import budget, planner, progress, scope, update
+from reference_impl.plan.coherent import budget, planner, progress, scope, slots, update
 from reference_impl.plan.coherent.budget import Batch
 from reference_impl.plan.coherent.scope import ReplicaState
 from reference_impl.plan.components import Component, Key, cliques
@@ -67,7 +68,7 @@ def _restart_begins_again() -> None:
     replace(control.CoherentProgress, "progress", progress)
 
 
-@mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-073")
+@mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-112")
 def _scope_only_grows() -> None:
     def whole(
         changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
@@ -75,6 +76,21 @@ def _scope_only_grows() -> None:
         return frozenset({*changed, *previous})
 
     replace(scope, "scope", whole)
+
+
+@mutant("generation-decides", "operator", "updates again what an earlier generation has completed", "COHR-073")
+def _generation_decides() -> None:
+    right = slots.slots
+
+    def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[slots.Slot]:
+        current = {entry.key for entry in layout if entry.generation == generation}
+        return [
+            dataclasses.replace(slot, done=slot.done and slot.entry in current)
+            for slot in right(layout, key, observed, generation)
+        ]
+
+    for module in (scope, planner):
+        replace(module, "slots", by_generation)
 
 
 @mutant("losses-uncounted", "operator", "counts lost pods as available", "COHR-074")

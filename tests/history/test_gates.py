@@ -159,15 +159,25 @@ def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
     assert verdict(story, "INV-002").holds is False
 
 
-def test_a_base_gang_that_lost_a_pod_just_now_accuses_nobody_but_one_lost_long_ago_does(story):
+def test_a_base_gang_that_lost_a_pod_has_been_bound_all_the_same(story):
     base_and_scaled(story)
     story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, gated=True)
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"]), "s-0-g-1-v": (1, ["w2"])})
     story.pod("a1", **A, node="n1")
     story.gone("pods", "a1")
     story.pod("w1", **W)
-    assert verdict(story, "INV-002").holds is True
     story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, after=20)
+    assert verdict(story, "INV-002").holds is True
+
+
+def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
+    base_and_scaled(story)
+    story.pod("a1", **A, node="n1")
+    story.gone("podgangs", "s-0")
+    story.gone("pods", "a1")
+    story.pod("a2", **A, gated=True, after=20)
+    story.gang("s-0", {"s-0-a": (1, ["a2"])})
+    story.pod("w1", **W)
     assert verdict(story, "INV-002").holds is False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.coherent.model import Layout
-from conformance.grove.fields import count
+from conformance.grove.fields import condition_is, count
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
@@ -63,7 +63,7 @@ class PodsFollowTheMap(CoherentRule):
         if record.resource != "pods" or pod is None:
             return
         self._changed[pod.place.set] = record.at
-        if before is not None and before.gang != pod.gang:
+        if before is not None and before.gang != pod.gang and not self._migrates(pod):
             self._violate(f"pod {record.name} moves from gang {before.gang} to {pod.gang}", record)
         if before is not None or record.kind == DELETED or record.listed:
             return
@@ -71,6 +71,11 @@ class PodsFollowTheMap(CoherentRule):
             self._early.setdefault(pod.gang, []).append(pod)
         else:
             self._judge(pod, record)
+
+    def _migrates(self, pod: Pod) -> bool:
+        """Whether gangs that an earlier version of the operator created are replaced by those of the map."""
+        found = self.state.sets.get(pod.place.set)
+        return found is not None and condition_is(found.document, "PodGangMigrationInProgress") == "True"
 
     def _judge(self, pod: Pod, record: Record) -> None:
         """Judge the gang in which a pod was created."""

@@ -45,6 +45,7 @@ class NeverReady(Scene):
         env.wait_for("deployed", all_of(sets.deployed("s", 2), sets.deployed("tight")), SECONDS)
         env.quiet(1)
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
+        self.harmless_at_rest = env.dry_run.all(_harmless(env))
         env.mark("change")
         before = sets.change(env, self.workload, "f", "pl", "pw", tag="2", hold=True)
         sets.change(env, tight, "f", tag="2", hold=True)
@@ -78,11 +79,8 @@ class NeverReady(Scene):
             resource, target, size = SCALED[each]
             return env.dry_run.patch(resource, target, {"spec": {"replicas": size}}, subresource)
 
-        note = {"metadata": {"annotations": {"example.com/look": "1"}}}
-        delay = {"spec": {"template": {"terminationDelay": "3s"}}}
         asked = [*map(scale, SCALED), *(scale(each, "scale") for each in SCALED)]
-        harmless = [env.dry_run.patch(SETS, "s", each) for each in (note, delay)]
-        replies = env.dry_run.all([*asked, *harmless])
+        replies = env.dry_run.all([*asked, *_harmless(env)])
         count = len(SCALED)
         self.refused = dict(zip(SCALED, replies[:count], strict=True))
         self.refused_scale = dict(zip(SCALED, replies[count : 2 * count], strict=True))
@@ -100,6 +98,13 @@ class NeverReady(Scene):
         env.settle("lost pod of another component recreated", _again(self.other, "s-0-d-0-dm"), 30)
         env.quiet(2)
         env.mark("pods lost")
+
+
+def _harmless(env: SceneEnvironment) -> list[Request]:
+    """Return changes that leave replicas as they are: an annotation, and another terminationDelay."""
+    note = {"metadata": {"annotations": {"example.com/look": "1"}}}
+    delay = {"spec": {"template": {"terminationDelay": "3s"}}}
+    return [env.dry_run.patch(SETS, "s", patch) for patch in (note, delay)]
 
 
 def _by_tag(view: View) -> dict[str, list[Mapping[str, Any]]]:

@@ -16,14 +16,20 @@ from conformance.tests.coherent.sets import SETS
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
     """The clique f is complete when the group g is changed again, and d with it."""
     run.given("second sub-steps", "partly: ended")
-    generation = updates.generation(run.at("end").get(SETS, "partly"))
-    records = [record.object for record in run.after("partly: changed again").records(SETS, "partly")]
-    after = [found for found in records if updates.generation(found) == generation]
-    scope = {part for found in after for _, part in shapes.scope(found)}
-    run.expect("components in the scope of the last change", ["d", "g"], sorted(scope))
     left = sets.uids(sets.of_template(run.at("end"), "partly", "f"))
     run.expect("pods of f", run.scene.complete, left)
     run.expect("images", {"dm": ["3"], "f": ["2"], "gm": ["3"]}, sets.tags(run.at("end"), "partly"))
+
+
+@requirement("COHR-112")
+def test_what_is_complete_leaves_the_scope(run: Recorded[Interrupted]) -> None:
+    """The scope is read from the statuses that the operator writes after the second change."""
+    run.given("second sub-steps", "partly: ended")
+    generation = updates.generation(run.at("end").get(SETS, "partly"))
+    records = [record.object for record in run.after("partly: changed again").records(SETS, "partly")]
+    changed_again = [record for record in records if updates.generation(record) == generation]
+    scope = {component for record in changed_again for _, component in shapes.scope(record)}
+    run.expect("components in the scope of the last change", ["d", "g"], sorted(scope))
 
 
 @requirement("COHR-049")

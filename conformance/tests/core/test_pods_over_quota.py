@@ -99,12 +99,9 @@ def _foreign(gang: Mapping[str, Any] | None) -> bool:
 
 @predicate
 def _initialized(view: View, clique: str, status: str) -> bool | Unmet:
-    """The gang of a clique has this status of the condition Initialized, and a phase."""
-    found = gang_of(view, clique)
-    reported, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
-    if reported == status and phase:
-        return True
-    return Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}, phase {phase!r}")
+    """The gang of a clique has this status of the condition Initialized."""
+    reported = condition_is(gang_of(view, clique), "Initialized")
+    return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
 @predicate

@@ -60,12 +60,13 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
     run.given("first set bound")
     ungated = predicates.none_ungated(run.scene.scaled)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
-    for what, each in (("first", run), ("second", run.neighbor)):
+    for what, each, other in (("first", run, run.neighbor), ("second", run.neighbor, run)):
         view = each.at("deletion of the first set")
         existing = {kind: set(_parts(view, kind, run.scene.set_name)) for kind in _names(run)}
         existing["services"] &= set(run.scene.wanted.services)
         run.expect(f"objects of the {what} set", _names(run), {kind: sorted(own) for kind, own in existing.items()})
-        run.expect(f"objects of the {what} set with an owner elsewhere", [], _owned_elsewhere(view, run.scene.set_name))
+        elsewhere = _owned_by(other.at("deletion of the first set"), view, run.scene.set_name)
+        run.expect(f"objects of the {what} set with an owner in the other namespace", [], elsewhere)
         run.expect(f"pods of other namespaces in gangs of the {what} set", [], _strangers(view))
     run.given("first set gone")
     steps = ("deletion of the first set", "the end")
@@ -105,15 +106,15 @@ def _all_parts(view: View, set_name: str) -> dict[str, str]:
     return {f"{kind}/{key}": found for kind in KINDS for key, found in _parts(view, kind, set_name).items()}
 
 
-def _owned_elsewhere(view: View, set_name: str) -> list[str]:
-    """Return the objects of a set that name an owner which does not exist in their namespace."""
-    known = {uid(item) for kind in (SETS, *KINDS) for item in view.list(kind)}
+def _owned_by(other: View, view: View, set_name: str) -> list[str]:
+    """Return the objects of a set in `view` that name an owner in `other`."""
+    owners = {uid(item) for kind in (SETS, *KINDS) for item in other.list(kind)}
     return [
         f"{kind}/{name(item)}"
         for kind in KINDS
         for item in view.list(kind)
         if label(item, labels.PART_OF) == set_name
-        and any(text(owner, "uid") not in known for owner in items(item, "metadata", "ownerReferences"))
+        and any(text(owner, "uid") in owners for owner in items(item, "metadata", "ownerReferences"))
     ]
 
 

@@ -131,9 +131,7 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
     seen: dict[str, object] = {}
     for set_name in SIZES:
         for gang, found in following.built_gangs(view, set_name):
-            replica = next(r for r, m in following.maps_of(view, set_name).items()
-                           if gang.entry in gang_maps.entries(m))  # fmt: skip
-            right[gang.name] = gang_maps.tags(replica, gang.entry)
+            right[gang.name] = gang_maps.tags(gang.entry)
             seen[gang.name] = of(found, gang_maps.belonging(found))
     run.same("labels of PodGangs", right, seen)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.grove import gang_maps
-from conformance.grove.fields import name
+from conformance.grove import gang_maps, labels
+from conformance.grove.fields import Document, label, name
 from conformance.grove.gang_maps import Entry
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE
 from conformance.history.record import ADDED, DELETED
@@ -63,6 +63,14 @@ def _gangs_of_second(every: list[str]) -> list[str]:
     return [each for each in every if each.startswith("s-1")]
 
 
+def _of_second(gang: Document) -> bool:
+    return name(gang).startswith("s-1")
+
+
+def _epoch(gang: Document) -> str:
+    return label(gang, labels.EPOCH)
+
+
 def _rest(step: str) -> str:
     return f"{step}: at rest"
 
@@ -112,15 +120,14 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The set is scaled out twice to the same size, with a scale-in between."""
     pcs = run.at("new").get(SETS, "s")
-    before = {record.name for record in run.until(SET_OUT).records(GANGS)}
+    before = {_epoch(record.object) for record in run.until(SET_OUT).records(GANGS) if _of_second(record.object)}
     for step in (SET_OUT, SET_BACK):
         entries = following.entries_of(run.at(_rest(step)), "s", 1)
         generation = entries[0].generation if entries else ""
         run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.beginning(entries))
-    again = {name(gang) for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values()}
-    run.expect(
-        "PodGangs whose names have been before", [], sorted(each for each in again & before if each[:3] == "s-1")
-    )
+    gangs = following.gangs_of(run.at(_rest(SET_BACK)), "s").values()
+    reused = before & {_epoch(gang) for gang in gangs if _of_second(gang)}
+    run.expect("epochs of PodGangs of the second replica that have been before", [], sorted(reused))
 
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))

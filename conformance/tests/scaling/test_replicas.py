@@ -141,10 +141,10 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
-    gang = gang_of(view, "s-0-a")
-    group = {text(each, "name"): each for each in items(gang, "spec", "podgroups")}.get("s-0-a")
-    referenced = sorted(text(each, "name") for each in items(group, "podReferences"))
-    run.expect("pods in its PodGroup", sorted(map(name, pods)), of(gang, referenced))
+    groups = [group for gang in view.list("podgangs") for group in items(gang, "spec", "podgroups")]
+    own = [group for group in groups if text(group, "name") == "s-0-a"]
+    referenced = sorted(text(pod, "name") for group in own for pod in items(group, "podReferences"))
+    run.expect("pods in PodGroups of the clique", sorted(map(name, pods)), referenced)
     before = _generation_hash(run.at("before the scale-out"))
     run.expect("the set's currentGenerationHash", before, _generation_hash(view))
 

@@ -64,10 +64,12 @@ class NoNodeForDecode(ServiceThatWaits):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 10)
         workload = env.workload("components", prefills=10, decodes=1, decodeGpus=8)
-        self.waiting = list(expected(workload).cliques.values())
+        wanted = expected(workload)
+        [gang] = wanted.gangs.values()
+        self.waiting = wanted.of_gang(gang.name)
         self.create(env, workload)
         env.nodes("dgx-h100", 1)
-        env.wait_for("service bound", predicates.all_bound(self.waiting))
+        env.wait_for("service bound", predicates.admitted(wanted, gang))
 
 
 class RoomForOneOfEach(Scene):

@@ -40,7 +40,7 @@ class GroupsInDifferentStates(Scene):
         env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in sets)), 150)
         ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
         env.wait_for("all pods of the groups Ready", changes.ready(dict.fromkeys(ones, 1)))
-        disruption.become(env, members["sick"][2], disruption.STARTING, 1)
+        disruption.become(env, members["sick"][2], disruption.STALLED, 1)
         env.wait_for("one pod not Ready", changes.ready({members["sick"][2]: 0}))
         env.quiet(0.7)
         env.mark("change")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from conformance.grove import pods
 from conformance.grove.fields import uid
 from conformance.testing import disruption, predicates, replay
@@ -12,8 +9,6 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
 
-RUNS: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
-"""A pod whose containers have started and do not pass their readiness probe."""
 CLIQUE, LAST = "weak-0-web", "frail-0-g-2"
 """A standalone clique of three pods, and the last replica of a group of three."""
 MEMBER = f"{LAST}-b"
@@ -35,8 +30,8 @@ class PodsThatRunUnready(Scene):
         env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in ("weak", "frail"))), 150)
         members = {f"frail-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
         env.wait_for("all pods Ready", changes.ready({CLIQUE: 3, **members}))
-        disruption.become(env, CLIQUE, RUNS, 2)
-        disruption.become(env, MEMBER, RUNS, 1)
+        disruption.become(env, CLIQUE, disruption.STALLED, 2)
+        disruption.become(env, MEMBER, disruption.STALLED, 1)
         env.wait_for("three pods run and are not Ready", changes.ready({CLIQUE: 1, MEMBER: 0}))
         env.quiet(0.7)
         env.mark("change")
