@@ -72,6 +72,29 @@ def parse(path: Path) -> Document:
     return _parse(path, _text(path))
 
 
+def several(path: Path, text: str) -> list[Any]:
+    """Return the documents of a YAML file with this text that are not empty. Raises UsageError."""
+    values: list[Any] = []
+    loader = bounded.LOADER(text)
+    try:
+        bounded.check_depth(text, shown(path))
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None  # it was found a moment ago
+            bounded.check(node, shown(path))
+            values += filter(None, [loader.construct_document(node)])
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UsageError(
+            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
+        ) from error
+    except ValueError as error:  # an invalid date, a number of thousands of digits
+        raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
+    finally:
+        loader.dispose()
+    return values
+
+
 def _text(path: Path) -> str:
     return bounded.text(path, bounded.LENGTH, shown(path))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from conformance import documents
-from conformance.cluster import features, fleets, nodes, pod_behaviors, stages
+from conformance.cluster import features, fleets, nodes, pod_behaviors, policies, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, lines, samples, served, workloads
@@ -49,6 +49,7 @@ VALIDATORS: list[Validator] = [
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", loading.validate),
     ("fixtures", "features/*.yaml", features.read),
+    ("fixtures", "policies/*.yaml", policies.read),
     ("fixtures", "workloads/*.yaml", _workload),
     ("fixtures", "samples/samples.yaml", _samples),
     ("fixtures", "scale/*.yaml", scenario.read),

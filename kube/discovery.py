@@ -22,6 +22,12 @@ async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resou
     return found
 
 
+async def kinds(client: Client) -> dict[tuple[str, str], Resource]:
+    """Return every resource that can be created, in each version, by API version and kind. Raises ApiError."""
+    resources = [resource async for resource, verbs in _resources(client) if "create" in verbs]
+    return {(resource.api_version, resource.kind): resource for resource in resources}
+
+
 async def _resources(client: Client) -> AsyncIterator[tuple[Resource, set[str]]]:
     """Yield each resource in each version, the preferred version first, with its verbs."""
     for path in ("/api", "/apis"):

@@ -104,10 +104,11 @@ class Components:
         """Return an error about this cluster."""
         return HarnessError(what, where=f"cluster {self._name}")
 
-    def start_startup_order(self, server: str, metrics: int) -> None:
-        """Start the process that plays waiting init containers, and serves metrics on the port `metrics` unless that is
-        0. kwokctl does not know it; otherwise it is a component like the others."""
-        command = kubelet.command(server, self.workspace / "pki", metrics)
+    def start_startup_order(self, server: str, metrics: int, objects: Path | None) -> None:
+        """Start the process that plays waiting init containers, serves metrics on the port `metrics` unless that is 0,
+        and creates the `objects` of a file in each namespace. kwokctl does not know it; otherwise it is a component
+        like the others."""
+        command = kubelet.command(server, self.workspace / "pki", metrics, objects)
         process = self.spawn(command, self.log(kubelet.COMPONENT))
         (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))
 

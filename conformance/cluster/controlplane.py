@@ -30,7 +30,7 @@ from conformance.cluster.monitor import Monitor
 from conformance.cluster.pins import KUBERNETES, minor_of
 from conformance.cluster.ports import Port, Ports, is_free
 from conformance.cluster.progress import Report, silent
-from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
+from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files, kwokctl_configuration
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -83,6 +83,7 @@ class Cluster(Facts):
             versions=versions(settings.kubernetes),
             features=settings.features.options(),
             addons=settings.addons,
+            policies=list(settings.policies.words),
         )
         if settings.apiserver_port and not is_free(settings.apiserver_port):
             raise UsageError(
@@ -251,7 +252,9 @@ class Cluster(Facts):
             await client.request("DELETE", LEASES.path("kube-node-lease"))
 
     def _start_startup_order(self) -> None:
-        self._components.start_startup_order(self.server, self.ports[Port.METRICS] if self.record.addons else 0)
+        port = self.ports[Port.METRICS] if self.record.addons else 0
+        objects = self.directory / NAMESPACE_OBJECTS
+        self._components.start_startup_order(self.server, port, objects if objects.exists() else None)
 
     async def _wait_for_metrics(self) -> None:
         from conformance.cluster.addons import metrics

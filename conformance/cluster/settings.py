@@ -14,6 +14,7 @@ from conformance.cluster import stages, users
 from conformance.cluster.assets import Assets
 from conformance.cluster.features import NOTHING, Features, Requested
 from conformance.cluster.kubelet_sim import node_failure
+from conformance.cluster.policies import NONE, Policies
 from conformance.cluster.ports import Port
 from conformance.data import folder
 from conformance.grove.kinds import SECOND_SCHEDULER
@@ -22,6 +23,9 @@ DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
 WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
+NAMESPACE_OBJECTS = "namespace-objects.yaml"
+"""The file with the objects that each new namespace gets."""
+_ADMISSION = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
@@ -36,6 +40,7 @@ class ClusterSettings:
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
     as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
     whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses and metrics.
+    policies: what it enforces.
     """
 
     scheduler: bool = True
@@ -50,6 +55,7 @@ class ClusterSettings:
     features: Requested = NOTHING
     preflight: bool = True
     addons: bool = False
+    policies: Policies = NONE
 
 
 def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
@@ -142,7 +148,7 @@ def kwokctl_configuration(
             "apiVersion": _GROUP,
             "kind": "KwokctlConfiguration",
             "options": options,
-            "componentsPatches": _component_flags(features, ports, memory),
+            "componentsPatches": _component_flags(features, ports, memory, _admission_flags(settings, directory)),
         },
         # FC-031: this document is not defaulted field by field, so it sets every field.
         {
@@ -174,10 +180,21 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     if settings.scheduler:
         others = (SECOND_SCHEDULER,) if settings.features else ()
         files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name, *others)
+    if configuration := settings.policies.configuration:
+        files[_ADMISSION] = dict(configuration)
+    if objects := settings.policies.without_namespace:
+        files[NAMESPACE_OBJECTS] = {"objects": objects}
     return files
 
 
-def _component_flags(features: Features, ports: Mapping[Port, int], memory: int) -> Sequence[Mapping[str, Any]]:
+def _admission_flags(settings: ClusterSettings, directory: Path) -> Mapping[str, str]:
+    """Return the flags of the API server for the policies of a cluster."""
+    return {"admission-control-config-file": str(directory / _ADMISSION)} if settings.policies.configuration else {}
+
+
+def _component_flags(
+    features: Features, ports: Mapping[Port, int], memory: int, admission: Mapping[str, str]
+) -> Sequence[Mapping[str, Any]]:
     flags = {
         "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
         "kube-apiserver": {
@@ -185,6 +202,7 @@ def _component_flags(features: Features, ports: Mapping[Port, int], memory: int)
             "service-cluster-ip-range": "10.96.0.0/16",
             "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK answers at the first one (nodes.yaml)
             "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
+            **admission,
         },
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108

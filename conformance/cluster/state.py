@@ -89,6 +89,8 @@ class Record:
     """What is enabled beside the defaults, as options of `cluster up`."""
     addons: bool = False
     """Whether the process `startup-order` serves metrics."""
+    policies: list[str] = field(default_factory=list)
+    """What it enforces: names of policies, and paths of files and folders."""
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
     descriptor: str = ""

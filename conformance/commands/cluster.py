@@ -12,7 +12,7 @@ from rich.table import Table
 
 from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, pins, pod_behaviors, progress
+from conformance.cluster import fleets, pins, pod_behaviors, policies, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
@@ -21,12 +21,12 @@ from conformance.commands import cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
-from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
+from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
 from conformance.commands.named_cluster import Name, Required, started
 from conformance.commands.named_cluster import state as state_of
 from conformance.errors import UsageError
 from conformance.grove import samples
-from conformance.implementation import deployment, scheduler_names
+from conformance.implementation import deployment, rights, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
 
@@ -78,6 +78,7 @@ def up(
     features: Presets = None,
     feature_gates: Gates = None,
     runtime_config: RuntimeConfig = None,
+    policy: Policy = None,
     preflight: Annotated[bool, typer.Option(help="Prove that the cluster has the features.")] = True,
 ) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
@@ -95,7 +96,12 @@ def up(
             wanted += fleets.asked(text, pool, keys, taken=taken)
     if pods and pods not in (known := pod_behaviors.known().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
+    enforced = policies.load(policies.chosen(policy or ()))
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
+    if policies.RBAC in enforced.words:
+        if playing is None:
+            raise UsageError("rbac needs --implementation NAME", where=policies.OPTION, hint="leave rbac out")
+        rights.require_declared(playing[0])
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(
         scheduler=scheduler,
@@ -106,11 +112,13 @@ def up(
         features=requested(features, feature_gates, runtime_config),
         preflight=preflight,
         addons=True,
+        policies=enforced,
     )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
+            deployment.enforce(cluster, settings.policies, report)
             if wanted:
                 report(f"cluster {name}", f"making {len(wanted)} node{'s' * (len(wanted) > 1)}")
                 cluster_nodes.create(cluster, wanted)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.cluster import features
+from conformance.cluster import features, policies
 from conformance.cluster.features import Requested
 
 Kubernetes = Annotated[
@@ -35,6 +35,14 @@ RuntimeConfig = Annotated[
         features.RUNTIME_CONFIG,
         metavar="GROUP/VERSION=BOOL",
         help="Switch API versions of the API server (repeatable).",
+    ),
+]
+Policy = Annotated[
+    list[str] | None,
+    typer.Option(
+        policies.OPTION,
+        metavar="NAME[,NAME…]",
+        help="Enforce this policy: limits, quota, rbac, restricted, or a file or folder of manifests (repeatable).",
     ),
 ]
 

@@ -15,11 +15,11 @@ import typer
 from rich.console import Console
 
 from conformance import disk
-from conformance.cluster import progress
+from conformance.cluster import policies, progress
 from conformance.cluster.assets import versions
 from conformance.cluster.state import State
 from conformance.commands import chosen_cluster, options
-from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested
+from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import parameters, scheduler_names
@@ -193,6 +193,7 @@ def run(
     features: Presets = None,
     feature_gates: Gates = None,
     runtime_config: RuntimeConfig = None,
+    policy: Policy = None,
 ) -> int:
     """Judge an implementation and write a report to reports/<run>/report.yaml.
 
@@ -256,6 +257,7 @@ def run(
             kubernetes="" if where else versions(kubernetes)["kubernetes"],
             cluster_features=requested(features, feature_gates, runtime_config),
             install_stages=install_stages,
+            policies=policies.chosen(policy or ()),
         )
     if given.install_stages and not where:
         raise UsageError("needs --cluster existing", where="--install-stages", hint="leave it out")
@@ -264,9 +266,12 @@ def run(
     if where:
         existing.admit(Path(where))
         existing.prove(Path(where), given.cluster_features)
+        if given.policies:
+            raise UsageError("an existing cluster has its own policies", where=policies.OPTION, hint="leave it out")
         if keep_cluster:
             raise UsageError("an existing cluster is not removed", where="--keep-cluster", hint="leave it out")
     else:
+        policies.load(given.policies)
         State().require()
     given = changed(
         given,
@@ -300,7 +305,8 @@ def run(
     workers_of_run = 0 if pytest_options.interactive(for_pytest) else many
     settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
-    extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()))
+    enforced = f"policies {', '.join(settings.policies)}" if settings.policies else ""
+    extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()), enforced)
     on = "".join(f", {words}" for words in extras if words)
     effects = existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ()
     for line in (*effects, *(occupation.lines if occupation else ())):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import psutil
 
-from conformance.cluster import kubeconfigs, processes, snapshots
+from conformance.cluster import kubeconfigs, policies, processes, snapshots
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.policies import Policies
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
 from conformance.errors import UsageError
-from conformance.implementation import loading
+from conformance.implementation import loading, objects
 from conformance.implementation.descriptor import DEPLOYED, Descriptor, Role
 from conformance.implementation.driver import Driver
+from conformance.implementation.objects import Wanted
 from conformance.implementation.values import ClusterFacts
+from kube.client import Client
+
+CRD = "CustomResourceDefinition"
 
 
 def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
@@ -51,7 +57,23 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
         cluster.marker(),
         cluster.port,
         lambda role: kubeconfigs.role(cluster, role),
+        declared_rights=policies.RBAC in cluster.record.policies,
     )
+
+
+def enforce(cluster: Cluster, chosen: Policies, report: Report) -> None:
+    """Create the objects of policies, and return once admission policies are applied to requests. Raises
+    HarnessError."""
+    wanted = [Wanted(manifest, path) for path, manifest in chosen.objects]
+
+    async def install() -> None:
+        async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="grove-conformance") as client:
+            crds = [each.manifest for each in wanted if each.manifest["kind"] == CRD]
+            await objects.install(client, wanted, {crd["spec"]["group"] for crd in crds})
+
+    if wanted:
+        report(f"cluster {cluster.name}", f"installing the policies {', '.join(chosen.words)}")
+        asyncio.run(install())
 
 
 def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: Report) -> None:

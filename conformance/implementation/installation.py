@@ -16,11 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 from tenacity import AsyncRetrying, retry_if_not_result, wait_exponential
 from tenacity import RetryError as NeverTrue
 
-from conformance import bounded
+from conformance import bounded, documents
 from conformance.cluster import pace
 from conformance.cluster.existing.marks import marked
 from conformance.documents import shown
@@ -56,24 +55,7 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
 
     What was read once is kept: a run needs the CRDs, which are long, to discover features and to install them.
     """
-    objects: list[Any] = []
-    loader = bounded.LOADER(text)
-    try:
-        bounded.check_depth(text, shown(path))
-        while loader.check_node():
-            node = loader.get_node()
-            assert node is not None  # it was found a moment ago
-            bounded.check(node, shown(path))
-            objects += filter(None, [loader.construct_document(node)])
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(
-            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
-        ) from error
-    except ValueError as error:  # an invalid date, a number of thousands of digits
-        raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
-    finally:
-        loader.dispose()
+    objects = documents.several(path, text)
     for found in objects:
         kind = found.get("kind") if isinstance(found, dict) else None
         metadata = found.get("metadata") if isinstance(found, dict) else None

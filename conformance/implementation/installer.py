@@ -186,5 +186,6 @@ class Installer:
             await installation.install_crds(client, crds)
             if others:  # before webhooks, which may reject them as long as no process answers
                 await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
-            await rights.grant(client, players)  # after the objects, which may hold a ClusterRole
+            # After the objects, which may hold a ClusterRole.
+            await rights.grant(client, players, self._judged if self._values.cluster.declared_rights else None)
             await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

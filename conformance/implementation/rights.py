@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from conformance.errors import UsageError
+from conformance.implementation import installation
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installation import MANAGER, WITHIN, until
 from kube.client import Client
@@ -25,10 +26,24 @@ BINDINGS = Resource(_GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", n
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def grant(client: Client, players: Mapping[Role, Descriptor]) -> None:
-    """Bind the user of each role, and return once the API server knows it. Raises UsageError for a ClusterRole that
-    does not exist, HarnessError."""
-    await asyncio.gather(*(_bind(client, role, player) for role, player in players.items()))
+async def grant(client: Client, players: Mapping[Role, Descriptor], narrow: Descriptor | None = None) -> None:
+    """Bind the user of each role, and return once the API server knows it. `narrow`: the implementation whose roles may
+    do only what it declares, by a ClusterRole or by bindings among its objects. Raises UsageError for a ClusterRole
+    that does not exist, HarnessError."""
+    bound = {role: player for role, player in players.items() if player is not narrow or role in player.cluster_roles}
+    await asyncio.gather(*(_bind(client, role, player) for role, player in bound.items()))
+
+
+def require_declared(descriptor: Descriptor) -> None:
+    """Raise UsageError for a role of an implementation that declares no rights: it could do nothing at all."""
+    paths = descriptor.manifests("objects")
+    manifests = (each for path in paths for each in installation.read_manifests(path, installation.text(path)))
+    if any(manifest["kind"] in (BINDINGS.kind, "RoleBinding") for manifest in manifests):
+        return
+    for role in sorted(descriptor.roles - descriptor.cluster_roles.keys()):
+        where = descriptor.document.where("clusterRoles")
+        hint = f"name a ClusterRole in clusterRoles.{role}, or leave the policy rbac out"
+        raise UsageError(f"declares no rights for the role {role}", where=where, hint=hint)
 
 
 async def _bind(client: Client, role: Role, player: Descriptor) -> None:

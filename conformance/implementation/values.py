@@ -27,6 +27,8 @@ class ClusterFacts:
     """The kubeconfig of a role's own user; None if all share that of the suite, as on a cluster of somebody else."""
     run: str = ""
     """The run whose label is on what is made and removed at its end; empty on a cluster that ends with the run."""
+    declared_rights: bool = False
+    """Whether the user of a role has no rights but those that the descriptor declares."""
 
 
 @dataclass(frozen=True)

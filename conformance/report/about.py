@@ -18,6 +18,7 @@ def of(report: Report) -> dict[str, str]:
         "supplied": ", ".join(f"{role} by {player}" for role, player in sorted(who.supplied.items())),
         "contract": f"Grove {who.release}, line {contract.load()[who.line].name}" if who.line else "",
         "kubernetes": started.environment.get("kubernetes", ""),
+        "policies": started.environment.get("policies", ""),
         "profiles": ", ".join(profile.name for profile in report.profiles),
         "suite": started.suite_version,
         "run": started.run,

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from conformance import data
-from conformance.cluster import progress
+from conformance.cluster import policies, progress
 from conformance.cluster.assets import resolve_all, served, versions
 from conformance.cluster.features import Requested, of_programs, resolve
-from conformance.implementation import deployment, expectations, installer
+from conformance.implementation import deployment, expectations, installer, rights
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import declared, reproduction
 from conformance.suite.outcomes import ledger
@@ -81,6 +81,8 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
         deployment.require_containers(judged)
     for each in filter(None, (judged, judged.predecessor, supplied)):
         installer.check(each)
+    if policies.RBAC in settings.policies:
+        rights.require_declared(judged)
     declared.check(judged, registry)
     roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     settings = changed(
@@ -139,6 +141,8 @@ def environment(settings: RunSettings) -> dict[str, str]:
         used = existing.versions(Path(settings.kubeconfig))
     if settings.cluster_features:
         used["features"] = shlex.join(settings.cluster_features.options())
+    if settings.policies:
+        used["policies"] = ", ".join(Path(word).name for word in settings.policies)
     return {
         **used,
         "python": platform.python_version(),

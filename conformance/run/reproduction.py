@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from conformance.cluster import policies
 from conformance.cluster.assets import versions
 from conformance.suite.settings import RunSettings
 
@@ -26,6 +27,7 @@ def command(settings: RunSettings) -> str:
             words += [option, value]
     words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
     words += settings.cluster_features.options()
+    words += [word for policy in settings.policies for word in (policies.OPTION, policy)]
     words += ["--kubernetes", settings.kubernetes] if other_version(settings) else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":

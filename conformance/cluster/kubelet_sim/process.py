@@ -3,8 +3,8 @@
 It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
 pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
 fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing. On clusters of the
-suite, it creates the volumes of claims, too (`addons.provisioner`), and it serves metrics on those that have them
-(`addons.metrics`).
+suite, it creates the volumes of claims, too (`addons.provisioner`), it serves metrics on those that have them
+(`addons.metrics`), and it creates the objects that policies want in each namespace (`addons.namespace_objects`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import logging
 import ssl
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from conformance.cluster import users
+from conformance.cluster.addons.namespace_objects import NamespaceObjects
 from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
@@ -38,10 +42,11 @@ Gang = tuple[str, str]
 """Namespace and name."""
 
 
-def command(server: str, pki: Path, metrics: int) -> list[str]:
+def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
-    port on which it serves metrics; 0 for none."""
-    return start.command("conformance.cluster.kubelet_sim.process", server, str(pki), str(metrics))
+    port on which it serves metrics, 0 for none; `objects` a file with what each namespace gets."""
+    words = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
+    return start.command("conformance.cluster.kubelet_sim.process", *words)
 
 
 def command_elsewhere(kubeconfig: Path) -> list[str]:
@@ -104,8 +109,8 @@ class Play:
             self._write(pod.metadata.key)
 
 
-async def run(client: Client, *, own: bool) -> None:
-    """Play until cancelled. `own`: whether the cluster is one of the suite."""
+async def run(client: Client, *, own: bool, objects: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Play until cancelled. `own`: whether the cluster is one of the suite; `objects`: what each namespace gets."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
@@ -128,6 +133,8 @@ async def run(client: Client, *, own: bool) -> None:
         group.create_task(failed_nodes.run())
         if own:
             group.create_task(Provisioner(client).run())
+        if objects:
+            group.create_task(NamespaceObjects(client, objects).run())
 
 
 def administrator(server: str, pki: Path) -> Connection:
@@ -137,16 +144,16 @@ def administrator(server: str, pki: Path) -> Connection:
     return Connection(server, tls, lambda: None)
 
 
-async def main(server: str, pki: Path, port: int) -> None:
+async def main(server: str, pki: Path, port: int, objects: Sequence[Mapping[str, Any]] = ()) -> None:
     """Run the process for a cluster of the suite until it is stopped."""
     async with Client(administrator(server, pki), user_agent=COMPONENT) as client:
         if not port:
-            await run(client, own=True)
+            await run(client, own=True, objects=objects)
             return
         from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
 
         async with metrics.serving(client, port, pki, users.COMPONENT):
-            await run(client, own=True)
+            await run(client, own=True, objects=objects)
 
 
 async def main_elsewhere(connection: Connection) -> None:
@@ -158,4 +165,5 @@ async def main_elsewhere(connection: Connection) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     where, own = sys.argv[1], sys.argv[2:]
-    asyncio.run(main(where, Path(own[0]), int(own[1])) if own else main_elsewhere(config.load(where)))
+    given = yaml.safe_load(Path(own[2]).read_text("utf-8"))["objects"] if own[2:] else ()
+    asyncio.run(main(where, Path(own[0]), int(own[1]), given) if own else main_elsewhere(config.load(where)))

@@ -18,7 +18,7 @@ from typing import cast
 import msgspec
 
 from conformance import disk, invariants
-from conformance.cluster import outages, pace
+from conformance.cluster import outages, pace, policies
 from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
@@ -44,7 +44,7 @@ from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.session import existing, new_kinds, shared, watched
+from conformance.suite.session import existing, new_kinds, policy_objects, shared, watched
 from conformance.suite.session.others import Line, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
@@ -105,7 +105,9 @@ class ClusterEnvironment:
     """A cluster (its own or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
     _hooks: frozenset[str] = frozenset()
-    """The webhooks and policies that an existing cluster had before the run."""
+    """The webhooks and policies that the cluster had before the implementation."""
+    _policies = policies.NONE
+    """What a cluster of the run enforces."""
 
     def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: Line | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
@@ -200,6 +202,7 @@ class ClusterEnvironment:
             reads=True,
             kubernetes=self._settings.kubernetes,
             features=self._settings.cluster_features,
+            policies=policies.load(self._settings.policies),
         )
         phase = partial(self._phase, "bringing the cluster up")
         try:
@@ -207,6 +210,8 @@ class ClusterEnvironment:
         except UsageError as error:  # a component lacks a feature, or ends with it
             raise HarnessError(error.what, where=error.where, hint=error.hint) from error
         self._stack.callback(down)
+        deployment.enforce(cluster, settings.policies, lambda *step: phase(": ".join(step)))
+        self._policies, self._hooks = settings.policies, settings.policies.hooks
         self._look(outages.watch(cluster, self._settings.time_scale))
         return cluster
 
@@ -501,6 +506,7 @@ class ClusterEnvironment:
                 self._refusal = GivenUp(f"given up: {what}")
             raise self._refusal or HarnessError(what) from error
         self._unmade = 0
+        policy_objects.wait(api, name, self._policies.without_namespace)
 
     def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
         lines = [f"# Runs {'this test' if len(tests) == 1 else 'these tests'} again:"]

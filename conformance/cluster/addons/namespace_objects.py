@@ -1,0 +1,75 @@
+"""Create objects in each new namespace, as controllers of hardened clusters do with quotas and limits. Part of the
+process `startup-order`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kube import discovery
+from kube.client import Client
+from kube.errors import ApiError
+from kube.informer import Informer, typed
+from kube.objects import Key, ObjectMeta
+from kube.resource import NAMESPACES, Resource
+from kube.workqueue import WorkQueue, work
+
+_WRITERS = 4
+_OF_KUBERNETES = "kube-"
+"""The beginning of the names of namespaces that are left alone."""
+
+
+class Namespace(msgspec.Struct):
+    """A namespace."""
+
+    metadata: ObjectMeta
+
+
+class NamespaceObjects:
+    """The objects that each namespace gets once. One that somebody deletes stays away until this process starts
+    again."""
+
+    def __init__(self, client: Client, manifests: Sequence[Mapping[str, Any]]) -> None:
+        """`manifests`: those of kinds that are not namespaced are ignored."""
+        self._client, self._manifests = client, manifests
+        self._kinds: dict[tuple[str, str], Resource] = {}
+        self._namespaces = Informer(client, NAMESPACES, typed(Namespace))
+        self._new: WorkQueue[Key] = WorkQueue()
+        self._namespaces.add_handler(self._see)
+
+    async def run(self) -> None:
+        """Create objects until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._namespaces.run())
+            group.create_task(work(self._new, self._fill, _WRITERS))
+
+    def _see(self, kind: str, old: Namespace | None, namespace: Namespace) -> None:
+        if kind == "ADDED" and not namespace.metadata.name.startswith(_OF_KUBERNETES):
+            self._new.add(namespace.metadata.key)
+
+    async def _fill(self, key: Key) -> float | None:
+        for manifest in self._manifests:
+            namespace = self._namespaces.get(*key)
+            if namespace is None or namespace.metadata.deletion_timestamp is not None:
+                break
+            resource = await self._resource(manifest)
+            if not resource.namespaced:
+                continue
+            try:
+                await self._client.create(resource, manifest, namespace=key[1])
+            except ApiError as error:
+                if not error.already_exists:
+                    raise
+        return None
+
+    async def _resource(self, manifest: Mapping[str, Any]) -> Resource:
+        """Return the resource of an object. Raises LookupError if the API server does not serve it (yet)."""
+        kind = (manifest["apiVersion"], manifest["kind"])
+        if kind not in self._kinds:
+            self._kinds = await discovery.kinds(self._client)
+        if kind not in self._kinds:
+            raise LookupError(f"the API server serves no {kind[1]} of {kind[0]}")
+        return self._kinds[kind]

@@ -1,0 +1,126 @@
+"""Policies that a cluster enforces: built-in ones by name (`fixtures/policies/`), and files or folders of manifests.
+
+An AdmissionConfiguration is for the API server. Other objects are created once, those of namespaced kinds without a
+namespace in each namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import bounded, documents
+from conformance.data import folder
+from conformance.errors import UsageError
+
+OPTION = "--policy"
+RBAC = "rbac"
+"""The policy without manifests: the user of a role may do what its descriptor declares, and nothing else."""
+SUFFIXES = (".yaml", ".yml", ".json")
+_CONFIGURATION = "AdmissionConfiguration"
+_HOOKS = ("WebhookConfiguration", "AdmissionPolicy")
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policies of a cluster. `words`: names, and absolute paths; `plugins`: entries of an AdmissionConfiguration;
+    `objects`: the other manifests, each with its file."""
+
+    words: tuple[str, ...] = ()
+    plugins: tuple[Manifest, ...] = ()
+    objects: tuple[tuple[Path, Manifest], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    @property
+    def configuration(self) -> Manifest | None:
+        """Return the configuration of admission plugins; None if no policy has one."""
+        head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": _CONFIGURATION}
+        return {**head, "plugins": list(self.plugins)} if self.plugins else None
+
+    @property
+    def without_namespace(self) -> list[Manifest]:
+        """Return the objects that belong into each namespace, if their kind is namespaced."""
+        return [manifest for _, manifest in self.objects if not manifest["metadata"].get("namespace")]
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """Return the names of webhooks and admission policies, which are in the refusals of the API server."""
+        admission = (manifest for _, manifest in self.objects if manifest["kind"].endswith(_HOOKS))
+        hooks = (hook for manifest in admission for hook in manifest.get("webhooks") or [manifest["metadata"]])
+        return frozenset(str(hook["name"]) for hook in hooks)
+
+
+NONE = Policies()
+
+
+def names() -> list[str]:
+    """Return the names of the built-in policies."""
+    return sorted([RBAC, *(path.stem for path in (folder("fixtures") / "policies").glob("*.yaml"))])
+
+
+def chosen(options: Iterable[str]) -> tuple[str, ...]:
+    """Return the names and absolute paths that options such as `restricted,quota` and `./mine.yaml` ask for. Raises
+    UsageError for an unknown name."""
+    words = [word.strip() for option in options for word in ([option] if Path(option).exists() else option.split(","))]
+    return tuple(dict.fromkeys(word if word in names() else str(_path(word)) for word in words))
+
+
+def load(words: Iterable[str]) -> Policies:
+    """Read the policies that `chosen` has returned. Raises UsageError with the file."""
+    given = tuple(words)
+    plugins: dict[str, Manifest] = {}
+    objects: list[tuple[Path, Manifest]] = []
+    for path in (path for word in given for path in _files(word)):
+        for manifest in read(path):
+            if manifest["kind"] != _CONFIGURATION:
+                objects.append((path, manifest))
+                continue
+            for plugin in manifest.get("plugins") or ():
+                if (name := str(plugin.get("name"))) in plugins:
+                    what = f"configures the admission plugin {name}, as another policy does"
+                    raise UsageError(what, where=documents.shown(path), hint="leave one of them out")
+                plugins[name] = plugin
+    return Policies(given, tuple(plugins.values()), tuple(objects))
+
+
+def read(path: Path) -> list[Manifest]:
+    """Return the manifests of one file. Raises UsageError."""
+    where = documents.shown(path)
+    manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, where))
+    for manifest in manifests:
+        if not (isinstance(manifest, dict) and isinstance(manifest.get("kind"), str) and manifest.get("apiVersion")):
+            raise UsageError("holds something else than a manifest", where=where, hint="give kind and apiVersion")
+        metadata = manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if manifest["kind"] != _CONFIGURATION and not (isinstance(name, str) and name):
+            raise UsageError(f"holds a {manifest['kind']} without a name", where=where, hint="give metadata.name")
+    if not manifests:
+        raise UsageError("holds no manifest", where=where, hint="give at least one")
+    return manifests
+
+
+def _path(word: str) -> Path:
+    if not (path := Path(word).expanduser()).exists():
+        known = f"there are: {', '.join(names())}; or give a file or folder of manifests"
+        raise UsageError(f"unknown policy {word!r}", where=OPTION, hint=known)
+    return path.absolute()
+
+
+def _files(word: str) -> Iterator[Path]:
+    """Yield the files of one policy in their order. Raises UsageError for a folder without any."""
+    if word == RBAC:
+        return
+    path = folder("fixtures") / "policies" / f"{word}.yaml" if word in names() else Path(word)
+    if not path.is_dir():
+        yield path
+        return
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+    if not files:
+        raise UsageError("has no manifests", where=f"{OPTION} {documents.shown(path)}", hint="add *.yaml files")
+    yield from files

@@ -1,0 +1,37 @@
+"""Wait for the objects that policies of a cluster put into a new namespace: scenes begin with them, not before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.cluster import pace
+from conformance.errors import HarnessError
+from conformance.suite.scenes.api import Api
+from kube.errors import ApiError
+
+WITHIN = 30.0
+"""Seconds within which a new namespace has its objects. It takes less than one."""
+LOOK_EVERY = 0.05
+
+
+def wait(api: Api, namespace: str, manifests: Iterable[Mapping[str, Any]]) -> None:
+    """Return when the namespace has those of the objects whose kind is namespaced. Raises HarnessError."""
+    begin = time.monotonic()
+    for manifest in manifests:
+        resource, name = api.of_object(manifest), str(manifest["metadata"]["name"])
+        while resource.namespaced and not _exists(api, resource.plural, namespace, name):
+            if time.monotonic() - begin > pace.patience(WITHIN):
+                raise HarnessError(f"the namespace {namespace} has no {manifest['kind']} {name} after {WITHIN:g} s")
+            time.sleep(LOOK_EVERY)
+
+
+def _exists(api: Api, plural: str, namespace: str, name: str) -> bool:
+    try:
+        api.get(plural, namespace, name)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return False
+    return True

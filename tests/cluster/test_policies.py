@@ -1,0 +1,90 @@
+"""Policies by name and from files: what is read, and where it goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import policies
+from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files
+from conformance.errors import UsageError
+from conformance.implementation import loading, rights
+
+OWN = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: house-rules}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: house}
+webhooks: [{name: pods.house.example}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: registry, namespace: default}
+"""
+
+
+def test_names_and_files_of_several_options_are_one_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    words = policies.chosen(["restricted,quota", "mine.yaml", "quota"])
+    assert words == ("restricted", "quota", str(tmp_path / "mine.yaml"))
+
+
+def test_every_name_is_in_the_help_of_the_option() -> None:
+    command = [sys.executable, "-m", "grove_conformance", "cluster", "up", "--help"]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    printed = " ".join(done.stdout.replace("│", " ").split())
+    assert f"policy: {', '.join(policies.names())}, or a file or folder" in printed
+
+
+def test_objects_without_a_namespace_are_for_each_and_configuration_is_for_the_api_server(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(OWN)
+    chosen = policies.load(["restricted", "quota", "rbac", str(tmp_path)])
+    files = extra_files(ClusterSettings(policies=chosen))
+    kinds = [manifest["kind"] for manifest in files[NAMESPACE_OBJECTS]["objects"]]
+    assert kinds == ["ResourceQuota", "ConfigMap", "ValidatingWebhookConfiguration"]
+    [plugin] = files["admission.yaml"]["plugins"]
+    assert plugin["configuration"]["defaults"]["enforce"] == "restricted"
+    assert chosen.hooks == {"pods.house.example"}
+    assert {NAMESPACE_OBJECTS, "admission.yaml"}.isdisjoint(extra_files(ClusterSettings()))
+
+
+WRONG = {
+    "no YAML": ("a: [}", "mine.yaml:1: is not YAML: "),
+    "no manifest": ("[1]", "mine.yaml: holds something else than a manifest — give kind and apiVersion"),
+    "no name": ("{apiVersion: v1, kind: Secret}", "mine.yaml: holds a Secret without a name — give metadata.name"),
+    "empty": ("# nothing", "mine.yaml: holds no manifest — give at least one"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    text, line = WRONG[case]
+    (tmp_path / "mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        policies.load(policies.chosen(["mine.yaml"]))
+    assert str(refused.value).startswith(line) and len(str(refused.value).splitlines()) == 1
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"--policy: unknown policy 'quotas' — there are: limits, quota, rbac, restr"):
+        policies.chosen(["restricted,quotas"])
+
+
+def test_one_admission_plugin_is_configured_once(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("{apiVersion: v1, kind: AdmissionConfiguration, plugins: [{name: PodSecurity}]}")
+    with pytest.raises(UsageError, match="configures the admission plugin PodSecurity, as another policy does"):
+        policies.load(["restricted", str(mine)])
+
+
+def test_rbac_needs_an_implementation_that_declares_its_rights() -> None:
+    with pytest.raises(UsageError, match=r"reference\.yaml:\d+: clusterRoles: declares no rights for the role gang"):
+        rights.require_declared(loading.load("reference"))

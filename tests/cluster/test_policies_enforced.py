@@ -1,0 +1,103 @@
+"""What a cluster with policies admits, from its first namespace on, and after its components have started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cluster import policies, snapshots
+from conformance.cluster.controlplane import Cluster, ClusterSettings
+from conformance.cluster.kubelet_sim.process import COMPONENT
+from conformance.cluster.policies import Policies
+from conformance.cluster.state import State
+from conformance.errors import HarnessError
+from conformance.grove.restricted import restricted
+from conformance.implementation import deployment
+from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.session import policy_objects
+from kube.errors import ApiError
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+HOUSE = "{apiVersion: v1, kind: ConfigMap, metadata: {name: house-rules}}"
+CONTAINER = {"name": "main", "image": "registry.example/main:1"}
+ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Policies:
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "house.yaml").write_text(HOUSE)
+    return policies.load(policies.chosen(["restricted,quota,limits", str(folder)]))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Iterator[Cluster]:
+    settings = ClusterSettings(audit=False, policies=chosen)
+    made = Cluster.up("policies", settings=settings, state=State(tmp_path_factory.mktemp("state") / "root"))
+    try:
+        deployment.enforce(made, chosen, lambda *_: None)
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[Api]:
+    loop = Loop()
+    client = Api(loop, cluster.kubeconfig, "test")
+    yield client
+    client.close()
+    loop.close()
+
+
+@pytest.fixture
+def create(api: Api, chosen: Policies) -> Callable[..., Any]:
+    """Creates a pod with this spec in a new namespace that has its service account and the objects of all policies."""
+    metadata = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "team-"}})["metadata"]
+    name = metadata["name"]
+    policy_objects.wait(api, name, [*chosen.without_namespace, ACCOUNT])
+
+    def pod(spec: dict[str, Any]) -> Any:
+        metadata = {"name": "pod", "namespace": name}
+        return api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    return pod
+
+
+def test_pods_that_are_not_restricted_are_refused(create: Callable[..., Any]) -> None:
+    with pytest.raises(ApiError, match=r'violates PodSecurity "restricted:latest": allowPrivilegeEscalation'):
+        create({"containers": [CONTAINER]})
+
+
+def test_admitted_pods_have_requests_and_limits(create: Callable[..., Any]) -> None:
+    pod = create(restricted({"containers": [CONTAINER]}))
+    [container] = pod["spec"]["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "10m", "memory": "16Mi"},
+        "limits": {"cpu": "64", "memory": "512Gi"},
+    }
+
+
+def test_more_than_the_quota_is_refused(create: Callable[..., Any]) -> None:
+    resources = {"limits": {"nvidia.com/gpu": "2001"}}
+    with pytest.raises(ApiError, match=r"exceeded quota: quota, requested: requests.nvidia.com/gpu=2001"):
+        create(restricted({"containers": [{**CONTAINER, "resources": resources}]}))
+
+
+def test_policies_last_over_restarts_and_snapshots(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+    cluster.kill(COMPONENT)
+    cluster.start()
+    snapshots.take(cluster, "now")
+    snapshots.restore(cluster, "now")
+    test_admitted_pods_have_requests_and_limits(request.getfixturevalue("create"))
+
+
+def test_an_object_that_the_api_server_refuses_is_said_with_its_file(cluster: Cluster, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("{apiVersion: v1, kind: LimitRange, metadata: {name: mine}, spec: {limits: [{type: Nothing}]}}")
+    with pytest.raises(HarnessError, match=r"mine\.yaml: the API server rejected LimitRange mine: ") as refused:
+        deployment.enforce(cluster, policies.load([str(mine)]), lambda *_: None)
+    assert len(str(refused.value).splitlines()) == 1
