@@ -163,7 +163,15 @@ def _capacity_counted_twice() -> None:
 @breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
 def _capacity_overbooked() -> None:
     right = Shape._count
+
+    def counted(self: Shape) -> dict[int, list[int]]:
+        by_slots: dict[int, list[int]] = {}
+        for node in self.eligible:
+            by_slots.setdefault(self._count(node), []).append(node)
+        return by_slots
+
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
+    replace(Shape, "_counted", counted)
 
 
 @breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
@@ -259,16 +267,16 @@ def _wrong_level() -> None:
 
 @breaks("no-label-is-a-domain", "treats all nodes without the label as one domain", "GS-34", caught_by="TOPO-034")
 def _no_label_is_a_domain() -> None:
-    def domain(self: Capacity, key: str, node: int) -> str:
-        return self.nodes[node].metadata.label(key) or "none"
+    def values(self: Capacity, key: str) -> list[str]:
+        return [node.metadata.label(key) or "none" for node in self.nodes]
 
     def domains(self: Capacity, key: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for node in range(len(self.nodes)):
-            found.setdefault(domain(self, key, node), []).append(node)
+        for node, value in enumerate(values(self, key)):
+            found.setdefault(value, []).append(node)
         return found
 
-    replace(Capacity, "domain", domain)
+    replace(Capacity, "values", values)
     replace(Capacity, "domains", domains)
 
 

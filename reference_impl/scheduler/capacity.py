@@ -16,6 +16,7 @@ from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import refusal
 from reference_impl.scheduler.guard import Guard, Terms, relations
 from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.ranking import Ranking
 from reference_impl.scheduler.requests import Resources
 
 Requests = tuple[tuple[str, int], ...]
@@ -46,6 +47,8 @@ class Capacity:
         self._values: dict[str, list[str]] = {}
         self._single: dict[str, bool] = {}
         self._tallies: dict[tuple[str, str], Tally] = {}
+        self._rankings: dict[tuple[int, str], Ranking] = {}
+        self._amounts: dict[int, Requests] = {}
 
     def name(self, node: int) -> str:
         """The name of a node, by its index."""
@@ -149,15 +152,33 @@ class Capacity:
             tally = self._tallies[(key, resource)] = Tally(self, key, resource)
         return tally.sums
 
+    def ranking(self, nodes: list[int], resource: str) -> Ranking:
+        """The nodes of a list, which never changes, by their free amount of a resource."""
+        ranking = self._rankings.get((id(nodes), resource))
+        if ranking is None:  # it keeps the list, and so its id
+            ranking = self._rankings[(id(nodes), resource)] = Ranking(nodes, self.free, self.log, resource)
+        return ranking
+
     def take(self, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
         """Take the capacity of `count` pods like `pod`, or release it if the count is negative."""
         free = self.free[node]
         for resource, amount in requests:
             free[resource] = free.get(resource, 0) - amount * count
         self._journal.append((node, requests, count, pod))
-        self.log.append(node)
+        self._touch(node)
         if pod is not None:
             self._meet(pod, node, count)
+
+    def _touch(self, node: int) -> None:
+        self.log.append(node)
+        self._amounts.pop(node, None)
+
+    def amounts(self, node: int) -> Requests:
+        """The free amounts of a node, equal for nodes that have the same."""
+        amounts = self._amounts.get(node)
+        if amounts is None:
+            amounts = self._amounts[node] = tuple(sorted(self.free[node].items()))
+        return amounts
 
     def _meet(self, pod: Pod, node: int, count: int) -> None:
         """Let the filters know of pods that are placed, or removed if the count is negative."""
@@ -187,7 +208,7 @@ class Capacity:
             free = self.free[node]
             for resource, amount in requests:
                 free[resource] += amount * count
-            self.log.append(node)
+            self._touch(node)
             if pod is not None:
                 self._meet(pod, node, -count)
 
@@ -230,16 +251,15 @@ class Shape:
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
         self._capacity = capacity
         self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce)
-        self._slots = dict.fromkeys(eligible, 0)
+        self._slots = capacity.ranking(eligible, self.scarce).zeros.copy()
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
         """Number of slots → the nodes that have so many, those without slots apart."""
-        free, scarce, amount = capacity.free, self.scarce, dict(requests).get(self.scarce, 0)
-        for i in [i for i in eligible if free[i].get(scarce, 0) >= amount]:  # on full clusters, few nodes
-            if slots := self._count(i):
-                self._slots[i] = slots
-                self._by_slots[slots][i] = None
+        self._total = 0
+        for slots, nodes in self._counted().items():
+            self._by_slots[slots] = dict.fromkeys(sorted(nodes))
+            self._slots.update(dict.fromkeys(nodes, slots))
+            self._total += slots * len(nodes)
         self._sums: dict[str, dict[str, int]] = {}
-        self._total = sum(self._slots.values())
         self._read = len(capacity.log)
 
     @property
@@ -260,10 +280,10 @@ class Shape:
         sums = self._sums.get(key)
         if sums is None:
             sums = self._sums[key] = defaultdict(int)
-            domain = self._capacity.domain
+            domain = self._capacity.values(key)
             for slots, nodes in self._by_slots.items():
                 for i in nodes:
-                    if value := domain(key, i):
+                    if value := domain[i]:
                         sums[value] += slots
         return sums
 
@@ -272,6 +292,25 @@ class Shape:
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
+
+    def _counted(self) -> dict[int, list[int]]:
+        """Number of slots → the nodes that have so many. On most nodes, the scarce resource alone decides."""
+        by_slots: dict[int, list[int]] = defaultdict(list)
+        (scarce, amount), *others = self._scarce_first
+        rankings = [(self._capacity.ranking(self.eligible, resource), n) for resource, n in others]
+        short: set[int] = set()
+        for slots, nodes in self._capacity.ranking(self.eligible, scarce).multiples(amount):
+            for ranking, n in rankings:
+                short.update(ranking.short(nodes, slots * n))
+            by_slots[slots] += [i for i in nodes if i not in short] if short else nodes
+        for i in short:
+            if slots := self._count(i):
+                by_slots[slots].append(i)
+        return by_slots
+
+    def short(self) -> Counter[str]:
+        """Resource → how many of the eligible nodes have too little of it for one pod."""
+        return Counter({r: self._capacity.ranking(self.eligible, r).below(amount) for r, amount in self.requests})
 
     @cached_property
     def ineligibility(self) -> str:
@@ -304,7 +343,7 @@ class Shape:
             if new:
                 self._by_slots[new][i] = None
             for key, sums in self._sums.items():
-                if value := self._capacity.domain(key, i):
+                if value := self._capacity.values(key)[i]:
                     sums[value] += new - old
         self._read = len(log)
 
@@ -329,10 +368,11 @@ class Tally:
         return self._sums
 
     def _look(self, nodes: Iterable[int]) -> None:
+        free, values = self._capacity.free, self._capacity.values(self._key)
         for i in nodes:
-            now = max(0, self._capacity.free[i].get(self._resource, 0))
+            now = max(0, free[i].get(self._resource, 0))
             if now != self._free[i]:
-                self._sums[self._capacity.domain(self._key, i)] += now - self._free[i]
+                self._sums[values[i]] += now - self._free[i]
                 self._free[i] = now
 
 

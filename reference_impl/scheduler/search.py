@@ -9,11 +9,11 @@ are single nodes are not chosen one by one: their pods are packed as one item. A
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
-from reference_impl.scheduler.capacity import Capacity, Requests, Shape
+from reference_impl.scheduler.capacity import Capacity, Shape
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.packing import Item, Packing
 from reference_impl.scheduler.stepwise import Stepwise
@@ -217,9 +217,9 @@ class Search:
                 shape.sums(key)
             )  # a copy: the shape's own changes with each attempt, and choices are ranked in between
         sums: dict[str, int] = defaultdict(int)
-        slots = shape.slots
+        slots, values = shape.slots, self.capacity.values(key)
         for i in allowed:
-            if value := self.capacity.domain(key, i):
+            if value := values[i]:
                 sums[value] += slots[i]
         return sums
 
@@ -229,31 +229,25 @@ class Search:
             return values
         nodes = self.capacity.domains(key)[next(iter(values))]
         keys = list(dict.fromkeys(r.key for r in self.restrictions[at + 1 :] if r.key != key))
-        return self._alike(nodes, keys, [None if a is None else set(a) for a in allowed])
+        slots = [need.shape.slots for need in self.needs]
+        usable = [own if only is None else set(only) for own, only in zip(slots, allowed, strict=True)]
+        return self._alike(nodes, keys, usable)
 
-    def _alike(self, nodes: list[int], keys: list[str], allowed: list[set[int] | None]) -> object:
+    def _alike(self, nodes: list[int], keys: list[str], usable: Sequence[Collection[int]]) -> object:
         if not keys:
-            return tuple(sorted((self._state(i), self._mask(i, allowed)) for i in nodes))
+            amounts = self.capacity.amounts
+            return tuple(sorted((amounts(i), sum([1 << n for n, own in enumerate(usable) if i in own])) for i in nodes))
         within: dict[str, list[int]] = defaultdict(list)
+        values = self.capacity.values(keys[0])
         for i in nodes:
-            within[self.capacity.domain(keys[0], i)].append(i)
+            within[values[i]].append(i)
         domains = self.capacity.domains(keys[0])
         # A domain that extends beyond these nodes is unique: its name is part of the key.
         parts = [
-            ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], allowed))
+            ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], usable))
             for value, group in within.items()
         ]
         return tuple(sorted(parts, key=repr))
-
-    def _mask(self, node: int, allowed: list[set[int] | None]) -> int:
-        return sum(
-            1 << n
-            for n, need in enumerate(self.needs)
-            if node in need.shape.slots and ((only := allowed[n]) is None or node in only)
-        )
-
-    def _state(self, node: int) -> Requests:
-        return tuple(sorted(self.capacity.free[node].items()))
 
     # Nodes.
 

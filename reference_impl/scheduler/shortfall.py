@@ -88,7 +88,7 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
         if not need.shape.eligible:
             return Shortfall("nodes", name, needed=need.count, detail=need.shape.ineligibility)
         if need.shape.total < need.count:
-            short = _short(need, need.shape.eligible, capacity)
+            short = _most(need, need.shape.short())
             return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
     required = restrictions(gang, needs, capacity)
     if required is None:
@@ -110,7 +110,7 @@ def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility
-    refused = _refused(gang, needs, capacity) if needs[0].shape.total else None
+    refused = _refused(gang, needs, capacity) if needs[0].shape.guard and needs[0].shape.total else None
     return refused.detail if refused else ""
 
 
@@ -172,8 +172,11 @@ def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
 
 
 def _short(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
-    """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
     free = [capacity.free[i] for i in nodes]
-    short = Counter({r: sum([own.get(r, 0) < amount for own in free]) for r, amount in need.shape.requests})
+    return _most(need, Counter({r: sum([own.get(r, 0) < amount for own in free]) for r, amount in need.shape.requests}))
+
+
+def _most(need: Need, short: Counter[str]) -> str:
+    """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
     resource, count = short.most_common(1)[0]
     return resource if count else need.shape.scarce

@@ -8,12 +8,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from operator import itemgetter
 
 from tests.scheduling import fragmented
 
 SIZES = (100, 400, 800)
 """Nodes; there are four waiting pods for each."""
 SEED = 1
+ROUNDS = 3
+"""The quickest counts: other work on the machine slows a cycle down."""
 
 
 def measured(nodes: int) -> tuple[int, float]:
@@ -28,7 +31,7 @@ def measured(nodes: int) -> tuple[int, float]:
 def main() -> None:
     seconds = {}
     for nodes in SIZES:
-        waiting, seconds[nodes] = measured(nodes)
+        waiting, seconds[nodes] = min((measured(nodes) for _ in range(ROUNDS)), key=itemgetter(1))
         print(f"{nodes:5} nodes, {waiting:4} gangs wait afterwards: {seconds[nodes]:.2f} s")
     growth = math.log(seconds[SIZES[-1]] / seconds[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
     print(f"exponent {growth:.2f}")

@@ -1,0 +1,65 @@
+"""Nodes in the order of their free amounts of one resource: a question costs what it is about, not a look at each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+
+class Ranking:
+    """Some nodes, given in ascending order, by their free amount of a resource. Questions read on in the log of touched
+    nodes."""
+
+    def __init__(
+        self, nodes: Sequence[int], free: Sequence[Mapping[str, int]], log: Sequence[int], resource: str
+    ) -> None:
+        self.nodes = nodes
+        """Kept: its id is the key of the ranking."""
+        self.zeros = dict.fromkeys(nodes, 0)
+        """To be copied, which is faster than to make another one."""
+        self._free, self._log, self._resource = free, log, resource
+        self._free_amounts = {node: free[node].get(resource, 0) for node in nodes}
+        self._ranked = sorted(nodes, key=self._free_amounts.__getitem__)
+        self._amounts = [self._free_amounts[node] for node in self._ranked]
+        self._read = len(log)
+
+    def below(self, amount: int) -> int:
+        """How many nodes have less."""
+        self._catch_up()
+        return bisect_left(self._amounts, amount)
+
+    def short(self, nodes: Sequence[int], amount: int) -> list[int]:
+        """Those of the nodes that have less."""
+        if not self.below(amount):
+            return []
+        free = self._free_amounts
+        return [node for node in nodes if free[node] < amount]
+
+    def multiples(self, amount: int) -> Iterator[tuple[int, list[int]]]:
+        """The nodes that have the amount at least once, by how often they have it. Nothing may change meanwhile."""
+        begin = self.below(amount)
+        while begin < len(self._ranked):
+            times = self._amounts[begin] // amount
+            end = bisect_left(self._amounts, (times + 1) * amount, begin)
+            yield times, self._ranked[begin:end]
+            begin = end
+
+    def _catch_up(self) -> None:
+        if self._read == len(self._log):
+            return
+        for node in dict.fromkeys(self._log[self._read :]):
+            old = self._free_amounts.get(node)
+            if old is None or (now := self._free[node].get(self._resource, 0)) == old:
+                continue
+            at = self._place(node, old)
+            del self._amounts[at], self._ranked[at]
+            at = self._place(node, now)
+            self._amounts.insert(at, now)
+            self._ranked.insert(at, node)
+            self._free_amounts[node] = now
+        self._read = len(self._log)
+
+    def _place(self, node: int, amount: int) -> int:
+        """Where a node with this amount is ranked: those with equal amounts by number."""
+        begin = bisect_left(self._amounts, amount)
+        return bisect_left(self._ranked, node, begin, bisect_right(self._amounts, amount, begin))
