@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import yaml
 
 from conformance.grove import samples
-from conformance.grove.expected import expected
+from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
 from conformance.grove.restricted import restricted
 from conformance.grove.template import read
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 class PublishedSet(Scene):
     """The objects of a sample, and as many nodes as the set needs with one more replica of a scaling group, which it
-    gets once it is available. `wanted`: as in ReadyDisaggregatedSet, with that replica."""
+    gets once it is available if `group` names one. `wanted`: as in ReadyDisaggregatedSet, with that replica."""
 
     sample: ClassVar[str]
     group: ClassVar[str]
@@ -43,15 +43,20 @@ class PublishedSet(Scene):
             workload = without_host(workload)
             self.accepted = accepted_pods.ask(env, workload)
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, name(workload)
+        named = self.wanted = expected(workload)
         env.create(workload)
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
-        (group,) = (group for group in read(workload).groups if group.name == self.group)
-        larger = scaled(workload, self.group, group.replicas + 1)
-        named = self.wanted = expected(larger)
-        full_name = next(each for each in named.groups if each.endswith(f"-{self.group}"))
-        env.patch("podcliquescalinggroups", full_name, {"spec": {"replicas": group.replicas + 1}})
+        if self.group:
+            named = self.wanted = self._scale_out(env, workload)
         view = env.settle(READY, caught_up(named, self.set_name), 60)
         self.wanted = composition.by_composition(named, view)
+
+    def _scale_out(self, env: SceneEnvironment, workload: Object) -> Expected:
+        (group,) = (group for group in read(workload).groups if group.name == self.group)
+        wanted = expected(scaled(workload, self.group, group.replicas + 1))
+        full_name = next(each for each in wanted.groups if each.endswith(f"-{self.group}"))
+        env.patch("podcliquescalinggroups", full_name, {"spec": {"replicas": group.replicas + 1}})
+        return wanted
 
 
 class WideExpertParallelSet(PublishedSet):
@@ -70,7 +75,7 @@ class RoutedSet(PublishedSet):
 class RenderedSet(PublishedSet):
     """Seventeen pods with defaults and empty fields written out."""
 
-    sample, group, nodes = "rendered", "prefill", 5
+    sample, group, nodes = "rendered", "", 5
 
 
 Published = WideExpertParallelSet | RoutedSet | RenderedSet
