@@ -42,7 +42,8 @@ Policy = Annotated[
     typer.Option(
         policies.OPTION,
         metavar="NAME[,NAME…]",
-        help="Enforce this policy: limits, quota, rbac, restricted, or a file or folder of manifests (repeatable).",
+        help="Enforce this policy: limits, quota, rbac, restricted, sidecar, or a file or folder of manifests"
+        " (repeatable).",
     ),
 ]
 

@@ -45,13 +45,14 @@ def test_every_name_is_in_the_help_of_the_option() -> None:
 
 def test_objects_without_a_namespace_are_for_each_and_configuration_is_for_the_api_server(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(OWN)
-    chosen = policies.load(["restricted", "quota", "rbac", str(tmp_path)])
+    chosen = policies.load(["restricted", "quota", "sidecar", "rbac", str(tmp_path)])
     files = extra_files(ClusterSettings(policies=chosen))
     kinds = [manifest["kind"] for manifest in files[NAMESPACE_OBJECTS]["objects"]]
-    assert kinds == ["ResourceQuota", "ConfigMap", "ValidatingWebhookConfiguration"]
+    hooks = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
+    assert kinds == ["ResourceQuota", *hooks, "ConfigMap", "ValidatingWebhookConfiguration"]
     [plugin] = files["admission.yaml"]["plugins"]
     assert plugin["configuration"]["defaults"]["enforce"] == "restricted"
-    assert chosen.hooks == {"pods.house.example"}
+    assert chosen.hooks == {"sidecar", "pods.house.example"}
     assert {NAMESPACE_OBJECTS, "admission.yaml"}.isdisjoint(extra_files(ClusterSettings()))
 
 

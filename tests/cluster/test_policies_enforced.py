@@ -30,7 +30,7 @@ ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "d
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Policies:
     folder = tmp_path_factory.mktemp("policies")
     (folder / "house.yaml").write_text(HOUSE)
-    return policies.load(policies.chosen(["restricted,quota,limits", str(folder)]))
+    return policies.load(policies.chosen(["restricted,quota,limits,sidecar", str(folder)]))
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +72,13 @@ def test_pods_that_are_not_restricted_are_refused(create: Callable[..., Any]) ->
         create({"containers": [CONTAINER]})
 
 
-def test_admitted_pods_have_requests_and_limits(create: Callable[..., Any]) -> None:
+def test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(create: Callable[..., Any]) -> None:
     pod = create(restricted({"containers": [CONTAINER]}))
-    [container] = pod["spec"]["containers"]
-    assert container["resources"] == {
-        "requests": {"cpu": "10m", "memory": "16Mi"},
-        "limits": {"cpu": "64", "memory": "512Gi"},
-    }
+    assert pod["metadata"]["labels"] == {"mesh.example/injected": "true"}
+    names = [container["name"] for container in pod["spec"]["containers"]]
+    resources = [container["resources"] for container in pod["spec"]["containers"]]
+    assert names == ["main", "mesh-proxy"]
+    assert resources == [{"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "64", "memory": "512Gi"}}] * 2
 
 
 def test_more_than_the_quota_is_refused(create: Callable[..., Any]) -> None:
@@ -92,7 +92,7 @@ def test_policies_last_over_restarts_and_snapshots(cluster: Cluster, request: py
     cluster.start()
     snapshots.take(cluster, "now")
     snapshots.restore(cluster, "now")
-    test_admitted_pods_have_requests_and_limits(request.getfixturevalue("create"))
+    test_admitted_pods_have_requests_limits_a_label_and_a_sidecar(request.getfixturevalue("create"))
 
 
 def test_an_object_that_the_api_server_refuses_is_said_with_its_file(cluster: Cluster, tmp_path: Path) -> None:
