@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from conformance.grove.kinds import SECOND_SCHEDULER
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
+READS = ["get", "list", "watch"]
 WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
@@ -29,13 +31,21 @@ _ADMISSION = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
+class Reads(StrEnum):
+    """Which reads a cluster logs."""
+
+    NONE = "none"
+    IMPLEMENTATIONS = "those of implementations: not those of the suite and the components of the cluster"
+    ALL = "all"
+
+
 @dataclass(frozen=True)
 class ClusterSettings:
     """Settings of a cluster.
 
     scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
     `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that ask for none; if
-    it is empty, they are Ready at once. audit: whether writes are logged; reads: whether reads are, too, so that
+    it is empty, they are Ready at once. audit: whether writes are logged; reads: which reads are, too, so that
     requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
     as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
@@ -48,7 +58,7 @@ class ClusterSettings:
     stages: str = "fast"
     pods: str = ""
     audit: bool = True
-    reads: bool = False
+    reads: Reads = Reads.NONE
     bodies: bool = False
     apiserver_port: int = 0
     kubernetes: str = ""
@@ -58,20 +68,25 @@ class ClusterSettings:
     policies: Policies = NONE
 
 
-def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
-    """Return the audit policy: writes without bodies unless they are wanted, and reads of resources if wanted. Leases
+def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
+    """Return the audit policy: writes without bodies unless they are wanted, and the wanted reads of resources. Leases
     are noise of the nodes (FC-106). Who else than the components and the suite writes the status of a pod is logged
     with the answer: its resource version tells which state of the pod that user has written."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
     ours: dict[str, Any] = {"users": [*users.COMPONENTS, users.SUITE], **statuses}
-    other: dict[str, Any] = {"nonResourceURLs": ["*"]} if reads else {"verbs": ["get", "list", "watch"]}
+    unwanted: list[dict[str, Any]] = [{"verbs": READS}]
+    if reads is not Reads.NONE:
+        unwanted = [{"nonResourceURLs": ["*"]}]
+    if reads is Reads.IMPLEMENTATIONS:
+        unwanted += [{"users": [*users.COMPONENTS, users.SUITE], "verbs": READS}]
+        unwanted += [{"userGroups": [users.CONTROLLERS], "verbs": READS}]
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
-            {"level": "None", **other},
+            *({"level": "None", **rule} for rule in unwanted),
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "Metadata", **ours}]),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),

@@ -17,10 +17,12 @@ COMPONENT = "kwok-admin"
 """kwokctl's own user, which nobody but its components has (FC-022)."""
 COMPONENTS = (COMPONENT, "system:apiserver")
 """That one, and the API server's."""
-_CONTROLLERS = "system:serviceaccount:kube-system:"
-"""Each controller of kube-controller-manager is a user of its own."""
+CONTROLLERS = "system:serviceaccounts:kube-system"
+"""The group of the controllers of kube-controller-manager, each of which is a user of its own."""
+_CONTROLLER = "system:serviceaccount:kube-system:"
+"""What the names of these users begin with."""
 
 
 def is_component(user: str) -> bool:
     """Return whether a user is a component of a cluster of ours."""
-    return user in COMPONENTS or user.startswith(_CONTROLLERS)
+    return user in COMPONENTS or user.startswith(_CONTROLLER)

@@ -17,7 +17,7 @@ from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import NOTHING, Requested
 from conformance.cluster.progress import Report
-from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
+from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings, Reads
 from conformance.data import PROJECT
 from conformance.errors import HarnessError
 from conformance.history import recorder as recorders
@@ -93,7 +93,7 @@ def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None =
     async def measured(env: Environment) -> dict[str, Any]:
         return await _measured(_document(env, plan, before, written), env, plan, keep)
 
-    return _on_a_cluster(plan, report, ClusterSettings(reads=True), measured)
+    return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), measured)
 
 
 def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
         return {**await write_floor.measure(env, recording, pods), "rawFloor": raw["markers"]}
 
     recording = _on_a_cluster(plan, report, ClusterSettings(bodies=True), recorded)
-    return _on_a_cluster(plan, report, ClusterSettings(reads=True), replayed)
+    return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), replayed)
 
 
 def _on_a_cluster(

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from conformance.cluster import users
 from conformance.cluster.audit import AuditLog, AuditTail, Request
-from conformance.cluster.settings import audit_policy
+from conformance.cluster.settings import Reads, audit_policy
 from conformance.history.query import Unmet
 from conformance.report.causes import nearest
 from conformance.suite.outcomes.checks import CheckFailed
@@ -307,9 +308,25 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     assert begun_within_a_line.poll() == [Request("whole", 200, "list", "a", 5.5)]
 
 
-def test_reads_are_logged_where_they_are_wanted() -> None:
-    def ignored(reads: bool) -> list[str]:
-        rules = [rule for rule in audit_policy(reads)["rules"] if rule["level"] == "None"]
-        return [verb for rule in rules for verb in rule.get("verbs", ())]
+def logged(reads: Reads, user: str, *groups: str) -> bool:
+    """Return whether a list of pods by a user is logged: the first rule that fits decides."""
+    for rule in audit_policy(reads)["rules"]:
+        fits = "nonResourceURLs" not in rule and "resources" not in rule and "list" in rule.get("verbs", ("list",))
+        fits = fits and ("users" not in rule or user in rule["users"])
+        if fits and ("userGroups" not in rule or set(groups) & set(rule["userGroups"])):
+            return str(rule["level"]) != "None"
+    return True
 
-    assert (ignored(True), ignored(False)) == ([], ["get", "list", "watch"])
+
+@pytest.mark.parametrize("user", ["operator", "gang-scheduler", "system:serviceaccount:grove:operator"])
+def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) -> None:
+    assert [logged(reads, user, "system:authenticated") for reads in Reads] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "user", [users.SUITE, "kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:gc"]
+)
+def test_reads_that_count_for_nobody_are_logged_only_with_all_reads(user: str) -> None:
+    groups = ["system:serviceaccounts:kube-system"] if "kube-system" in user else ["system:masters"]
+    assert [logged(reads, user, *groups) for reads in Reads] == [False, False, True]
+    assert user == users.SUITE or users.is_component(user)

@@ -12,7 +12,7 @@ import yaml
 from conformance.cluster import kubeconfigs
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import Requested
-from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.settings import ClusterSettings, Reads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.thorough]  # 1.37 is built on first use
 
@@ -55,7 +55,7 @@ def ids_of(numbers: list[int]) -> list[str]:
 def judged(ids: list[str], name: str, off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
     """Judge kube-scheduler by these requirements: exit code, outcomes, and what the command has printed."""
     features = Requested(presets=("workload-api",), gates=off)
-    settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=True)
+    settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=Reads.IMPLEMENTATIONS)
     cluster = Cluster.up(name, settings=settings)
     try:
         command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler"]

@@ -23,7 +23,7 @@ from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
-from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.settings import ClusterSettings, Reads
 from conformance.errors import ClusterTooSlow, HarnessError, UsageError
 from conformance.evidence import bundle
 from conformance.grove import refusals
@@ -199,7 +199,7 @@ class ClusterEnvironment:
         name = f"{self._settings.run}-{self._worker}"
         settings = ClusterSettings(
             scheduler_name=scheduler_name,
-            reads=True,
+            reads=Reads.IMPLEMENTATIONS,
             kubernetes=self._settings.kubernetes,
             features=self._settings.cluster_features,
             policies=policies.load(self._settings.policies),
