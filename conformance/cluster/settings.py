@@ -249,9 +249,10 @@ def _component_flags(
         flags[component] |= wanted
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
-    # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above.
+    # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above. Heaps of the others are small.
     limit = f"{max(3, memory // 4)}GiB"
-    environment = {"kube-apiserver": [{"name": "GOGC", "value": "400"}, {"name": "GOMEMLIMIT", "value": limit}]}
+    rarely = {"name": "GOGC", "value": "400"}
+    environment = {"kube-apiserver": [rarely, {"name": "GOMEMLIMIT", "value": limit}]}
     return [
         {
             "name": component,
@@ -259,7 +260,7 @@ def _component_flags(
                 *({"key": key, "value": value} for key, value in arguments.items()),
                 *({"key": key, "value": value, "override": True} for key, value in replaced.get(component, {}).items()),
             ],
-            "extraEnvs": environment.get(component, []),
+            "extraEnvs": environment.get(component, [rarely]),
         }
         for component, arguments in flags.items()
     ]

@@ -105,6 +105,10 @@ def test_the_api_server_collects_garbage_by_what_the_machine_has(memory: int, li
     assert {"name": "GOMEMLIMIT", "value": limit} in server["extraEnvs"]
 
 
+def test_every_component_collects_garbage_rarely() -> None:
+    assert all({"name": "GOGC", "value": "400"} in patch["extraEnvs"] for patch in documents()[0]["componentsPatches"])
+
+
 def test_etcd_serves_its_data_on_sockets_only() -> None:
     served, asked = flags("etcd"), flags("kube-apiserver")
     assert all(served[key].startswith("unix://") for key in ("listen-client-urls", "listen-peer-urls"))
