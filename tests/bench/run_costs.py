@@ -1,0 +1,89 @@
+"""`python -m tests.bench.run_costs [OPTION]… -- run …`: the CPU seconds of a run, by program.
+
+The table in docs/design.md, section "Costs of a run", comes from here. A run has a state folder of its own, and every
+process of it has that folder in its environment. The last second of a process that ends is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+STATE = "GROVE_CONFORMANCE_STATE"
+LOOK_EVERY = 0.5
+PYTHON = {
+    "reference_impl operator": "the reference's operator",
+    "reference_impl scheduler": "the reference's gang scheduler",
+    "import sys;exec": "workers of the suite",
+    "grove-conformance run": "the command",
+    "grove_conformance.start": "owner watch and startup order",
+}
+"""What the arguments of a Python process contain → what it is."""
+
+
+def program(arguments: list[str]) -> str:
+    """Return what a process is called in the table."""
+    name, line = Path(arguments[0]).name, " ".join(arguments)
+    return next((what for part, what in PYTHON.items() if part in line), name) if "python" in line else name
+
+
+class Costs:
+    """The CPU of all processes with a state folder, each as it was last seen."""
+
+    def __init__(self, state: str) -> None:
+        self._state = state
+        self._programs: dict[psutil.Process, str] = {}
+        """Program of each known process; empty if it is of somebody else."""
+        self._seconds: dict[psutil.Process, float] = {}
+
+    def look(self) -> None:
+        """Note the CPU of each process."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, IndexError):
+                if process not in self._programs:
+                    ours = any(self._state in value for value in process.environ().values())
+                    self._programs[process] = program(process.cmdline()) if ours else ""
+                if self._programs[process]:
+                    times = process.cpu_times()
+                    self._seconds[process] = times.user + times.system
+
+    def by_program(self) -> list[tuple[str, float]]:
+        """Return the CPU seconds of each program, the largest first."""
+        sums: dict[str, float] = defaultdict(float)
+        for process, seconds in self._seconds.items():
+            sums[self._programs[process]] += seconds
+        return sorted(sums.items(), key=lambda entry: -entry[1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--state", help="State folder of the run, with a short path; a temporary one by default.")
+    parser.add_argument("arguments", nargs="+", help="Arguments of grove-conformance.")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="run-costs-") as folder:
+        state = given.state or folder
+        begin, costs = time.monotonic(), Costs(state)
+        command = [str(Path(sys.executable).with_name("grove-conformance")), *given.arguments]
+        run = subprocess.Popen(command, env=os.environ | {STATE: state})
+        while run.poll() is None:
+            costs.look()
+            time.sleep(LOOK_EVERY)
+    sums = costs.by_program()
+    total = sum(seconds for _, seconds in sums)
+    print(f"\n{time.monotonic() - begin:.0f} s, {total:.0f} s of CPU")
+    for what, seconds in sums:
+        print(f"{seconds:8.1f} s {seconds / total:6.1%}  {what}")
+    return run.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
