@@ -22,6 +22,7 @@ from conformance.errors import HarnessError
 from conformance.grove import labels
 from conformance.grove.kinds import AUTOSCALERS, GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
 from conformance.history import redaction
+from conformance.history.arrivals import Arrivals
 from conformance.history.log import Log, Present
 from conformance.history.record import ADDED, DELETED, MODIFIED, Record
 from kube import config
@@ -64,6 +65,9 @@ MANY = 1 << 63
 SLOW = 4
 """How many times as long a watch may take whose list the API server has not refused: a machine that is busy with a
 thousand pods delivers late."""
+ARRIVE = 0.2
+"""Seconds in which events of all revisions must arrive, or else lists are compared. Each time that they do not, it is
+half as long the next time: an implementation may write resources that nobody watches again and again."""
 TICK = 1.0
 """Seconds between two requests for the server's revision."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -86,11 +90,18 @@ class Recorder(Log):
         kubeconfig: Path | str | config.Connection,
         user_agent: str = "grove-conformance-recorder",
         watched: Sequence[Watched] = WATCHED,
+        besides: Sequence[Watched] | None = None,
     ) -> None:
+        """`besides`: what else is often written on a cluster with one etcd, so that the recorder knows by the revisions
+        that it has everything. None: the cluster may have several, and lists are compared each time."""
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self.evidence = frozenset(each.resource.plural for each in watched if each.evidence)
-        self._feeds = [_Feed(self, each) for each in watched]
+        self._feeds = [_Feed(self, each, self.arrive) for each in watched]
+        self._besides = besides
+        self._arrivals, self._arrived, self._in_vain = Arrivals(), asyncio.Event(), 0
+        self._whole: dict[str, int] = {}
+        """Namespace → the revision up to which everything of it has arrived, where that was asked for."""
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -140,6 +151,9 @@ class Recorder(Log):
             return self._ended()
 
         async def catch_up() -> Present:
+            if self._besides is not None and (revision := await self._arrive(client, namespace)) is not None:
+                self._whole[namespace] = revision
+                return Present(revision)
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # events bind nothing, and there are many
             passing = {asyncio.create_task(feed.pass_list(client, namespace)): feed for feed in feeds}
             passed, late = await asyncio.wait(passing, timeout=timeout)
@@ -149,6 +163,8 @@ class Recorder(Log):
             for task in late:
                 task.cancel()
             revision = min((task.result() for task in passed), default=0)
+            if not late and revision < MANY:
+                self._whole[namespace] = revision
             return Present(revision, ", ".join(sorted(passing[task].late for task in late)))
 
         try:
@@ -161,6 +177,30 @@ class Recorder(Log):
             if self._thread.is_alive():
                 raise
             return self._ended()
+
+    def arrive(self, version: str) -> None:
+        """Note that the event of a version has arrived. For the recording thread."""
+        if version.isdigit():
+            self._arrivals.add(int(version))
+            self._arrived.set()
+
+    async def _arrive(self, client: Client, namespace: str) -> int | None:
+        """Return the present revision once the events of all revisions up to it have arrived. Return None if some do
+        not arrive, or if nothing is known of the namespace yet."""
+        begin = self._whole.get(namespace)
+        if begin is None:
+            return None
+        try:
+            revision = (await self._feeds[0].read(client, limit=1)).revision
+            async with asyncio.timeout(ARRIVE / 2**self._in_vain):
+                while not self._arrivals.complete(begin, revision):
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except UNANSWERED:
+            self._in_vain = min(self._in_vain + 1, 10)
+            return None
+        self._in_vain = 0
+        return revision
 
     def _ended(self) -> Present:
         """Return that the log is complete, because the recorder was stopped. Raises its error if it died."""
@@ -198,6 +238,16 @@ class Recorder(Log):
                     )
                     feed.reflector = reflector
                     group.create_task(reflector.run())
+                for other in self._besides or ():
+                    beside: Reflector[Envelope] = Reflector(
+                        client,
+                        other.resource,
+                        envelope,
+                        _Counted(self.arrive),
+                        label_selector=other.labels,
+                        field_selector=other.fields,
+                    )
+                    group.create_task(beside.run())
 
         error: BaseException = Stopped()
         try:
@@ -235,13 +285,14 @@ _listed = msgspec.json.Decoder(_Metadata)
 class _Feed:
     """Turns the events of one reflector into records, each change once."""
 
-    def __init__(self, log: Log, watched: Watched) -> None:
+    def __init__(self, log: Log, watched: Watched, arrive: Callable[[str], None] = lambda version: None) -> None:
+        """`arrive` is called with the version of each watch event."""
         self.resource = watched.resource
         self._keep = redaction.record if self.resource == SECRETS else watched.keep
         self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}
         self.synced = threading.Event()
         self.reflector: Reflector[Envelope] | None = None
-        self._log = log
+        self._log, self._arrive = log, arrive
         self._known: dict[Key, tuple[str, str]] = {}
         """UID and version of each object that exists."""
         self._news = asyncio.Event()
@@ -310,6 +361,7 @@ class _Feed:
     def changed(self, kind: str, item: Envelope) -> None:
         """Take a watch event of the reflector."""
         self._take(kind, item)
+        self._arrive(item.metadata.resource_version)
         self._news.set()
 
     def _gone(self, key: Key, version: str, last: Record | None) -> None:
@@ -345,3 +397,17 @@ class _Feed:
             raw=self._keep(item.raw) if self._keep else item.raw,
             listed=listed,
         )
+
+
+class _Counted:
+    """A resource that is not recorded: only the revisions of its events are noted."""
+
+    def __init__(self, arrive: Callable[[str], None]) -> None:
+        self._arrive = arrive
+
+    def replaced(self, items: list[Envelope]) -> None:
+        """Ignore a list."""
+
+    def changed(self, kind: str, item: Envelope) -> None:
+        """Note the revision of a watch event."""
+        self._arrive(item.metadata.resource_version)

@@ -28,13 +28,12 @@ from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import ObjectMeta
 from kube.reflector import Reflector
-from kube.resource import CRDS, Resource
+from kube.resource import CONFIG_MAPS, CRDS, Resource
 
 MANAGER = "grove-conformance"
 WITHIN = 30.0
 """Seconds within which the API server must use a CRD or a webhook configuration, unless the machine is overloaded."""
 
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WEBHOOKS = {
     kind: Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

@@ -19,10 +19,10 @@ import orjson
 from conformance.cluster.existing.marks import marked_if_own
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation.installation import CONFIG_MAPS, MANAGER, Manifest
+from conformance.implementation.installation import MANAGER, Manifest
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resource import Resource
+from kube.resource import CONFIG_MAPS, Resource
 
 WITHIN = 25.0
 """Seconds within which the API server must have accepted all objects and apply all policies."""

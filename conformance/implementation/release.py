@@ -12,11 +12,11 @@ from conformance.cluster.existing import helm_releases
 from conformance.errors import HarnessError
 from conformance.implementation import inherited, installation, installer, objects
 from conformance.implementation.descriptor import Descriptor, Helm, Role
-from conformance.implementation.installation import CONFIG_MAPS, MANAGER
+from conformance.implementation.installation import MANAGER
 from conformance.implementation.objects import Wanted
 from conformance.implementation.values import Place, Values
 from kube.client import Client
-from kube.resource import CRDS
+from kube.resource import CONFIG_MAPS, CRDS
 
 AGENT = "grove-conformance/implementation"
 HELM_WITHIN = 300.0

@@ -15,10 +15,11 @@ from conformance.cluster.ports import Ports
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
 from conformance.errors import HarnessError
+from conformance.grove.kinds import SERVICE_ACCOUNTS
 from conformance.history.query import History
 from conformance.history.recorder import Recorder, Watched
 from kube.client import Client
-from kube.resource import NODES, PODS, SERVICES, Resource
+from kube.resource import CONFIG_MAPS, LEASES, NAMESPACES, NODES, PODS, SERVICES, Resource
 
 pytestmark = pytest.mark.cluster
 
@@ -119,6 +120,68 @@ def test_a_watch_that_lags_is_named_and_waited_for(
     waiting.join()
     assert answers == [""]
     assert [record.kind for record in History(recorder, "default").records("services", "held")] == ["ADDED"]
+
+
+def requests(counting: Recorder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list to which the paths of the recorder's requests are added."""
+    sent: list[str] = []
+    client = counting._client
+    assert client is not None
+    send = client.request
+
+    async def request(method: str, path: str, **options: object) -> bytes:
+        sent.append(path)
+        return await send(method, path, **options)
+
+    monkeypatch.setattr(client, "request", request)
+    return sent
+
+
+@pytest.fixture
+def counting(cluster: Cluster) -> Iterator[Recorder]:
+    """A recorder that knows by the revisions what it has received."""
+    others = [LEASES, NAMESPACES, CONFIG_MAPS]
+    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(other) for other in others])
+    recorder.start()
+    yield recorder
+    recorder.stop()
+
+
+def test_one_request_shows_that_nothing_is_missing(
+    cluster: Cluster, counting: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(cluster, "counted-0")
+    assert counting.complete("default", 30).late == ""
+    sent = requests(counting, monkeypatch)
+    for number in range(1, 9):
+        make(cluster, f"counted-{number}")
+        assert counting.complete("default", 30).late == ""
+        assert History(counting, "default").records("services", f"counted-{number}")
+    assert sent.count(PODS.path("default")) < 8  # lists only where Kubernetes has written something else meanwhile
+
+
+def test_an_event_that_lags_is_missed_without_lists(
+    cluster: Cluster, counting: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(cluster, "missed-0")
+    assert counting.complete("default", 30).late == ""
+    watch = next(feed.reflector for feed in counting._feeds if feed.resource == SERVICES)
+    monkeypatch.setattr(watch, "_take", lambda line: None)
+    make(cluster, "missed-1")
+    assert counting.complete("default", 1).late == "services"
+
+
+def test_a_write_to_what_nobody_watches_is_no_gap(cluster: Cluster, counting: Recorder) -> None:
+    make(cluster, "beside-0")
+    assert counting.complete("default", 30).late == ""
+    for number in range(3):
+        account = {"metadata": {"name": f"beside-{number}"}}
+        ask(cluster, lambda client, account=account: client.create(SERVICE_ACCOUNTS, account, namespace="default"))
+        make(cluster, f"beside-{number + 1}")
+        present = counting.complete("default", 30)
+        assert present.late == "" and present.revision is not None
+        [record] = History(counting, "default").records("services", f"beside-{number + 1}")
+        assert record.revision <= present.revision
 
 
 def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Recorder) -> None:

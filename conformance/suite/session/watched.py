@@ -3,6 +3,8 @@ names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from conformance.grove.kinds import (
     COMPUTE_DOMAINS,
     GROVE,
@@ -16,7 +18,7 @@ from conformance.history.recorder import WATCHED, Watched
 from conformance.implementation.descriptor import Descriptor
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Api
-from kube.resource import LEASES
+from kube.resource import CONFIG_MAPS, LEASES, NAMESPACES
 
 SCHEDULER_TOPOLOGIES = "scheduler-topologies"
 """The feature of operators that report on the topology resources of schedulers. Nothing else reads a binding."""
@@ -40,3 +42,12 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
             raise Blocked(f"{where}: the API server serves no {name} (is its CRD installed?)", "implementation")
         watched.append(Watched(api.served[name], evidence=True))
     return watched
+
+
+def besides(recorded: Sequence[Watched]) -> list[Watched]:
+    """Return what else the components of a cluster of the suite write often: namespaces, the certificates in them, and
+    the Leases of nodes."""
+    known = {each.resource for each in recorded if each.fields is None}
+    [lease] = [each.fields for each in recorded if each.resource == LEASES and each.fields is not None]
+    others = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]
+    return [each for each in others if each.resource not in known]

@@ -181,7 +181,9 @@ class ClusterEnvironment:
                 pages = self.driver.supplied_pages
                 self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
         self._phase("recording")
-        self._recorder = Recorder(self._server, "grove-conformance/recorder", watched.resources(judged, api))
+        recorded = watched.resources(judged, api)
+        besides = watched.besides(recorded) if cluster else None
+        self._recorder = Recorder(self._server, "grove-conformance/recorder", recorded, besides)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(pace.patience(60 * max(1.0, self._settings.time_scale)))
         self._phase("ready")

@@ -1,0 +1,115 @@
+"""How a recorder knows by revisions that it has everything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.history.arrivals import Arrivals
+from conformance.history.recorder import ARRIVE, Recorder, Watched, _Counted
+from kube.client import Client
+from kube.objects import Envelope, envelope
+from kube.resource import NAMESPACES, PODS
+
+SPACE = "test"
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, unique=True), st.integers(1, 12), st.integers(1, 12))
+def test_a_range_is_complete_once_each_of_its_revisions_has_arrived(arriving: list[int], begin: int, end: int) -> None:
+    arrivals = Arrivals()
+    for place, revision in enumerate(arriving):
+        arrivals.add(revision)
+        expected = set(range(begin + 1, end + 1)) <= set(arriving[: place + 1])
+        if begin >= arriving[0]:
+            assert arrivals.complete(begin, end) == expected
+        assert expected or not arrivals.complete(begin, end)
+
+
+def test_a_revision_that_arrives_twice_counts_once() -> None:
+    arrivals = Arrivals()
+    for revision in (10, 11, 13, 11, 13):
+        arrivals.add(revision)
+    assert arrivals.complete(10, 11) and not arrivals.complete(10, 13)
+    arrivals.add(12)
+    assert arrivals.complete(10, 13)
+
+
+def pod(revision: int, name: str = "a") -> Envelope:
+    metadata = {"name": name, "namespace": SPACE, "uid": name, "resourceVersion": str(revision)}
+    return envelope(json.dumps({"metadata": metadata}).encode())
+
+
+class Server:
+    """Answers each list with its present revision, and counts the requests."""
+
+    def __init__(self, revision: int) -> None:
+        self.revision, self.requests = revision, 0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def request(self, *_: Any, **__: Any) -> bytes:
+        self.requests += 1
+        asyncio.get_running_loop().call_soon(self.meanwhile)
+        return json.dumps({"metadata": {"resourceVersion": str(self.revision)}, "items": []}).encode()
+
+
+def recorder() -> Recorder:
+    """Return a recorder of pods that has all revisions up to 10."""
+    made = Recorder("kubeconfig", watched=[Watched(PODS)], besides=[Watched(NAMESPACES)])
+    made._feeds[0].changed("ADDED", pod(10))
+    made._whole[SPACE] = 10
+    return made
+
+
+def arrive(made: Recorder, server: Server, namespace: str = SPACE) -> int | None:
+    return asyncio.run(made._arrive(cast(Client, server), namespace))
+
+
+def test_one_request_shows_that_everything_has_arrived() -> None:
+    made, server = recorder(), Server(12)
+    made._feeds[0].changed("MODIFIED", pod(11))
+    _Counted(made.arrive).changed("MODIFIED", pod(12, "namespace"))
+    assert (arrive(made, server), server.requests) == (12, 1)
+
+
+def test_an_event_that_is_on_its_way_is_waited_for() -> None:
+    made, server = recorder(), Server(11)
+    server.meanwhile = lambda: made._feeds[0].changed("DELETED", pod(11))
+    assert arrive(made, server) == 11
+    assert [record.kind for record in made.beyond(SPACE, 0)] == ["ADDED", "DELETED"]
+
+
+def test_a_revision_that_does_not_arrive_leaves_the_answer_to_lists() -> None:
+    made, server = recorder(), Server(12)
+    made._feeds[0].changed("MODIFIED", pod(12))
+    assert arrive(made, server) is None
+
+
+def test_a_list_does_not_show_the_revisions_before_it() -> None:
+    made, server = recorder(), Server(12)
+    made._feeds[0].replaced([pod(12)])
+    assert arrive(made, server) is None
+
+
+def test_nothing_is_known_of_a_namespace_before_its_first_lists() -> None:
+    assert arrive(recorder(), server := Server(10), "another") is None and server.requests == 0
+
+
+def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -> None:
+    made, server = recorder(), cast(Client, Server(12))
+
+    async def twice_in_vain() -> None:
+        for times in (1, 2):
+            assert await made._arrive(server, SPACE) is None and made._in_vain == times
+        for revision in (11, 12):
+            made._feeds[0].changed("MODIFIED", pod(revision))
+        assert await made._arrive(server, SPACE) == 12 and made._in_vain == 0
+
+    begin = time.monotonic()
+    asyncio.run(twice_in_vain())
+    assert time.monotonic() - begin >= ARRIVE * 1.5
