@@ -280,7 +280,6 @@ def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[Cl
                 early[each] = tags
     run.expect("templates of the pods of cliques that reported the end", {}, early)
     _updated(run, "down")
-    _created(run, "down", 2)
 
 
 test_invariants = invariants(CliquesInDifferentStates, "INV-001", "INV-004", "INV-005")
