@@ -90,6 +90,20 @@ def deleted(span: Span, resource: str = "pods") -> list[Record]:
     return found
 
 
+def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record], bool]) -> list[Record]:
+    """Return the deletions of up-to-date pods whose part still had outdated pods when they were created: to get rid of
+    these, the part may be recreated as a whole."""
+    lost = deleted(span)
+    last = {part(owner(record)): record.revision for record in lost if outdated(record)}
+    since = {record.uid: record.revision for record in span.records("pods") if record.kind == ADDED}
+    last.pop("", None)
+    return [
+        record
+        for record in lost
+        if not outdated(record) and since.get(record.uid, 0) < last.get(part(owner(record)), 0)
+    ]
+
+
 def created(span: Span) -> dict[str, int]:
     """Return how many pods were created for each clique."""
     found: dict[str, set[str]] = {}

@@ -1,4 +1,5 @@
-"""Checks of updates judge their own requirement: how many pods are replaced at a time is that of UPD-016."""
+"""Checks of updates judge their own requirement: how many pods are replaced at a time is that of UPD-016; a replica of
+a group with outdated pods may be recreated as a whole."""
 
 from __future__ import annotations
 
@@ -9,9 +10,13 @@ from typing import Any
 import pytest
 
 from conformance.grove import labels
+from conformance.history.record import DELETED
 from conformance.history.view import View
-from conformance.testing import disruption
+from conformance.suite.scenes.recorded import Span
+from conformance.suite.scenes.scene import Step
+from conformance.testing import disruption, replay
 from conformance.tests.update import changes, test_pod_replacement, test_set_replicas
+from conformance.tests.update.rolling import replica_of_group
 from tests.history.story import Story
 
 
@@ -72,3 +77,31 @@ def test_two_replicas_of_a_set_may_be_updated_together() -> None:
     view = story.history.view()
     assert test_set_replicas._one_held("in", 2)(view) is True
     assert all(test_set_replicas._turn("in", index)(view) is True for index in (0, 1))
+
+
+CHANGES_OF_A_REPLICA = {
+    "whole": ("+b1 +c1 change -b1 -c1 +b2 +c2", []),
+    "mixed before": ("+b1 +c2 change -b1 -c2 +b2 +c2", ["c"]),
+    "mixed after a kill": ("+b1 +c1 change -b1 +b2 -b2 -c1 +b2 +c2", ["b"]),
+    "again": ("+b1 +c1 change -b1 -c1 +b2 +c2 -b2 -c2 +b2 +c2", []),
+    "standalone": ("+a1 +A2 change -A2 -a1 +a2 +A2", []),
+}
+"""Created and deleted pods of a replica of a group, or of a standalone clique (a, A), by template."""
+
+
+@pytest.mark.parametrize(("steps", "permitted"), CHANGES_OF_A_REPLICA.values(), ids=CHANGES_OF_A_REPLICA)
+def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: list[str]) -> None:
+    """Up-to-date pods that were created beside outdated ones of their replica may go with them."""
+    story = Story()
+    begin = Step.now("begin", story.history)
+    for step in steps.split():
+        if step == "change":
+            begin = Step.now("change", story.history)
+            continue
+        clique = "s-0-a" if step[1] in "aA" else f"s-0-g-0-{step[1]}"
+        spec = {"containers": [{"name": "main", "image": f"registry.example/web:{step[2]}"}]}
+        pod = {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": spec}
+        story.tell("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
+    span = Span(story.history, begin, Step.now("end", story.history))
+    redone = replay.recreated_beside_outdated(span, replica_of_group, lambda record: changes.tag(record.object) == "1")
+    assert [record.name[0] for record in redone] == permitted
