@@ -40,11 +40,11 @@ class SetsInDifferentStates(Scene):
         env.wait_for("sets available", all_of(*available), 150)
         pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
         env.wait_for("all pods Ready", changes.ready({**pods, "recycled-0-a": 2}))
-        disruption.become(env, "sound-1-web", disruption.CRASHED, 2)
+        disruption.become(env, "sound-1-web", disruption.STALLED, 2)
         disruption.cordon(env, nodes)
         scale(env, SETS, "placed", 3)
         env.wait_for("placed: replica without a node", pods_are({"placed-2-web": 2}))
-        env.wait_for("sound: replica breached", disruption.breached(CLIQUES, ["sound-1-web"]))
+        env.settle("sound: replica breached", disruption.breached(CLIQUES, ["sound-1-web"]))
         unplaced = changes.uids(env.quiet(0.7), "placed-2-web")
         env.mark("change")
         before = {}
@@ -60,16 +60,19 @@ class SetsInDifferentStates(Scene):
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, off=True)
 
-        held = [_one_held(each, replicas) for each, replicas in REPLICAS.items() if each not in ("placed", "sound")]
-        env.wait_for("first pods replaced", all_of(*held, changes.one_held("recycled-0-a")))
+        first = {each: _one_held(each, n) for each, n in REPLICAS.items() if each not in ("placed", "sound")}
+        first[RECYCLED] = changes.one_held("recycled-0-a")
+        env.settled("first pods replaced", all_of(*first.values()), 60)
+        for each, replaced in first.items():
+            env.settle(f"{each}: first pod replaced", replaced, 5)
         scale(env, SETS, "out", 3)
-        disruption.become(env, "recycled-0-q", disruption.CRASHED, 1)
+        disruption.become(env, "recycled-0-q", disruption.STALLED, 1)
         changes.strategy(env, "freezes", changes.ON_DELETE)
         env.settle("freezes: update closed", _closed, 60)
         changes.release(env, "freezes-0-web")
-        env.wait_for("freezes: pods Ready", changes.ready({"freezes-0-web": 2}))
+        env.settle("freezes: pods Ready", changes.ready({"freezes-0-web": 2}), 60)
         self._second_replicas(env, sets, before)
-        env.wait_for("recycled: replica terminated", lambda view: len(changes.held(view, "recycled-0-a")) == 2)
+        env.settle("recycled: replica terminated", lambda view: len(changes.held(view, "recycled-0-a")) == 2, 60)
         env.quiet(0.7)
         env.mark("recycled: at rest")
         env.quiet(1, real=True)
@@ -85,13 +88,13 @@ class SetsInDifferentStates(Scene):
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
         """Lets the update come to the second replicas of two sets, then scales one of them in and changes the other."""
-        turns = all_of(_turn("in", 1), _turn("twice", 1))
-        changes.release_until(env, "turn of the second replicas", ["in-0-web", "twice-0-web"], turns)
-        env.wait_for("turn of the second replicas", turns, 30)
-        lost = all_of(changes.one_held("in-1-web"), changes.one_held("twice-1-web"))
-        env.wait_for("pods of the second replicas replaced", lost)
+        second = {each: changes.one_held(f"{each}-1-web") for each in ("in", "twice")}
+        every = all_of(*second.values())
+        changes.release_until(env, "pods of the second replicas replaced", ["in-0-web", "twice-0-web"], every)
+        for each, replaced in second.items():
+            env.settle(f"{each}: pod of the second replica replaced", replaced, 5)
         scale(env, SETS, "in", 1)
-        env.wait_for("in: second replica deleted", gone(CLIQUES, ["in-1-web"]))
+        env.settle("in: second replica deleted", gone(CLIQUES, ["in-1-web"]), 60)
         before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
         env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
 
@@ -109,7 +112,7 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
 
 @requirement("UPD-030", reaches="sound: turn of the breached replica")
 def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """Its pods have crashed, and terminationDelay is long."""
+    """Its pods run and are not Ready, and terminationDelay is long."""
     run.given("sound: replica breached", "sound: update ended")
     run.expect("first turn of sound", [1], _turns(run, "sound")[:1])
 
@@ -117,7 +120,7 @@ def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates
 @requirement("UPD-031")
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
     """It is added while the first replica is updated."""
-    run.given("first pods replaced")
+    run.given("out: first pod replaced")
     since = run.between("change", "end")
     run.expect("pods created with another template", [], changes.made_of_another(since, "out-2-web", "2"))
     created = replay.created(since).get("out-2-web", 0)
@@ -130,15 +133,14 @@ def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStat
 @requirement("UPD-032", reaches="in: update ended")
 def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[SetsInDifferentStates]) -> None:
     """A pod of it has been replaced, and its successor is not Ready."""
-    run.given("first pods replaced", "turn of the second replicas", "pods of the second replicas replaced")
-    run.given("in: second replica deleted")
+    run.given("in: first pod replaced", "in: pod of the second replica replaced", "in: second replica deleted")
     _have_template(run, ["in-0-web"], "2")
 
 
 @requirement("UPD-033")
 def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDifferentStates]) -> None:
     """The change comes while the second replica lacks a pod."""
-    run.given("first pods replaced", "turn of the second replicas", "pods of the second replicas replaced")
+    run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], both)
@@ -148,8 +150,8 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
 
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
-    """Its other clique has crashed for longer than terminationDelay; its new pods are held."""
-    run.given("first pods replaced", "recycled: replica terminated")
+    """The pod of its other clique is not Ready for longer than terminationDelay; its new pods are held."""
+    run.given("recycled: first pod replaced", "recycled: replica terminated")
     ended = updates.ended(run.at("recycled: at rest").get(SETS, RECYCLED))
     run.expect("the update is reported to have ended", False, ended)
 
@@ -157,7 +159,7 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
 @requirement("UPD-035", reaches="freezes: update closed")
 def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
     """One of two pods has the new template then."""
-    run.given("first pods replaced", "freezes: pods Ready")
+    run.given("freezes: first pod replaced", "freezes: pods Ready")
     left = changes.images(run.at("end"), "freezes-0-web")
     run.expect("templates of the pods after the switch", ["1", "2"], left)
 
