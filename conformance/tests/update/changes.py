@@ -175,6 +175,13 @@ def done(view: View, each: str, before: str) -> bool | Unmet:
     return wanted == reported or Unmet(f"updatedReplicas of {each} is {reported}, not {wanted}")
 
 
+@predicate
+def parts_ended(view: View, each: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
+    """A set and these of its cliques and groups, by resource and name, report an update that has ended."""
+    late = [part for kind, part in ((SETS, each), *parts) if not updates.ended(view.get(kind, part))]
+    return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
+
+
 def deleted(clique: str, wanted: Iterable[str]) -> Predicate:
     """Each of these pods (uids) of a clique is deleted, or being deleted."""
     before = set(wanted)

@@ -35,7 +35,7 @@ def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
 @requirement("UPD-039")
 def test_on_delete_updates_all_cliques_at_once(run: Recorded[ChangesOfAllKinds]) -> None:
     """Those of both replicas, members of scaling groups among them."""
-    run.given("scaled clique has its pods")
+    run.given("OnDelete: all pods Ready")
     run.expect("cliques without their template", [], misplaced(run.at("changes at rest")))
 
 
@@ -75,7 +75,7 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
     """It is about another clique than the change before."""
     view = run.at("end")
-    right = {f"o-{index}-a": ["2"] * (3 - index) for index in (0, 1)}
+    right = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
     right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
     run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
     new = changes.uids(run.at("RollingRecreate: at rest"), "o-0-g-0-c")

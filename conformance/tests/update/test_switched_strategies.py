@@ -11,10 +11,12 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
-from conformance.tests.update.changes import CLIQUES, SETS
+from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 SIZES = {"o-0-a": 3, "o-0-q": 1, **{f"o-0-g-{j}-{each}": size for j in (0, 1) for each, size in (("b", 1), ("c", 2))}}
 CLIQUE = "o-0-a"
+CHANGED = [(CLIQUES, CLIQUE)]
+"""Resource and name of what the affinity is about. Whether others report an update is UPD-056."""
 HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
@@ -41,7 +43,7 @@ class StrategySwitchedTwice(Scene):
         affinity = {"nodeAffinity": {REQUIRED[2]: {REQUIRED[3]: terms}}}
         changes.template(workload, "a")["spec"]["podSpec"]["affinity"] = affinity
         changes.apply(env, workload)
-        env.settle("affinity: end reported", all_of(changes.begun("o", before), _ended), 60)
+        env.settle("affinity: end reported", all_of(changes.begun("o", before), changes.parts_ended("o", CHANGED)), 60)
         env.quiet(1.5, real=True)
         env.mark("affinity: at rest")
         for pod in pods:
@@ -61,7 +63,8 @@ class StrategySwitchedTwice(Scene):
         env.quiet(0.7)
         env.mark("OnDelete again: change")
         before = changes.change(env, workload, "a", "c", tag="3")
-        env.settle("OnDelete again: end reported", all_of(changes.begun("o", before), _ended), 60)
+        ended = changes.parts_ended("o", [*CHANGED, (GROUPS, "o-0-g")])
+        env.settle("OnDelete again: end reported", all_of(changes.begun("o", before), ended), 60)
         env.quiet(1.5, real=True)
         env.mark("OnDelete again: at rest")
 
@@ -121,12 +124,6 @@ def _excluded(pod: changes.Pod) -> list[str]:
     """The nodes that the affinity of a pod excludes."""
     every = [match for term in items(pod, "spec", *REQUIRED) for match in items(term, "matchExpressions")]
     return [value for match in every if text(match, "operator") == "NotIn" for value in texts(match, "values")]
-
-
-def _ended(view: View) -> bool | Unmet:
-    parts = [(SETS, "o"), *((CLIQUES, each) for each in SIZES)]
-    late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
-    return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
 
 
 def _observed(view: View) -> bool | Unmet:
