@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
-from conformance.grove.scheduling.instance import Instance, Outcome, admitted
+from conformance.grove.scheduling.instance import Gang, Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach, certain
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
@@ -118,15 +118,34 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Requirement → rules that, where they are broken in a scenario that names it, break nothing else."""
+EITHER, REPLICAS = "SCHED-027", "SCHED-077"
+"""The requirements about two gangs of which one fits, and about gangs of whole replicas."""
 EVICTS = "SCHED-054"
 """The requirement that the scheduler preempts where that helps."""
 EXTRA = "SCHED-079"
 """The requirement that pods above the minimums are bound where they fit: documents promise best effort."""
 GATED = "SCHED-040"
-"""The requirement about pods with gates: a scaled gang is placed before its base gang (GS-03) only if gates are
-overlooked."""
+"""The requirement about pods with gates: a scaled gang is placed before its base gang (GS-03), and a group gets more
+pods than are desired (OR-2), only if gates are overlooked."""
 ZERO = "SCHED-066"
 """The requirement about minimums of zero, which is open upstream (GS-45): scenarios with one are judged by no other."""
+IN_PART = frozenset({"GS-20", "GS-21"})
+"""Rules that a gang breaks of which only a part is bound."""
+BESIDE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "SCHED-022": frozenset({"GS-21"}),
+        EITHER: IN_PART | {"OR-1"},
+        GATED: IN_PART,
+        SCALED: IN_PART,
+        EVICTS: IN_PART | {"GS-28", "GS-30"},
+        REPLICAS: IN_PART | {"OR-1"},
+        "TOPO-036": frozenset({"GS-28", "GS-34"}),
+        "TOPO-037": frozenset({"GS-28"}),
+        "TOPO-039": frozenset({"GS-28", "GS-34"}),
+    }
+)
+"""Requirement without a rule of its own → rules of others that can break it as well, in a scenario that names it
+(`_speaks_of`). A gang that waits although it fits (GS-26) is apart."""
 GENERATED = 10
 """How many instances are generated for a scene."""
 FEW = 2_000
@@ -206,7 +225,7 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
         return own
     if not must:
         return [home] if home else []
-    if breach.rule == "GS-03":
+    if breach.rule in ("GS-03", "OR-2"):
         return [GATED]
     if breach.rule == "GS-31" and home:  # what was placed before may have been right
         return [home]
@@ -216,18 +235,32 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
         named = [id for id in checks if id in PLACES or id.startswith("TOPO")]
         waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
         if any(gang.name not in needless for gang in waits):
-            return [WITHHELD, *(id for id in named if id not in (home, SCALED))]
+            return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
         return [*named, home] if home else named
-    return [*(id for id in checks if _takes(id, home)), *([home] if home else [])]
+    beside = [id for id in checks if breach.rule in BESIDE.get(id, ()) and _speaks_of(id, breach, played)]
+    return [*beside, *([home] if home else [])]
 
 
-def _takes(id: str, home: str | None) -> bool:
-    """Return whether a breach breaks a requirement that the scenario names. One with a rule of its own is broken by no
-    rule of another requirement of its profile."""
-    if id == SEARCH or id in OF_THEIR_OWN:
-        return False
-    elsewhere = home is not None and home != id and home.partition("-")[0] == id.partition("-")[0]
-    return id not in RULES.values() or not elsewhere
+def _speaks_of(id: str, breach: Breach, played: PlayedScenario) -> bool:
+    """Return whether a requirement without a rule of its own is about the gangs of a breach of one of its rules."""
+    instance, outcome = played.instance, played.outcome
+    placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
+    if id == EITHER:
+        return breach.rule != "OR-1" or len(placed) != 1
+    if id == GATED:
+        return any(group.gated for group in instance.gang(breach.gang).groups)
+    if id == SCALED:
+        return bool(instance.gang(breach.gang).base)
+    if id == EVICTS:
+        return max(instance.gangs, key=lambda gang: gang.priority).name not in placed
+    if id == REPLICAS and breach.rule == "OR-1":
+        return any(gang.name in played.scenario.expected.never for gang in _with_pods(played) if not gang.base)
+    return id != REPLICAS or not instance.gang(breach.gang).base
+
+
+def _with_pods(played: PlayedScenario) -> list[Gang]:
+    """Return the gangs of which pods were bound."""
+    return [gang for gang in played.instance.gangs if any(played.outcome.placed.get(gang.name, {}).values())]
 
 
 def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:

@@ -56,7 +56,7 @@ class Scenario:
     """The change after the instance has come to rest; None for none."""
     afterwards: Expectation = Expectation()
     checks: tuple[str, ...] = ()
-    """The requirements that a forbidden outcome breaks, whatever the rule."""
+    """The requirements that a forbidden outcome breaks, as far as they speak of its breaches."""
 
 
 def folder() -> Path:
