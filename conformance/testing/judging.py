@@ -7,17 +7,22 @@ from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
 
+from conformance.grove.fields import at
+from conformance.grove.restricted import restricted
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
 from conformance.grove.scheduling.instance import Gang, Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach, certain
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
+from conformance.suite.outcomes.checks import Blocked
 from conformance.testing.part import counted
 from conformance.testing.playing import AT_WORK, Play, PlayedScenario
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
 OF_HOST_PORTS = "SCHED-080"
 """The requirement about host ports. It has a scene of its own: clusters that enforce Pod Security refuse such pods."""
+OF_WHOLE_PODS = "SCHED-085"
+"""The requirement about resources of whole pods: clusters without the feature PodLevelResources have no such field."""
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("GS-20", "MUST"): "SCHED-020",
@@ -77,7 +82,7 @@ OF_SCHEDULERS = (
     "SCHED-082",
     "SCHED-083",
     "SCHED-084",
-    "SCHED-085",
+    OF_WHOLE_PODS,
     "SCHED-086",
     "SCHED-087",
     "SCHED-088",
@@ -113,7 +118,7 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "SCHED-048": frozenset({"GS-26"}),
         "SCHED-074": frozenset({"GS-30", "GS-31", "OR-8"}),
         "SCHED-076": frozenset({"GS-26", "OR-1"}),
-        "SCHED-085": frozenset({"OR-1"}),
+        OF_WHOLE_PODS: frozenset({"OR-1"}),
         "SCHED-086": frozenset({"OR-1"}),
     }
 )
@@ -169,10 +174,13 @@ class Scenarios(Scene):
     """Whether the scheduler saw everything at once."""
     ranked: bool = True
     """Whether the scheduler knows priorities."""
+    whole_pods: bool = True
+    """Whether the API server keeps the resources of whole pods."""
 
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
-        """Play the scenarios at the same time."""
-        play = Play(env, cast)
+        """Play the scenarios at the same time, except those that the API server cannot express."""
+        self.whole_pods = not any(map(_of_whole_pods, cast)) or _keeps_pod_resources(env)
+        play = Play(env, [one for one in cast if self.whole_pods or not _of_whole_pods(one)])
         played = play.run()
         self.at_once, self.ranked, self.played = play.at_once, play.ranked, played
 
@@ -194,11 +202,27 @@ class Scenarios(Scene):
 def judge(run: Recorded[Scenarios], id: str) -> None:
     """Make one failed check for each scenario that breaks the requirement, or one that passes."""
     run.given(AT_WORK)
+    if id == OF_WHOLE_PODS and not run.scene.whole_pods:
+        raise Blocked("the API server drops spec.resources of pods: it lacks PodLevelResources", "circumstances")
     for played, breaches in run.scene.broken.get(id, ()):
         what = f"{_name(played)}: {played.scenario.about or 'the outcome is permitted'}"
         run.holds(what, RuleResult("", what, False, explained(played, breaches)))
     if id not in run.scene.broken:
         run.holds(f"{len(run.scene.played)} scenarios come to rest where they may", True)
+
+
+def _of_whole_pods(scenario: Scenario) -> bool:
+    groups = [group for gang in scenario.instance.gangs for group in gang.groups]
+    return any(group.demands.get("requestedBy") == "pod" for group in groups)
+
+
+def _keeps_pod_resources(env: SceneEnvironment) -> bool:
+    """Return whether pods keep their resources as a whole. A refusal does not show that the field is unknown."""
+    spec = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
+    spec["resources"] = {"requests": {"cpu": "1"}}
+    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
+    reply = env.dry_run.ask(env.dry_run.create(probe))
+    return not reply.accepted or bool(at(reply.object, "spec", "resources"))
 
 
 def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
