@@ -14,10 +14,11 @@ from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
 from reference_impl.control import last_errors as written_errors
 from reference_impl.control import operator
+from reference_impl.control.cache import Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses, termination
+from reference_impl.plan import conditions, gangs, part_errors, pods, reconcile_error, statuses, termination
 
 
 @mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
@@ -184,16 +185,61 @@ def errors_forever() -> None:
     """Never clear lastErrors."""
     right = reconcile_error.last_errors
 
-    def last_errors(old: Any, problem: Any, now: str) -> Any:
-        return old if problem is None else right(old, problem, now)
+    def last_errors(old: Any, problems: Any, now: str) -> Any:
+        return right(old, problems, now) if problems else old
 
     replace(written_errors, "last_errors", last_errors)
+
+
+@mutant(
+    "errors-of-cliques-kept-down",
+    "operator",
+    "reports errors of cliques in the cliques alone",
+    *("CORE-046", "CORE-047"),
+)
+def _errors_of_cliques_kept_down() -> None:
+    replace(Cache, "errors_of_parts", lambda self, pcs: [])
+
+
+@mutant("errors-of-cliques-remembered", "operator", "never forgets an error that a clique has had", "CORE-040")
+def _errors_of_cliques_remembered() -> None:
+    known: dict[str, list[Any]] = {}
+
+    def of_set(pcs: Any, parts: Any) -> list[Any]:
+        known[pcs.metadata.uid] = right(pcs, parts) or known.get(pcs.metadata.uid, [])
+        return known[pcs.metadata.uid]
+
+    right = part_errors.of_set
+    replace(part_errors, "of_set", of_set)
+
+
+@mutant("errors-without-events", "operator", "emits no events about refused pods", "CORE-047")
+def _errors_without_events() -> None:
+    right = Writer.warn
+
+    async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
+        if reason != written_errors.EVENT:
+            await right(self, resource, item, reason, note)
+
+    replace(Writer, "warn", warn)
+
+
+@mutant("an-event-for-each-refusal", "operator", "posts an event whenever a pod is refused", "CORE-048")
+def _an_event_for_each_refusal() -> None:
+    right = LastErrors.refused
+
+    async def refused(self: LastErrors, key: Key, code: str, error: Any, message: str = "") -> None:
+        await right(self, key, code, error, message)
+        if (item := self._informer.get(*key)) is not None:
+            await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
+
+    replace(LastErrors, "refused", refused)
 
 
 @mutant("hot-retries", "operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
 def _hot_retries() -> None:
     replace(operator, "only_errors", lambda old, item: False)
-    replace(pods, "unnamed", lambda message, clique: message)
+    replace(pods, "repeatable", lambda message, clique: message)
 
 
 @mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")

@@ -60,4 +60,4 @@ def _begins_late() -> None:
         return wait if wait > 0 else await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
-    replace(pods, "unnamed", lambda message, clique: message)
+    replace(pods, "repeatable", lambda message, clique: message)

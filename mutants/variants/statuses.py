@@ -7,13 +7,25 @@ from typing import Any
 
 import msgspec
 
+from kube.resource import Resource
 from mutants.profiles.core_objects import reasons_of_its_own
 from mutants.registry import variant
 from mutants.replacement import alter, replace
-from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodCliqueStatus, PodSelection
+from reference_impl.api.models import (
+    PODCLIQUES,
+    PODCLIQUESETS,
+    CliqueUpdateProgress,
+    Condition,
+    PodClique,
+    PodCliqueStatus,
+    PodSelection,
+)
 from reference_impl.api.pods import Pod
+from reference_impl.control.cache import Cache
+from reference_impl.control.last_errors import EVENT
 from reference_impl.control.writer import Writer
-from reference_impl.plan import labels, statuses, topology, update_clique_pods
+from reference_impl.plan import labels, part_errors, statuses, topology, update_clique_pods
+from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.update_clique_pods import Step
 
 
@@ -69,6 +81,33 @@ def _terminating_scheduled() -> None:
 )
 def _other_reasons() -> None:
     reasons_of_its_own()
+
+
+@variant(
+    "refusals-worded-otherwise",
+    "operator",
+    "words errors of cliques otherwise, in one entry of the set, and posts events about the cliques as well",
+    *("CORE-040", "CORE-046", "CORE-047", "CORE-048"),
+)
+def _refusals_worded_otherwise() -> None:
+    def of_set(problems: list[ReconcileError], *_: Any) -> list[ReconcileError]:
+        reasons = ", ".join(f"“{problem.description}”" for problem in problems)
+        return [ReconcileError("ERR_PODS_INCOMPLETE", f"Pods are missing ({reasons})")] if problems else []
+
+    async def warn(self: Writer, resource: Resource, item: Any, reason: str, note: str) -> None:
+        await right(self, resource, item, reason, note)
+        if resource is PODCLIQUESETS and reason == EVENT:
+            for clique in members.get(item.metadata.key, ()):
+                await right(self, PODCLIQUES, clique, reason, note)
+
+    def errors_of_parts(self: Cache, pcs: Any) -> list[ReconcileError]:
+        members[pcs.metadata.key] = [clique for clique in self.cliques if clique.status and clique.status.last_errors]
+        return find_errors(self, pcs)
+
+    right, find_errors, members = Writer.warn, Cache.errors_of_parts, dict[Any, list[PodClique]]()
+    alter(part_errors, "of_set", of_set)
+    replace(Cache, "errors_of_parts", errors_of_parts)
+    replace(Writer, "warn", warn)
 
 
 @variant(

@@ -20,7 +20,8 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod, Service
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.plan import labels, ownership
+from reference_impl.plan import labels, ownership, part_errors
+from reference_impl.plan.reconcile_error import ReconcileError
 
 T = TypeVar("T", bound=Object)
 
@@ -149,6 +150,14 @@ class Cache:
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """The pods that a clique controls, terminating ones included."""
         return self.pods.indexed(OWNER, clique.metadata.uid)
+
+    def errors_of_parts(self, pcs: PodCliqueSet) -> list[ReconcileError]:
+        """The errors that the cliques and scaling groups of a set report."""
+        replicas = (key_text(pcs.metadata.namespace, f"{pcs.metadata.name}-{n}") for n in range(pcs.spec.replicas))
+        informers: tuple[Informer[Any], ...] = (self.cliques, self.groups)
+        return part_errors.of_set(
+            pcs, (part for replica in replicas for informer in informers for part in informer.indexed(REPLICA, replica))
+        )
 
     def has_members(self, namespace: str, gang: str) -> bool:
         """Whether a gang has a pod that something controls and that is not terminating."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,13 +17,23 @@ from reference_impl.runtime.clock import now
 
 RETRY_SECONDS = 5.0
 """The cause may be an object that no cache follows, so that its removal is no event."""
+EVENT = "FailedSync"
+"""Reason of the Warning event about an error."""
 
 
 class LastErrors:
     """Writes `status.lastErrors` of the objects of one kind."""
 
-    def __init__(self, informer: Informer[Any], writer: Writer) -> None:
-        self._informer, self._writer = informer, writer
+    def __init__(
+        self,
+        informer: Informer[Any],
+        writer: Writer,
+        of_parts: Callable[[Any], list[ReconcileError]] | None = None,
+    ) -> None:
+        """`of_parts`: the errors of what an object consists of, for the kind that users look at. The object reports
+        them like its own, and each new error is a Warning event as well. A retry that fails like the one before causes
+        neither a write of the status nor an event."""
+        self._informer, self._writer, self._of_parts = informer, writer, of_parts
         self.keys: set[Key] = set()
         """The objects whose last reconcile failed."""
 
@@ -39,11 +50,21 @@ class LastErrors:
             self.keys.add(key)
         item = self._informer.get(*key)
         if item is not None:
-            old = item.status.last_errors if item.status else None
-            errors = last_errors(old, problem, now())
+            old = (item.status.last_errors if item.status else None) or []
+            problems = [*([problem] if problem else ()), *(self._of_parts(item) if self._of_parts else ())]
+            errors = last_errors(old, problems, now())
             if errors != (old or None):
                 await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
+                for error in errors or () if self._of_parts else ():
+                    if error not in old:
+                        await self._writer.warn(self._informer.resource, item, EVENT, error.description)
         return RETRY_SECONDS if problem else None
+
+
+def errors_changed(old: Any, item: Any) -> bool:
+    """Whether two states of an object differ in `lastErrors`; None is the state of an object that does not exist."""
+    before, after = (state.status and state.status.last_errors if state is not None else None for state in (old, item))
+    return (before or None) != (after or None)
 
 
 def only_errors(old: Any, item: Any) -> bool:

@@ -20,7 +20,7 @@ from reference_impl.control.cache import GANG, REPLICA, Cache, key_text, replica
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.kai import KaiBackend
-from reference_impl.control.last_errors import LastErrors, only_errors
+from reference_impl.control.last_errors import LastErrors, errors_changed, only_errors
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.metrics import OperatorMetrics
@@ -83,7 +83,7 @@ class Operator:
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         layouts = self._layouts = Layouts(self.cache, hash_policy, line)
         self._plans = GangPlans(client, self.cache, features.workload_api)
-        errors = LastErrors(self.cache.sets, writer)
+        errors = LastErrors(self.cache.sets, writer, self.cache.errors_of_parts)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
         maps = MapWriter(self.cache, writer, layouts, EpochSource(time.time_ns))
         adoption = self._adoption = Adoption(self.cache, writer)
@@ -269,13 +269,20 @@ class Operator:
         if kind != "DELETED" and item.metadata.deletion_timestamp is not None:
             self._domains.add(item.metadata.key)
 
+    def _wake_for_errors(self, kind: str, old: Any, item: Any) -> None:
+        """Trigger the set of a clique or scaling group whose errors it has to report, or not any more."""
+        if errors_changed(old, None if kind == "DELETED" else item):
+            self._wake_set(item)
+
     def _on_group(self, kind: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
+        self._wake_for_errors(kind, old, item)
         if kind == "MODIFIED" and only_errors(old, item):
             return
         self._groups.add(item.metadata.key)
         self._wake_set(item)
 
     def _on_clique(self, kind: str, old: PodClique | None, item: PodClique) -> None:
+        self._wake_for_errors(kind, old, item)
         if kind == "MODIFIED" and only_errors(old, item):
             return
         self._cliques.add(item.metadata.key)

@@ -149,7 +149,8 @@ class CliqueReconciler:
         except ReconcileError as problem:
             return await self.last_errors.tell(key, problem)
         except ApiError as error:
-            await self.last_errors.refused(key, "ERR_SYNC_PODS", error, pods.unnamed(str(error), clique.metadata.name))
+            message = pods.repeatable(str(error), clique.metadata.name)
+            await self.last_errors.refused(key, "ERR_SYNC_PODS", error, message)
             raise
         return await self.last_errors.tell(key, None)
 

@@ -85,9 +85,10 @@ def worth(pod: Pod, target: str) -> tuple[float, ...]:
     )
 
 
-def unnamed(message: str, clique: str) -> str:
-    """A message about a pod of the clique without the random suffix of the pod's name, which differs at each
-    attempt."""
+def repeatable(message: str, clique: str) -> str:
+    """A message about a pod of the clique without the parts that differ between attempts: the random suffix of the
+    pod's name, and how much of a quota is in use."""
+    message = re.sub(r", used: \S+, limited: ", ", limited: ", message)
     return re.sub(rf"\b{re.escape(clique)}-[a-z0-9]{{5}}\b", f"{clique}-*", message)
 
 

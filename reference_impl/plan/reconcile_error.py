@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reference_impl.api.models import LastError
 
 
@@ -22,10 +24,10 @@ def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
     return ReconcileError(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
 
 
-def last_errors(old: list[LastError] | None, problem: ReconcileError | None, now: str) -> list[LastError] | None:
-    """`status.lastErrors` for an error; the old list if it says the same, None without an error."""
-    if problem is None:
-        return None
-    if old and [(e.code, e.description) for e in old] == [(problem.code, problem.description)]:
-        return old
-    return [LastError(code=problem.code, description=problem.description, observed_at=now)]
+def last_errors(old: list[LastError] | None, problems: Sequence[ReconcileError], now: str) -> list[LastError] | None:
+    """`status.lastErrors` for some errors; those that the old list has keep their time. None without an error."""
+    known = {(error.code, error.description): error for error in old or ()}
+    return [
+        known.get((problem.code, problem.description)) or LastError(problem.code, problem.description, now)
+        for problem in problems
+    ] or None

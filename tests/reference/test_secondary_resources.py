@@ -101,7 +101,7 @@ def test_metrics_that_the_server_chose_are_no_drift():
 
 def test_the_same_trouble_is_told_once():
     problem = reconcile_error.conflict("Secret", "ns", "llm-ic-sat")
-    first = reconcile_error.last_errors(None, problem, "now")
+    first = reconcile_error.last_errors(None, [problem], "now")
     assert [error.code for error in first] == ["ERR_SECRET_CONFLICT"]
-    assert reconcile_error.last_errors(first, problem, "later") is first
-    assert reconcile_error.last_errors([LastError(code="X")], None, "later") is None
+    assert reconcile_error.last_errors(first, [problem], "later") == first
+    assert reconcile_error.last_errors([LastError(code="X")], [], "later") is None

@@ -327,13 +327,19 @@ class SceneEnvironment:
         return answer
 
     def settle(
-        self, step: str, condition: Callable[[View], object], timeout: float = 30, *, real: bool = False
+        self,
+        step: str,
+        condition: Callable[[View], object],
+        timeout: float = 30,
+        *,
+        resources: Sequence[str] | None = None,
+        real: bool = False,
     ) -> View:
         """Wait until the condition holds or time is up, and mark that time as a step in either case: for a state that a
         test compares, or if the scene can go on. If time was up, the step was not reached."""
         unmet = ""
         try:
-            self._wait(step, condition, timeout, resources=None, real=real)
+            self._wait(step, condition, timeout, resources=resources, real=real)
         except NotReached as error:
             unmet = str(error)
         self.mark(step, unmet)

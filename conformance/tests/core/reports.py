@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from conformance.grove.fields import condition_is, items, number, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.testing.disruption import BREACHED, CLIQUES, GROUPS
+from conformance.testing.disruption import BREACHED, CLIQUES, GROUPS, SETS
+
+SET, WARNING = "PodCliqueSet", "Warning"
 
 
 @predicate
@@ -60,7 +62,29 @@ def an_error(view: View, cliques: Iterable[str]) -> str | Unmet:
 
 
 @predicate
-def no_errors(view: View, clique: str) -> bool | Unmet:
-    """The lastErrors of a clique are empty."""
-    errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
-    return not errors or Unmet(f"lastErrors of {clique} still has {errors}")
+def error_of_set(view: View, name: str, words: str) -> bool | Unmet:
+    """The lastErrors of a set contain these words."""
+    errors = [text(error, "description") for error in items(view.get(SETS, name), "status", "lastErrors")]
+    return any(words in error for error in errors) or Unmet(f"lastErrors of {SETS}/{name} has {errors or 'no entry'}")
+
+
+@predicate
+def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
+    """A Warning event about a set contains these words."""
+    events = map(event, view.list("events"))
+    notes = [note for about, kind, _, note in events if (about, kind) == (f"{SET}/{name}", WARNING)]
+    return any(words in note for note in notes) or Unmet(f"Warning events about the set {name}: {notes or 'none'}")
+
+
+def event(found: Mapping[str, object]) -> tuple[str, str, str, str]:
+    """What an event is about, its type, reason and text, in either of the two APIs of events."""
+    about = found.get("regarding") or found.get("involvedObject")
+    message = text(found, "note") or text(found, "message")
+    return f"{text(about, 'kind')}/{text(about, 'name')}", text(found, "type"), text(found, "reason"), message
+
+
+@predicate
+def no_errors(view: View, resource: str, name: str) -> bool | Unmet:
+    """The lastErrors of an object are empty."""
+    errors = items(view.get(resource, name), "status", "lastErrors")
+    return not errors or Unmet(f"lastErrors of {resource}/{name} still has {errors}")

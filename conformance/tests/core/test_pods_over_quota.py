@@ -12,12 +12,13 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.composition import all_held, gang_of
-from conformance.testing.disruption import GANGS
+from conformance.testing.disruption import CLIQUES, GANGS, SETS
 from conformance.testing.observed import all_of
 from conformance.testing.quotas import limit_pods
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
+SET, QUOTA = "s", "few"
 FOREIGN: Mapping[str, Any] = {
     "type": "example.com/Noted",
     "status": "True",
@@ -33,13 +34,15 @@ class PodsOverQuota(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        limit_pods(env, "few", 3)
-        workload = env.workload("chain", setName="s", startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
+        limit_pods(env, QUOTA, 3)
+        workload = env.workload("chain", setName=SET, startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
         cliques = list(expected(workload).cliques.values())
         self.cliques = [clique.name for clique in cliques]
         env.create(workload)
         lacking = env.wait_for("clique reports the refusal", reports.an_error(self.cliques))
         env.wait_for("pods within the quota exist", _exist(self.cliques, 3))
+        env.settle("set reports the refusal", reports.error_of_set(SET, QUOTA))
+        env.settle("Warning event about the set", reports.warning_of_set(SET, QUOTA), resources=["events"])
         first = self.cliques[0]
         env.settle("gang not initialized", _initialized(first, "False"), 60)
         env.quiet(1, of=("pods", GANGS))  # cliques report each attempt
@@ -51,11 +54,12 @@ class PodsOverQuota(Scene):
         status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}
         env.mark("before the foreign condition")
         env.patch(GANGS, self.gang, {"status": status}, subresource="status")
-        env.delete("resourcequotas", "few")
+        env.delete("resourcequotas", QUOTA)
         env.settle("gang initialized", _initialized(first, "True"), 60)
         ready = [reports.counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques]
         env.settle("all pods ready", all_of(*ready), 60)
-        env.settle("clique reports no refusal", reports.no_errors(lacking), 60)
+        env.settle("clique reports no refusal", reports.no_errors(CLIQUES, lacking), 60)
+        env.settle("set reports no refusal", reports.no_errors(SETS, SET), 60)
 
 
 @requirement("CORE-025", reaches="clique reports the refusal")
@@ -64,7 +68,19 @@ def test_a_refusal_is_reported(run: Recorded[PodsOverQuota]) -> None:
     run.given("pods within the quota exist")
 
 
-@requirement("CORE-040", reaches="clique reports no refusal")
+@requirement("CORE-046", reaches="set reports the refusal")
+def test_the_set_says_why_its_pods_do_not_exist(run: Recorded[PodsOverQuota]) -> None:
+    """The name of the quota stands for the API server's reason, however the operator words it."""
+    run.given("pods within the quota exist")
+
+
+@requirement("CORE-047", reaches="Warning event about the set")
+def test_a_refusal_is_an_event_of_the_set(run: Recorded[PodsOverQuota]) -> None:
+    """There may be events about the clique as well."""
+    run.given("pods within the quota exist")
+
+
+@requirement("CORE-040", reaches=("clique reports no refusal", "set reports no refusal"))
 def test_a_refusal_is_no_longer_reported_once_the_pods_exist(run: Recorded[PodsOverQuota]) -> None:
     """An error that stays looks like a present one."""
     run.given("clique reports the refusal", "all pods ready")

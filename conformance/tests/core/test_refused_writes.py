@@ -10,6 +10,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing.quotas import limit_pods
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.core import reports
 
 FIRST, SETTLE, WINDOW = 30, 5, 10
 """Seconds within which pods are refused for the first time; seconds of the quick retries that any back-off begins with;
@@ -70,6 +71,16 @@ def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> N
     written = Counter(f"{r.resource}/{r.name}" for r in records if r.resource in STATUSES)
     restless = {name: count for name, count in written.items() if count > ATTEMPTS}
     run.expect(f"objects written more than {ATTEMPTS} times within {WINDOW} s", {}, restless)
+
+
+@requirement("CORE-048")
+def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) -> None:
+    """Its count may grow, and other words are another event."""
+    run.given("pods within the quota created")
+    events = {record.uid: reports.event(record.object) for record in run.until("window over").records("events")}
+    warnings = Counter(event for event in events.values() if event[1] == reports.WARNING)
+    again = {" ".join(event): count for event, count in warnings.items() if count > 1}
+    run.expect("Warning events that exist more than once, and how often", {}, again)
 
 
 def _with_invalid_pods(workload: Object) -> Object:

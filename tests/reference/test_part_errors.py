@@ -1,0 +1,116 @@
+"""A set reports each error of its cliques and scaling groups once, however many replicas and retries there are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import orjson
+
+from kube.informer import Informer, typed
+from kube.resource import EVENTS, Resource
+from reference_impl.api.models import (
+    PODCLIQUESETS,
+    LastError,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodCliqueStatus,
+    ScalingGroupStatus,
+    wire,
+)
+from reference_impl.control.last_errors import LastErrors, errors_changed
+from reference_impl.control.metrics import OperatorMetrics
+from reference_impl.control.writer import Writer
+from reference_impl.plan import children, part_errors, pods
+from reference_impl.plan.reconcile_error import ReconcileError
+from tests.reference.examples import disaggregated, standalone
+
+QUOTA = 'pods "{}" is forbidden: exceeded quota: few, requested: pods=1, used: pods={}, limited: pods=4'
+KEY = ("ns", "llm")
+
+
+def _router(pcs: PodCliqueSet, index: int, *descriptions: str) -> PodClique:
+    [template] = children.standalone_templates(pcs)
+    clique = msgspec.convert(standalone(pcs, index, template), PodClique)
+    errors = [LastError("ERR_SYNC_PODS", description, "2026-01-01T00:00:00Z") for description in descriptions]
+    return msgspec.structs.replace(clique, status=PodCliqueStatus(last_errors=errors))
+
+
+def test_a_refusal_has_the_same_text_whatever_the_attempt_and_the_replica() -> None:
+    texts = [
+        pods.repeatable(QUOTA.format(f"llm-{index}-router-{suffix}", used), f"llm-{index}-router")
+        for index, suffix, used in ((0, "x7k2p", 3), (0, "b9d4q", 4), (1, "zz81m", 4))
+    ]
+    assert texts[0] == texts[1]
+    pcs = disaggregated(replicas=2)
+    routers = [_router(pcs, 0, texts[0]), _router(pcs, 1, texts[2])]
+    [error] = part_errors.of_set(pcs, routers)
+    reason = 'pods "*-router-*" is forbidden: exceeded quota: few, requested: pods=1, limited: pods=4'
+    assert error.description == f"PodClique router: {reason}"
+
+
+def test_parts_that_leave_count_no_more_and_the_errors_are_bounded() -> None:
+    pcs = disaggregated()
+    leaving = _router(pcs, 0, "no")
+    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    unknown = _router(pcs, 0, "no")
+    unknown.metadata.name = "llm-0-other"
+    assert part_errors.of_set(pcs, [leaving, unknown, _router(pcs, 0)]) == []
+    many = [_router(pcs, 0, f"claim-{number} is missing") for number in range(part_errors.MOST + 5)]
+    assert len(part_errors.of_set(pcs, many)) == part_errors.MOST
+    manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
+    group = msgspec.convert(manifest, PodCliqueScalingGroup)
+    status = ScalingGroupStatus(last_errors=[LastError("ERR_SYNC_PODCLIQUES", "no", "")])
+    [error] = part_errors.of_set(pcs, [msgspec.structs.replace(group, status=status)])
+    assert error.description == "PodCliqueScalingGroup workers: no"
+
+
+def test_the_set_is_woken_when_errors_come_and_go() -> None:
+    pcs = disaggregated()
+    well, ill = _router(pcs, 0), _router(pcs, 0, "no")
+    assert errors_changed(well, ill) and errors_changed(ill, well) and errors_changed(ill, None)
+    assert not errors_changed(ill, ill) and not errors_changed(None, well) and not errors_changed(well, None)
+
+
+class Counting:
+    """A client that takes events and patches of one set, and counts them."""
+
+    def __init__(self, pcs: PodCliqueSet) -> None:
+        self.stored: dict[str, Any] = wire(pcs)
+        self.events: list[str] = []
+        self.patches = 0
+        self.on_answer: Any = None
+
+    async def create(self, resource: Resource, manifest: dict[str, Any]) -> bytes:
+        assert resource is EVENTS and manifest["type"] == "Warning" and manifest["regarding"]["kind"] == "PodCliqueSet"
+        self.events.append(manifest["note"])
+        return b"{}"
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+        self.patches += 1
+        self.stored["metadata"]["resourceVersion"] = str(10 + self.patches)
+        self.stored["status"] = body["status"]
+        return orjson.dumps(self.stored)
+
+
+def test_retries_write_nothing_and_what_is_over_is_withdrawn() -> None:
+    client = Counting(disaggregated())
+    informer = Informer(client, PODCLIQUESETS, typed(PodCliqueSet))  # type: ignore[arg-type]
+    informer.observe(informer.decode(orjson.dumps(client.stored)))
+    problems = [ReconcileError("ERR_SYNC_PODS", "PodClique router: no")]
+    written = LastErrors(informer, Writer(client, OperatorMetrics()), lambda pcs: problems)  # type: ignore[arg-type]
+
+    async def passes(count: int) -> list[float | None]:
+        return [await written.tell(KEY, None) for _ in range(count)]
+
+    assert asyncio.run(passes(100)) == [None] * 100, "the cliques wake the set"
+    assert (client.patches, client.events) == (1, ["PodClique router: no"])
+    problems.append(ReconcileError("ERR_SYNC_PODS", "PodClique decode: no"))
+    asyncio.run(passes(3))
+    assert (client.patches, client.events[1:]) == (2, ["PodClique decode: no"])
+    problems.clear()
+    asyncio.run(passes(3))
+    assert (client.patches, len(client.events)) == (3, 2)
+    assert client.stored["status"]["lastErrors"] is None
