@@ -228,7 +228,9 @@ def _gated_uncounted() -> None:
 def _shortage_unreported() -> None:
     right = statuses._scheduled_condition
     replace(
-        statuses, "_scheduled_condition", lambda scheduled, minimum, now: right(max(scheduled, minimum), minimum, now)
+        statuses,
+        "_scheduled_condition",
+        lambda scheduled, minimum, *rest: right(max(scheduled, minimum), minimum, *rest),
     )
 
 

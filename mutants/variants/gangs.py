@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mutants.profiles import core_objects, gang
+from mutants.profiles import core_objects, gang, scaling_to_zero
 from mutants.registry import variant
 from mutants.replacement import alter
 from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup, wire
@@ -14,6 +14,16 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import gangs, labels
 from reference_impl.plan.coherent import update
 from reference_impl.plan.gangs import PlannedGang
+
+
+@variant(
+    "idle-groups-kept",
+    "operator",
+    "keeps the PodGroup of a standalone clique that is scaled to zero, with a minimum of 0",
+    *("SCALE-016", "SCALE-017", "SCALE-018", "SCALE-019"),
+)
+def _idle_groups_kept() -> None:
+    scaling_to_zero.idle_groups(keep_minimum=False)
 
 
 @variant("references-reversed", "operator", "lists the pods of a group in the reverse order", "GANG-002", "GANG-009")

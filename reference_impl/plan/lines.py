@@ -102,14 +102,16 @@ LINES = {line.name: line for line in (NAMES, MAPS)}
 
 @lru_cache(maxsize=4096)
 def _derived(components: tuple[Component, ...], generation: str) -> Layout:
-    # A base gang has all standalone cliques and `minAvailable` replicas of each group, also if they are scaled below.
+    # A base gang has all standalone cliques and `minAvailable` replicas of each group, also if they are scaled below,
+    # but not if they are idle (GREP-677).
     whole = [
-        c if c.key.kind is Kind.CLIQUE else replace(c, replicas=max(c.replicas, c.min_available)) for c in components
+        c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
+        for c in components
     ]
     base, *others = layout.first(whole, generation, lambda count: [str(number) for number in range(count)]) or (
         Entry("0", generation),
     )
-    counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE}
+    counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE and c.replicas}
     return replace(base, cliques=counts), *others
 
 

@@ -15,7 +15,7 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, labels, names, revisions, termination, timestamps, update_progress
+from reference_impl.plan import conditions, idle, labels, names, revisions, termination, timestamps, update_progress
 from reference_impl.plan.children import CliqueOf, GroupOf, group_configs, standalone_templates
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, sound_replicas
@@ -40,10 +40,11 @@ def clique_status(
     current = update_progress.revision(pcs, clique, policy) if pcs is not None else None
     own = revisions.of_pods(clique, current)
     updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
-    minimum = clique.spec.minimum
+    minimum = idle.minimum(clique)
     healthy = termination.healthy_pods(living)
     created = clique.metadata.creation_timestamp
-    placed = _dated(old.conditions, _scheduled_condition(scheduled, minimum, now), created)
+    lacking = idle.reason(clique, SCHEDULED)
+    placed = _dated(old.conditions, _scheduled_condition(scheduled, clique.spec.minimum, now, lacking), created)
     breach = (
         _updating(now)
         if update_progress.running(clique)
@@ -84,12 +85,13 @@ _AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
 """The initial status of a clique's PodCliqueScheduled, and of a group's MinAvailableBreached."""
 
 
-def _scheduled_condition(scheduled: int, minimum: int, now: str) -> Condition:
+def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = "") -> Condition:
+    """`lacking`: the reason of a condition that is False."""
     enough = scheduled >= minimum
     return Condition(
         type=SCHEDULED,
         status="True" if enough else "False",
-        reason="SufficientScheduledPods" if enough else "InsufficientScheduledPods",
+        reason="SufficientScheduledPods" if enough else lacking or "InsufficientScheduledPods",
         message=("Sufficient" if enough else "Insufficient")
         + f" scheduled pods{' found' if enough else ''}. expected at least: {minimum}, found: {scheduled}",
         last_transition_time=now,
@@ -112,7 +114,7 @@ def _clique_available(clique: PodClique | None) -> bool:
         clique is not None
         and clique.metadata.deletion_timestamp is None
         and clique.status is not None
-        and clique.status.ready_replicas >= clique.spec.minimum
+        and clique.status.ready_replicas >= idle.minimum(clique)
     )
 
 
@@ -131,14 +133,15 @@ def group_status(
                 available += 1
                 updated += all(update_progress.updated(member, generation_hash) for member in members)
     sound = sound_replicas(group, clique)
-    enough = sound >= group.spec.min_available
+    minimum = idle.minimum(group)
+    enough, lacking = sound >= minimum, idle.reason(group, BREACHED)
     name = "AvailablePodCliqueScalingGroupReplicas"
     condition = Condition(
         type=BREACHED,
         status="False" if enough else "True",
-        reason=("Sufficient" if enough else "Insufficient") + name,
-        message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} "
-        f"MinAvailable ({group.spec.min_available})",
+        reason=(lacking if lacking == idle.IDLE or not enough else "")
+        or ("Sufficient" if enough else "Insufficient") + name,
+        message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} MinAvailable ({minimum})",
         last_transition_time=now,
     )
     if update_progress.running(group):
@@ -218,5 +221,5 @@ def _group_available(group: PodCliqueScalingGroup | None) -> bool:
         group is not None
         and group.metadata.deletion_timestamp is None
         and group.status is not None
-        and group.status.available_replicas >= group.spec.min_available
+        and group.status.available_replicas >= idle.minimum(group)
     )

@@ -5,7 +5,8 @@ A replica of a set, or a single replica of a scaling group, is deleted and recre
 1. A clique in it is *breached*: fewer than `minAvailable` of its pods are scheduled and healthy (`healthy_pods`). The
    clique's condition MinAvailableBreached says so; it is Unknown during an update, which terminates nothing.
 2. It has been breached without interruption for the set's `terminationDelay`, by default `DEFAULT_DELAY` (`delay`).
-3. It was scheduled before. What never ran is not terminated (`cause_of_clique`, `cause_of_group`).
+3. It was scheduled before, since it was last scaled to zero (`idle.py`). What never ran is not terminated
+   (`cause_of_clique`, `cause_of_group`).
 
 The level follows from one count, `sound_replicas`. While at least `minAvailable` replicas of a scaling group are sound,
 the group terminates single replicas (`due_in_group`). With fewer, the group itself is breached, and the whole replica
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, durations, labels, names, timestamps
+from reference_impl.plan import conditions, durations, idle, labels, names, timestamps
 from reference_impl.plan.children import CliqueOf
 
 DEFAULT_DELAY = "4h0m0s"
@@ -166,9 +167,9 @@ def cause_of_clique(clique: PodClique) -> float | None:
     if clique.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
         return None
     scheduled = conditions.find(found, SCHEDULED)
-    if scheduled is None or (
-        scheduled.status != "True" and not _changed(clique.metadata.creation_timestamp, scheduled)
-    ):
+    if scheduled is None or scheduled.reason == idle.WAKING:
+        return None
+    if scheduled.status != "True" and not _changed(clique.metadata.creation_timestamp, scheduled):
         return None
     return _since(found)
 
@@ -180,7 +181,7 @@ def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
     if group.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
         return None
     breached = conditions.find(found, BREACHED)
-    if breached is None or not _changed(group.metadata.creation_timestamp, breached):
+    if breached is None or breached.reason == idle.WAKING or not _changed(group.metadata.creation_timestamp, breached):
         return None
     return None if conditions.is_true(found, TERMINATING) else _since(found)
 

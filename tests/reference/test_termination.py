@@ -104,6 +104,32 @@ def test_what_ran_and_is_lost_gives_cause_from_its_loss(world):
     assert world.due_in_set(30).causes
 
 
+def breach(item: PodClique | PodCliqueScalingGroup) -> str:
+    found = conditions.find(item.status.conditions if item.status else None, termination.BREACHED)
+    return found.status if found is not None else ""
+
+
+@pytest.mark.parametrize("part", ["clique", "group"])
+def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_again(world: World, part: str) -> None:
+    idle = world.cliques["llm-0-router"] if part == "clique" else world.group
+    replicas = idle.spec.replicas
+    world.says(1, 2)
+    idle.spec.replicas = 0
+    world.says(20, 2)
+    assert breach(idle) == "False"
+    assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
+    idle.spec.replicas = replicas  # there is no room for it now
+    waking = ["llm-0-router"] if part == "clique" else list(ALL)
+    world.says(30, 0, *waking)
+    world.says(31, 0, *waking)
+    assert breach(idle) == "True"
+    assert world.due_in_set(1000) == termination.Due()
+    world.says(40, 2)
+    assert breach(idle) == "False"
+    world.says(50, 0, *waking)
+    assert world.due_in_set(60).causes
+
+
 def test_what_is_lost_in_the_second_of_its_birth_gives_cause(world):
     # CHG-DF33, and a clock that is behind that of the API server.
     world.says(-5, 2)

@@ -72,7 +72,15 @@ def test_a_shard_is_spelled_as_it_is_read() -> None:
 def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
     """A scene that has no cost yet is no mistake; one that is gone is."""
     features = ("authorizer", "coherent", "component-updates", "grove-hashes", "kai", "leader-election", "mnnvl")
-    features += ("preemption", "single-anchor", "topology", "upgrade", "waiting-reasons", "zero-minimum")
+    features += (
+        "preemption",
+        "scale-to-zero",
+        "single-anchor",
+        "topology",
+        "upgrade",
+        "waiting-reasons",
+        "zero-minimum",
+    )
     settings = RunSettings(run="r", directory=str(tmp_path), implementation="reference", features=features)
     plan = launch.collect(settings)
     scenes, known = set(plan.groups.values()), shards.costs()

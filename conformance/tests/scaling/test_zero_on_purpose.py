@@ -1,0 +1,107 @@
+"""A clique or scaling group that is scaled to zero is idle, not lost (GREP-677)."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import condition_is, items, number, text, uid
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.disruption import BREACHED, CLIQUES, GANGS, GROUPS
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+DELAY = 4
+"""The terminationDelay in seconds."""
+CLIQUE, GROUP = "z-0-a", "z-0-g"
+MEMBERS = {f"{GROUP}-{index}-{member}": 1 for index in range(2) for member in "bc"}
+SIZES = {CLIQUE: 2, **MEMBERS}
+IDLE = {(CLIQUES, CLIQUE): {CLIQUE: 2}, (GROUPS, GROUP): MEMBERS}
+"""What is scaled to zero, one after the other → its PodCliques with their pods, each of which is at its minimum."""
+
+
+class ScaledToZero(Scene):
+    """One node with room for all pods. The clique of a set is scaled to zero, stays so for longer than the
+    terminationDelay, and is scaled back; then the same happens to its scaling group."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        env.create(
+            env.workload("kept", setName="z", delay=f"{DELAY}s", groupsMinAvailable=1, members=1, membersMinAvailable=1)
+        )
+        env.wait_for("set available", predicates.available("z", 1))
+        env.quiet(1)
+        for (resource, part), sizes in IDLE.items():
+            env.mark(f"before {part} is idle")
+            scale(env, resource, part, 0)
+            env.wait_for(f"{part} has no pods", pods_are(dict.fromkeys(sizes, 0)))
+            env.settle(f"no gang requires {part}", _not_required(sizes))
+            env.quiet(DELAY + 3, real=True)
+            env.mark(f"{part} idle for long")
+            scale(env, resource, part, sum(size for clique, size in sizes.items() if not clique.endswith("b")))
+            env.settle(f"{part} runs again", pods_are(sizes, ready=True), 60)
+            env.settle(f"gangs require {part}", _required(sizes))
+            env.quiet(1)
+        env.mark("end")
+
+
+@requirement("SCALE-016")
+def test_an_idle_component_is_not_breached(run: Recorded[ScaledToZero]) -> None:
+    for resource, part in IDLE:
+        found = condition_is(run.at(f"{part} idle for long").get(resource, part), BREACHED)
+        run.expect(f"{BREACHED} of {part} is True", False, found == "True")
+
+
+@requirement("SCALE-017")
+def test_nothing_else_is_taken_down_and_the_zero_stays(run: Recorded[ScaledToZero]) -> None:
+    for (resource, part), sizes in IDLE.items():
+        before, after = run.at(f"before {part} is idle"), run.at(f"{part} idle for long")
+        run.same(f"PodCliques and Pods beside {part}", _others(before, sizes), _others(after, sizes))
+        run.expect(f"replicas of {part}", 0, number(after.get(resource, part), "spec", "replicas"))
+        run.expect(f"pods of {part}", 0, sum(len(predicates.pods_of(after, clique)) for clique in sizes))
+
+
+@requirement("SCALE-018", reaches=tuple(f"no gang requires {part}" for _, part in IDLE))
+def test_no_gang_requires_an_idle_component(run: Recorded[ScaledToZero]) -> None:
+    for (_, part), sizes in IDLE.items():
+        run.expect(f"minimums of {part} when it is idle", [], _minimums(run.at(f"{part} idle for long"), sizes))
+
+
+@requirement("SCALE-019", reaches=tuple(f"{step} {part}" for _, part in IDLE for step in ("gangs require",)))
+def test_an_idle_component_wakes_up_with_its_minimum(run: Recorded[ScaledToZero]) -> None:
+    run.given(*(f"{part} runs again" for _, part in IDLE))
+    ends = [*(f"before {part} is idle" for _, part in list(IDLE)[1:]), "end"]
+    for ((_, part), sizes), end in zip(IDLE.items(), ends, strict=True):
+        before, after = run.at(f"{part} idle for long"), run.at(end)
+        run.same(f"PodCliques and Pods beside {part}", _others(before, sizes), _others(after, sizes))
+
+
+test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
+
+
+def _others(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
+    """The UIDs of the PodCliques of the set that are not idle, and of their Pods."""
+    rest = [clique for clique in SIZES if clique not in idle]
+    return {
+        clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))] for clique in rest
+    }
+
+
+def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None]]:
+    """The minimums that PodGangs have for these PodCliques, except for zeros."""
+    groups = [group for gang in view.list(GANGS) for group in items(gang, "spec", "podgroups")]
+    required = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
+    return sorted((clique, minimum) for clique, minimum in required if clique in cliques and minimum)
+
+
+@predicate
+def _not_required(view: View, cliques: dict[str, int]) -> bool | Unmet:
+    """No PodGang requires pods of these PodCliques."""
+    found = _minimums(view, cliques)
+    return not found or Unmet(f"PodGangs require {found}")
+
+
+@predicate
+def _required(view: View, cliques: dict[str, int]) -> bool | Unmet:
+    """Each PodClique is in a PodGang that requires all its pods."""
+    found = _minimums(view, cliques)
+    return found == sorted(cliques.items()) or Unmet(f"PodGangs require {found}")

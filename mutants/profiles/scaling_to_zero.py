@@ -1,0 +1,64 @@
+"""Mutants that take a component that is scaled to zero for a lost one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mutants.registry import mutant
+from mutants.replacement import alter, replace
+from reference_impl.api.models import PodClique, PodCliqueSet, PodGang, PodGroup
+from reference_impl.plan import gangs, idle, names
+from reference_impl.plan.children import standalone_templates
+from reference_impl.plan.gangs import PlannedGang
+from reference_impl.plan.layout import Gang
+
+
+@mutant(
+    "idle-taken-for-lost",
+    "operator",
+    "counts what is scaled to zero as breached, and terminates the replica",
+    *("SCALE-016", "SCALE-017", "SCALE-018"),
+)
+def _idle_taken_for_lost() -> None:
+    def minimum(part: Any) -> int:
+        return int(part.spec.minimum if isinstance(part, PodClique) else part.spec.min_available)
+
+    replace(idle, "minimum", minimum)
+
+
+@mutant("idle-required", "operator", "keeps the PodGroups of cliques that are scaled to zero", "SCALE-018")
+def _idle_required() -> None:
+    idle_groups(keep_minimum=True)
+
+
+def idle_groups(*, keep_minimum: bool) -> None:
+    """Let anchors have a PodGroup for each standalone clique, with its minimum or with 0 if it is scaled to zero."""
+
+    def planned(found: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+        missing = {
+            names.clique(pcs.metadata.name, index, template.name): template.spec.minimum if keep_minimum else 0
+            for template in standalone_templates(pcs)
+            if gang.entry.anchor and template.name not in gang.cliques
+        }
+        return dataclasses.replace(found, minimums=missing | found.minimums)
+
+    alter(gangs, "_planned", planned)
+
+
+@mutant("woken-without-minimum", "operator", "requires one pod of a clique that wakes up from zero", "SCALE-019")
+def _woken_without_minimum() -> None:
+    woken: set[tuple[str, str]] = set()
+
+    def filled(groups: list[PodGroup], gang: PodGang, minimums: Any, pods: Iterable[Any]) -> list[PodGroup]:
+        known = {group.name for group in gang.spec.podgroups}
+        woken.update((gang.metadata.uid, group.name) for group in groups if group.name not in known)
+        return [
+            msgspec.structs.replace(group, min_replicas=1) if (gang.metadata.uid, group.name) in woken else group
+            for group in groups
+        ]
+
+    alter(gangs, "filled", filled)
