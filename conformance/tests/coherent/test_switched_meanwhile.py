@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import updates
-from conformance.grove.fields import name
+from conformance.grove.fields import items, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -11,7 +11,7 @@ from conformance.testing import replay
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING, SECONDS, SETS
+from conformance.tests.coherent.sets import CLIQUES, COHERENT, ON_DELETE, ROLLING, SECONDS, SETS
 
 SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (2, 1)})
 SWITCHES = {"joins": (ROLLING, COHERENT), "leaves": (COHERENT, ROLLING), "freezes": (COHERENT, ON_DELETE)}
@@ -50,6 +50,8 @@ class SwitchedMeanwhile(Scene):
         """Change the set, and delete one of its pods."""
         before = sets.change(env, workload, "f", "dm", tag="2")
         env.wait_for("thaws: end reported", _closed(LATE, before), 60)
+        # The end may be reported before the PodCliques have the new template: the pod would be replaced by an old one.
+        env.wait_for("thaws: template in place", _has_template(f"{LATE}-0-f", "2"), 60)
         env.delete("pods", name(sets.of_template(env.history.view(), LATE, "f")[0]))
         env.wait_for("thaws: pod replaced", all_of(_replaced(LATE), sets.deployed(LATE)), SECONDS)
         env.quiet(0.7)
@@ -92,6 +94,14 @@ def _closed(view: View, each: str, before: str) -> bool | Unmet:
     if updates.generation(found) in ("", before):
         return Unmet(f"{each} still has the generation of before")
     return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+
+
+@predicate
+def _has_template(view: View, clique: str, tag: str) -> bool | Unmet:
+    """The template of a PodClique has an image with this tag."""
+    containers = items(view.get(CLIQUES, clique), "spec", "podSpec", "containers")
+    images = [text(container, "image") for container in containers]
+    return any(image.endswith(f":{tag}") for image in images) or Unmet(f"images of {clique}: {images}")
 
 
 @predicate
