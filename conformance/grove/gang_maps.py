@@ -88,7 +88,7 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
 def beginning(every: Iterable[Entry]) -> dict[str, object]:
     """Return what the entries of a new replica say. How many Tails there are is open, and so is what an entry says that
     holds nothing, such as a place for replicas that scaling adds."""
-    listed = list(every)
+    listed = [entry for entry in every if entry.role != TAIL_ROLE or not entry.empty]
     anchors, tails = ([entry for entry in listed if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
     anchor = anchors[0] if anchors else None
     further: dict[str, list[int]] = {}

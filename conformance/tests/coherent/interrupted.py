@@ -57,6 +57,7 @@ class Interrupted(Scene):
         self._begin_the_second_replica(env)
         before["thrice"] = updates.generation(env.history.view().get(SETS, "thrice"))
         sets.change(env, made["thrice"], "f", tag="3")
+        sets.release(env, "thrice")  # an operator may wait for the gangs of the second version
         counts = {"partly": 1, "wider": 2, "mapless": 2, "weak": 2}
         env.wait_for("first sub-steps", all_of(*(sets.held(each, size, "2") for each, size in counts.items())), SECONDS)
         self._raise_the_budget(env, made["wider"]["spec"]["template"]["podCliqueScalingGroups"])

@@ -52,7 +52,7 @@ class BaseGangShortOfNodes(Scene):
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")
-        env.settle("statuses at rest", _unscheduled(self.based, self.scaled))
+        env.settle("statuses at rest", _unscheduled(self.based, self.scaled), 60)
 
         # Now just the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
         env.nodes("dgx-h100", 1)

@@ -89,7 +89,7 @@ class RoomForOneOfEach(Scene):
         env.mark("nothing moves")
 
 
-@requirement("SCHED-061", reaches=("two workers bound", "third worker bound"))
+@requirement("SCHED-061")
 def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
     """Nothing of the base gang is bound before two workers fit, and nothing of the third before it fits."""
     run.given("service ungated")

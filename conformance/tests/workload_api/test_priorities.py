@@ -6,6 +6,7 @@ from conformance.grove.fields import text
 from conformance.grove.kinds import SECOND_SCHEDULER
 from conformance.history.query import Unmet
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.testing.benches import Bench
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree, group
@@ -131,6 +132,8 @@ class DisruptionOfBasicGroups(Scene):
     `single`: asked for, and not made."""
 
     def play(self, env: SceneEnvironment) -> None:
+        if not env.implementation.is_kube_scheduler:
+            raise Blocked("the API server answers, which is no part of the implementation", "circumstances")
         bench = Bench(env, "modes")
         self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=1, disruption="all"), bench.place)))
         env.mark("asked")
