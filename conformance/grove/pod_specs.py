@@ -35,9 +35,9 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
     """Return the fields of a Pod's spec by path, to be compared with those of `accepted`: the spec that the API server
-    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, tolerations and
-    node selectors of a scheduler's back-end, and what lets Pods wait for others: init containers with their volumes,
-    and a ServiceAccount."""
+    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, tolerations, node
+    selectors and an affinity of a scheduler's back-end, and what lets Pods wait for others: init containers with their
+    volumes, and a ServiceAccount."""
     fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
     return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
 
@@ -80,7 +80,7 @@ def _mounted(containers: Iterable[Document]) -> set[str]:
 
 def _without_additions(pod_spec: Document, template: Document) -> dict[str, Any]:
     claims = {text(claim, "name") for claim in items(template, "resourceClaims")}
-    spec = {key: value for key, value in pod_spec.items() if key not in OF_GROVE}
+    spec = {k: v for k, v in pod_spec.items() if k not in OF_GROVE and (k != "affinity" or k in template)}
     if "nodeSelector" in spec:
         selector = mapping(template, "nodeSelector")
         spec["nodeSelector"] = {key: value for key, value in mapping(spec, "nodeSelector").items() if key in selector}

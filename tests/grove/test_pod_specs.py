@@ -68,6 +68,7 @@ RIGHT = {
     "what a scheduler sets": {**TEMPLATE, "nodeName": "n", "schedulingGroup": {"podGroupName": "g"}},
     "a selector of the back-end": {**TEMPLATE, "nodeSelector": {**TEMPLATE["nodeSelector"], "example.com/x": "y"}},
     "a toleration of the back-end": {**TEMPLATE, "tolerations": [{"key": "x"}, *TEMPLATE["tolerations"]]},
+    "an affinity of the back-end": {**TEMPLATE, "affinity": {"nodeAffinity": {}}},
     "a claim": {**with_main(resources={"claims": [{"name": "x"}]}), "resourceClaims": [{"name": "x"}]},
 }
 

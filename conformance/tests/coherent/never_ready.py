@@ -32,14 +32,14 @@ SCALED = {
 class NeverReady(Scene):
     """A set with two replicas, f4/2 p4/2 d2/1. Pods of the new version of f and p never become Ready. Meanwhile one
     tries to scale, and pods are lost: one of the old version, one of a new gang, one of d. Then a third version is
-    fine, and the set is scaled. Beside it `tight` with f2/2 and terminationDelay 2s, all of whose pods are replaced by
-    such that are never Ready."""
+    fine, and the set is scaled. Beside it `tight` with f3/2 and terminationDelay 2s, two of whose pods are replaced by
+    such that are never Ready: the update runs on, and one Ready pod is less than the minimum."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         groups = {"p": (4, 2), "d": (2, 1)}
         self.workload = sets.coherent(env, "s", {"f": (4, 2)}, groups, replicas=2)
-        tight = sets.coherent(env, "tight", {"f": (2, 2)}, delay="2s")
+        tight = sets.coherent(env, "tight", {"f": (3, 2)}, delay="2s")
         env.create(self.workload)
         env.create(tight)
         env.wait_for("deployed", all_of(sets.deployed("s", 2), sets.deployed("tight")), SECONDS)

@@ -44,7 +44,7 @@ def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-062")
 def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
-    """All pods of the set `tight` have been replaced by such that are not Ready."""
+    """Two of three pods of the set `tight` have been replaced by such that are not Ready."""
     run.given("first sub-step")
     at_first = sets.uids(sets.of_set(run.at("first sub-step"), "tight"))
     later = sets.uids(sets.of_set(run.at("stuck"), "tight"))
