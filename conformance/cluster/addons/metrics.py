@@ -23,6 +23,7 @@ from conformance.cluster.kubelet_sim import status
 from conformance.cluster.nodes import schedulable
 from conformance.errors import HarnessError
 from kube.client import Client
+from kube.errors import ApiError
 from kube.resource import NODES, PODS, SERVICES, Resource
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
@@ -64,9 +65,14 @@ async def wait_until_served(client: Client) -> None:
     await client.patch(API_SERVICES, None, _API_SERVICE, change)
 
     async def missing() -> bool:
-        stored = orjson.loads(await client.get(API_SERVICES, None, _API_SERVICE))
-        conditions = stored.get("status", {}).get("conditions") or ()
-        return ("Available", "True") not in {(c["type"], c["status"]) for c in conditions}
+        # The condition Available may be that of a process which has died since.
+        try:
+            await client.request("GET", f"{_API}/nodes")
+        except ApiError as error:
+            if error.status not in (404, 503):
+                raise
+            return True
+        return False
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(60))(missing)
