@@ -135,12 +135,12 @@ def group_status(
     sound = sound_replicas(group, clique)
     minimum = idle.minimum(group)
     enough, lacking = sound >= minimum, idle.reason(group, BREACHED)
+    of_idle = lacking if lacking == idle.IDLE or not enough else ""
     name = "AvailablePodCliqueScalingGroupReplicas"
     condition = Condition(
         type=BREACHED,
         status="False" if enough else "True",
-        reason=(lacking if lacking == idle.IDLE or not enough else "")
-        or ("Sufficient" if enough else "Insufficient") + name,
+        reason=of_idle or ("Sufficient" if enough else "Insufficient") + name,
         message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} MinAvailable ({minimum})",
         last_transition_time=now,
     )

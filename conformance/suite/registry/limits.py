@@ -85,9 +85,18 @@ def _scenes(node: ast.stmt) -> Iterator[str]:
     """Yield the names of the scenes that a test takes: `Recorded[…]`, or the first argument of `invariants`."""
     for part in ast.walk(node):
         if isinstance(part, ast.Subscript) and ast.unparse(part.value).endswith("Recorded"):
-            yield ast.unparse(part.slice)
+            yield from map(ast.unparse, _members(part.slice))
         elif isinstance(part, ast.Call) and ast.unparse(part.func) == "invariants" and part.args:
             yield from (ast.unparse(each) for each in getattr(part.args[0], "elts", [part.args[0]]))
+
+
+def _members(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the types of a union."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        yield from _members(node.left)
+        yield from _members(node.right)
+    else:
+        yield node
 
 
 def _waits(module: str, name: str, seen: frozenset[tuple[str, str]]) -> Iterator[Wait]:
@@ -100,6 +109,9 @@ def _waits(module: str, name: str, seen: frozenset[tuple[str, str]]) -> Iterator
     seen |= {(module, name)}
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         yield from _waits(module, ast.unparse(base), seen)
+    for member in _members(node.value) if isinstance(node, ast.Assign) else ():
+        if isinstance(member, ast.Name):
+            yield from _waits(module, member.id, seen)
     yield from _calls(module, node, seen)
 
 

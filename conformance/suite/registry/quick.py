@@ -11,11 +11,13 @@ from collections.abc import Iterable
 SECONDS = 45
 """The scenes may take so long in all; the rest of the minute is for the cluster."""
 
+PLAIN = "ReadyDisaggregatedSet"
+"""The scene of that set, of those that a test plays."""
 TESTS = {
     # One set that becomes Ready, which an implementation has to have before anything else can be judged.
     "core/test_managed_objects.py::test_exactly_the_expected_objects_exist": "CORE-001",
-    "core/test_pods_of_a_set.py::test_cliques_have_their_pods_with_index_and_subdomain": "CORE-007",
-    "core/test_ready_statuses.py::test_a_set_whose_pods_can_run_becomes_available": "CORE-010",
+    f"core/test_pods_of_a_set.py::test_cliques_have_their_pods_with_index_and_subdomain[{PLAIN}]": "CORE-007",
+    f"core/test_ready_statuses.py::test_a_set_whose_pods_can_run_becomes_available[{PLAIN}]": "CORE-010",
     "core/test_gangs_of_a_set.py::test_gangs_refer_to_the_pods_of_their_cliques": "GANG-002",
     "core/test_gangs_of_a_set.py::test_pods_are_created_with_the_gate": "GANG-005",
     # Gates and placement: what makes a gang of pods. The two of the scheduler are all that one without operator plays.
