@@ -90,7 +90,7 @@ class Record:
     addons: bool = False
     """Whether the process `startup-order` serves metrics."""
     policies: list[str] = field(default_factory=list)
-    """What it enforces: names of policies, and paths of files and folders."""
+    """The policies that it enforces: names, and paths of files and folders."""
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
     descriptor: str = ""

@@ -20,7 +20,7 @@ COMPONENTS = (COMPONENT, "system:apiserver")
 CONTROLLERS = "system:serviceaccounts:kube-system"
 """The group of the controllers of kube-controller-manager, each of which is a user of its own."""
 _CONTROLLER = "system:serviceaccount:kube-system:"
-"""What the names of these users begin with."""
+"""The prefix of the names of these users."""
 
 
 def is_component(user: str) -> bool:

@@ -39,8 +39,9 @@ def ready(pod: Document) -> bool:
 
 def owner(pod: Document) -> Document:
     """Return the owner reference to the pod's clique: its controller, or else an owner of that kind (CORE-045)."""
-    owners = items(pod, "metadata", "ownerReferences")
-    return controller(pod) or next((each for each in owners if text(each, "kind") == PODCLIQUES.kind), {})
+    references = items(pod, "metadata", "ownerReferences")
+    cliques = (reference for reference in references if text(reference, "kind") == PODCLIQUES.kind)
+    return controller(pod) or next(cliques, {})
 
 
 def clique(pod: Document) -> str:

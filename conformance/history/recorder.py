@@ -97,11 +97,11 @@ class Recorder(Log):
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self.evidence = frozenset(each.resource.plural for each in watched if each.evidence)
-        self._feeds = [_Feed(self, each, self.arrive) for each in watched]
+        self._feeds = [_Feed(self, resource, self.arrive) for resource in watched]
         self._besides = besides
         self._arrivals, self._arrived, self._in_vain = Arrivals(), asyncio.Event(), 0
         self._whole: dict[str, int] = {}
-        """Namespace → the revision up to which everything of it has arrived, where that was asked for."""
+        """Namespace → the last revision up to which everything of it is known to have arrived."""
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -19,8 +19,7 @@ from conformance.implementation.driver import Driver
 from conformance.implementation.objects import Wanted
 from conformance.implementation.values import ClusterFacts
 from kube.client import Client
-
-CRD = "CustomResourceDefinition"
+from kube.resource import CRDS
 
 
 def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
@@ -64,14 +63,14 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
 def enforce(cluster: Cluster, chosen: Policies, report: Report) -> None:
     """Create the objects of policies, and return once admission policies are applied to requests. Raises
     HarnessError."""
-    wanted = [Wanted(manifest, path) for path, manifest in chosen.objects]
+    manifests = [Wanted(manifest, path) for path, manifest in chosen.objects]
+    groups = {manifest["spec"]["group"] for _, manifest in chosen.objects if manifest["kind"] == CRDS.kind}
 
     async def install() -> None:
         async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="grove-conformance") as client:
-            crds = [each.manifest for each in wanted if each.manifest["kind"] == CRD]
-            await objects.install(client, wanted, {crd["spec"]["group"] for crd in crds})
+            await objects.install(client, manifests, groups)
 
-    if wanted:
+    if manifests:
         report(f"cluster {cluster.name}", f"installing the policies {', '.join(chosen.words)}")
         asyncio.run(install())
 

@@ -81,7 +81,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     cluster_features: Requested = NOTHING
     """What clusters have beside the defaults; of an existing one, what it is proved to have."""
     policies: tuple[str, ...] = ()
-    """What the run's own clusters enforce: names of policies, and absolute paths of files and folders."""
+    """The policies that the run's own clusters enforce: names, and absolute paths of files and folders."""
     reproduce: str = ""
     tests: str = str(TESTS)
     registry: str = str(requirement.FOLDER)

@@ -1,4 +1,4 @@
-"""What is scaled to zero is idle: nothing is missing in it, and no gang needs it (GREP-677).
+"""A component that is scaled to zero is idle: nothing is missing in it, and no gang needs it (GREP-677).
 
 Cliques and scaling groups have their own replicas, which the operator never changes; a template cannot have zero. A
 clique of a scaling group is idle with its group only.

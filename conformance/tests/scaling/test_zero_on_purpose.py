@@ -16,7 +16,7 @@ CLIQUE, GROUP = "z-0-a", "z-0-g"
 MEMBERS = {f"{GROUP}-{index}-{member}": 1 for index in range(2) for member in "bc"}
 SIZES = {CLIQUE: 2, **MEMBERS}
 IDLE = {(CLIQUES, CLIQUE): {CLIQUE: 2}, (GROUPS, GROUP): MEMBERS}
-"""What is scaled to zero, one after the other → its PodCliques with their pods, each of which is at its minimum."""
+"""Component that is scaled to zero, one after the other → its PodCliques with their pods, each at its minimum."""
 
 
 class ScaledToZero(Scene):
