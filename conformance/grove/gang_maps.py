@@ -15,6 +15,9 @@ from conformance.grove.fields import Document, at, items, label, name, number, t
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE, TAIL_ROLE
 from conformance.grove.template import SetTemplate
 
+MIGRATING = "PodGangMigrationInProgress"
+"""The condition of a set whose gangs of an earlier version are being replaced."""
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.grove import gang_maps
 from conformance.grove.coherent.model import Layout
 from conformance.grove.fields import condition_is, count
 from conformance.history.gangs import Gangs
@@ -75,7 +76,7 @@ class PodsFollowTheMap(CoherentRule):
     def _migrates(self, pod: Pod) -> bool:
         """Whether gangs that an earlier version of the operator created are replaced by those of the map."""
         found = self.state.sets.get(pod.place.set)
-        return found is not None and condition_is(found.document, "PodGangMigrationInProgress") == "True"
+        return found is not None and condition_is(found.document, gang_maps.MIGRATING) == "True"
 
     def _judge(self, pod: Pod, record: Record) -> None:
         """Judge the gang in which a pod was created."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from conformance.grove import labels
 from conformance.grove.fields import condition_is, label, name, text, uid
 from conformance.grove.fields import labels as labels_of
+from conformance.grove.gang_maps import MIGRATING
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import following, predicates
@@ -15,7 +16,6 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
-MIGRATING = "PodGangMigrationInProgress"
 NOTE = "example.com/note"
 """A label and an annotation of somebody else."""
 REPLICAS = {"s": 2, "k": 1, "e": 1, "z": 0}
