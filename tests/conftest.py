@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from conformance.cluster.controlplane import Cluster
+    from conformance.suite.scenes.api import Api
 
 # How long a drawing or an example takes says something about the machine only.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,3 +95,15 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             yield made
         finally:
             made.down()
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[Api]:
+    """The API of the cluster that the fixture `cluster` of a module starts."""
+    from conformance.suite.scenes.api import Api, Loop
+
+    loop = Loop()
+    client = Api(loop, cluster.kubeconfig, "test")
+    yield client
+    client.close()
+    loop.close()

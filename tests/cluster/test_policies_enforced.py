@@ -16,7 +16,7 @@ from conformance.cluster.state import State
 from conformance.errors import HarnessError
 from conformance.grove.restricted import restricted
 from conformance.implementation import deployment
-from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.scenes.api import Api
 from conformance.suite.session import policy_objects
 from kube.errors import ApiError
 
@@ -42,15 +42,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Itera
         yield made
     finally:
         made.down()
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Api]:
-    loop = Loop()
-    client = Api(loop, cluster.kubeconfig, "test")
-    yield client
-    client.close()
-    loop.close()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from conformance.cluster.settings import ClusterSettings
 from conformance.implementation import deployment, loading
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver, NotStarted
-from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.scenes.api import Api
 from kube.errors import ApiError
 from tests.implementation.deployed.stand_in import StandIn
 
@@ -40,15 +40,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             yield made
         finally:
             made.down()
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Api]:
-    loop = Loop()
-    made = Api(loop, cluster.kubeconfig, "test")
-    yield made
-    made.close()
-    loop.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import yaml
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings, Reads
 from conformance.errors import HarnessError, UsageError
-from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.scenes.api import Api
 from conformance.suite.session import admitted
 from kube.errors import ApiError
 
@@ -39,15 +39,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             yield strict
         finally:
             strict.down()
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Api]:
-    loop = Loop()
-    client = Api(loop, cluster.kubeconfig, "test")
-    yield client
-    client.close()
-    loop.close()
 
 
 @contextmanager
