@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
+from conformance.grove.fields import label
 from conformance.history.record import DELETED, Record
 
 Labels = Mapping[str, str]
 Objects = list[Mapping[str, Any]]
 Records = list[Record]
 Names = list[str]
+Group = Callable[[Record], str]
+"""Returns the name of the group that an object belongs to. The same function must be given each time."""
 
 
 class View:
     """Objects by resource (plural) and name.
 
-    `apply` takes constant time. A label key is indexed once it has been asked for, so that a query for a clique's pods
-    costs as much as the clique, not as the namespace.
+    `apply` takes constant time. Label keys and groups are indexed once they have been asked for, so that a query for a
+    clique's pods costs as much as the clique, not as the namespace.
 
     The view that a predicate gets belongs to the history and changes later: keep `copy()` of it, or the objects.
     """
@@ -27,7 +31,7 @@ class View:
         self.at = 0.0
         self.last: Record | None = None
         self._objects: dict[str, dict[str, Record]] = {}
-        self._indices: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+        self._indices: dict[tuple[str, Group], dict[str, dict[str, Record]]] = {}
 
     def apply(self, record: Record) -> None:
         """Apply a record."""
@@ -40,12 +44,12 @@ class View:
             del present[record.name]
         else:
             present[record.name] = record
-        for (resource, key), index in self._indices.items():
+        for (resource, group), index in self._indices.items():
             if resource == record.resource:
                 if old is not None:
-                    index.get(_label(old, key), {}).pop(old.name, None)
+                    index.get(group(old), {}).pop(old.name, None)
                 if record.kind != DELETED:
-                    index.setdefault(_label(record, key), {})[record.name] = record
+                    index.setdefault(group(record), {})[record.name] = record
 
     def get(self, resource: str, name: str) -> Mapping[str, Any] | None:
         """Return an object; None if it does not exist."""
@@ -64,10 +68,15 @@ class View:
         """Return the records of the objects with all these labels, sorted by name."""
         found = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
-            chosen = self._index(resource, key).get(value, {})
+            chosen = self._index(resource, _label(key)).get(value, {})
             few, many = sorted((found, chosen), key=len)
             found = {name: record for name, record in few.items() if name in many}
         return [found[name] for name in sorted(found)]
+
+    def grouped(self, resource: str, group: Group, name: str) -> Objects:
+        """Return the objects of a group, sorted by their names."""
+        found = self._index(resource, group).get(name, {})
+        return [found[object_name].object for object_name in sorted(found)]
 
     def names(self, resource: str, labels: Labels | None = None) -> Names:
         """Return the names of the objects with all these labels, sorted."""
@@ -84,17 +93,20 @@ class View:
         other._objects = {resource: dict(objects) for resource, objects in self._objects.items()}
         return other
 
-    def _index(self, resource: str, key: str) -> dict[str, dict[str, Record]]:
-        index = self._indices.get((resource, key))
+    def _index(self, resource: str, group: Group) -> dict[str, dict[str, Record]]:
+        index = self._indices.get((resource, group))
         if index is None:
-            index = self._indices[resource, key] = {}
+            index = self._indices[resource, group] = {}
             for record in self._objects.get(resource, {}).values():
-                index.setdefault(_label(record, key), {})[record.name] = record
+                index.setdefault(group(record), {})[record.name] = record
         return index
 
 
-def _label(record: Record, key: str) -> str:
-    metadata = record.object.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    value = labels.get(key) if isinstance(labels, Mapping) else None
-    return value if isinstance(value, str) else ""
+@cache
+def _label(key: str) -> Group:
+    """Return the group of objects with the same value of a label."""
+
+    def value(record: Record) -> str:
+        return label(record.object, key)
+
+    return value

@@ -14,6 +14,7 @@ from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import controller, items, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
 from conformance.history.query import Predicate, Unmet, predicate
+from conformance.history.record import Record
 from conformance.history.view import View
 
 Pods = list[Mapping[str, Any]]
@@ -22,16 +23,13 @@ Pods = list[Mapping[str, Any]]
 def pods_of(view: View, clique: str) -> Pods:
     """Return the pods of a clique that are not being deleted, by name. Not those of a deleted clique of the same name:
     they wait for the garbage collector."""
-    return [pod for pod in view.list("pods") if _clique_of(view, pod) == clique]
+    present = view.record(PODCLIQUES.plural, clique)
+    return [pod for pod in view.grouped("pods", _clique, clique) if present is None or _may_own(present, pod)]
 
 
 def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
-    """As `pods_of`, for several cliques in one pass."""
-    found: dict[str, Pods] = {clique.name: [] for clique in cliques}
-    for pod in view.list("pods"):
-        if (name := _clique_of(view, pod)) in found:
-            found[name].append(pod)
-    return found
+    """As `pods_of`, for several cliques."""
+    return {clique.name: pods_of(view, clique.name) for clique in cliques}
 
 
 def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
@@ -122,14 +120,20 @@ def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
     )
 
 
-def _clique_of(view: View, pod: Mapping[str, Any]) -> str:
-    """The clique that a pod belongs to; "" if there is none, or if the pod is being deleted or has outlived it."""
+def _clique(record: Record) -> str:
+    """Return the name of the clique that a pod belongs to; empty if there is none, or if the pod is being deleted."""
+    pod = record.object
     if terminating(pod) or text(controller(pod), "kind") not in ("", PODCLIQUES.kind):
         return ""
-    name, owners = pods.clique(pod), items(pod, "metadata", "ownerReferences")
-    present = view.record(PODCLIQUES.plural, name)
-    known = [text(owner, "uid") for owner in owners if text(owner, "kind") == PODCLIQUES.kind]
-    return name if present is None or not known or present.uid in known else ""
+    return pods.clique(pod)
+
+
+def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod belongs to this clique, or names no clique as its owner: not if it has outlived a clique of
+    the same name."""
+    owners = items(pod, "metadata", "ownerReferences")
+    uids = [text(owner, "uid") for owner in owners if text(owner, "kind") == PODCLIQUES.kind]
+    return not uids or clique.uid in uids
 
 
 def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Unmet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -104,10 +105,10 @@ def progress(view: View, set_name: str) -> object:
 @predicate
 def have_pods(view: View, wanted: Mapping[str, int]) -> bool | Unmet:
     """Each set has this number of pods, and each of its cliques and the set itself have a hash."""
+    present = Counter(label(pod, labels.PART_OF) for pod in pods(view))
     for set_name, count in wanted.items():
-        own = [pod for pod in pods(view) if label(pod, labels.PART_OF) == set_name]
-        if len(own) != count:
-            return Unmet(f"{set_name} has {len(own)} of {count} pods")
+        if present[set_name] != count:
+            return Unmet(f"{set_name} has {present[set_name]} of {count} pods")
         lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
         if lacking or not generation(view, set_name):
             return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
