@@ -27,6 +27,7 @@ WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
+_GATES = "feature-gates"
 _ADMISSION = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
@@ -217,6 +218,10 @@ def _component_flags(
             "service-cluster-ip-range": "10.96.0.0/16",
             "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK answers at the first one (nodes.yaml)
             "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
+            # There is one API server, and nothing reads endpoints. Each of these renews a record in etcd all the time
+            # that no watch shows, so that no recorder could tell from revisions that it has everything.
+            "endpoint-reconciler-type": "none",
+            _GATES: "UnknownVersionInteroperabilityProxy=false",
             **admission,
         },
         "kube-controller-manager": {
@@ -224,8 +229,10 @@ def _component_flags(
             "leader-elect": "false",  # there is only one; after a kill its successor would wait 18 s for the lease
             # As on most clusters, each controller is a user of its own: a policy can hold the garbage collector alone.
             "use-service-account-credentials": "true",
-            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes per pod are saved.
-            "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
+            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes per pod are saved. Only kubelets
+            # read what the TTL controller writes on each node.
+            "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
+            ",-ttl-controller",
         },
         # So that a failure bundle has its messages: which pod it bound where, and which one it could not bind.
         "kube-scheduler": {"v": "2"},
@@ -245,8 +252,11 @@ def _component_flags(
         "kwok-controller": {"node-lease-duration-seconds": "200"},
         "kube-controller-manager": {"node-monitor-grace-period": "1h"},
     }
-    for component, wanted in features.flags().items():
-        flags[component] |= wanted
+    for component, requested in features.flags().items():
+        ours = flags[component].get(_GATES)
+        flags[component] |= requested
+        if ours is not None and _GATES in requested:
+            flags[component][_GATES] = f"{ours},{requested[_GATES]}"  # of two switches of a gate, the last one counts
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
     # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above. Heaps of the others are small.
