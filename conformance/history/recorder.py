@@ -90,18 +90,18 @@ class Recorder(Log):
         kubeconfig: Path | str | config.Connection,
         user_agent: str = "grove-conformance-recorder",
         watched: Sequence[Watched] = WATCHED,
-        besides: Sequence[Watched] | None = None,
+        unrecorded: Sequence[Watched] | None = None,
     ) -> None:
-        """`besides`: what else is often written on a cluster with one etcd, so that the recorder knows by the revisions
-        that it has everything. None: the cluster may have several, and lists are compared each time."""
+        """`unrecorded`: what else is often written on a cluster with one etcd, so that the recorder knows by the
+        revisions that it has everything. None: the cluster may have several, and lists are compared each time."""
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self.evidence = frozenset(each.resource.plural for each in watched if each.evidence)
         self._feeds = [_Feed(self, resource, self.arrive) for resource in watched]
-        self._besides = besides
+        self._unrecorded = unrecorded
         self._arrivals, self._arrived, self._in_vain = Arrivals(), asyncio.Event(), 0
-        self._whole: dict[str, int] = {}
-        """Namespace → the last revision up to which everything of it is known to have arrived."""
+        self._whole: int | None = None
+        """The last revision up to which everything is known to have arrived."""
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,17 +145,22 @@ class Recorder(Log):
             self._thread.join(timeout=10)
 
     def complete(self, namespace: str, timeout: float) -> Present:
-        """Implement `Log.complete`: list each resource and wait until its watch has passed that list."""
+        """Implement `Log.complete`: wait for the events of all revisions, or else list each resource and wait until its
+        watch has passed that list. On a cluster with one etcd, all namespaces are listed: then nothing has to be listed
+        for the next namespace."""
         loop, client = self._loop, self._client
         if loop is None or client is None or not self._thread.is_alive():
             return self._ended()
 
         async def catch_up() -> Present:
-            if self._besides is not None and (revision := await self._arrive(client, namespace)) is not None:
-                self._whole[namespace] = revision
+            one_etcd = self._unrecorded is not None
+            if one_etcd and (revision := await self._arrive(client)) is not None:
+                self._whole = revision
                 return Present(revision)
-            feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # events bind nothing, and there are many
-            passing = {asyncio.create_task(feed.pass_list(client, namespace)): feed for feed in feeds}
+            # Events bind nothing, and there are many.
+            feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
+            lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
+            passing = dict(zip(map(asyncio.create_task, lists), feeds, strict=True))
             passed, late = await asyncio.wait(passing, timeout=timeout)
             if late and not any(passing[task].refused for task in late):
                 more, late = await asyncio.wait(late, timeout=(SLOW - 1) * timeout)
@@ -164,7 +169,7 @@ class Recorder(Log):
                 task.cancel()
             revision = min((task.result() for task in passed), default=0)
             if not late and revision < MANY:
-                self._whole[namespace] = revision
+                self._whole = revision
             return Present(revision, ", ".join(sorted(passing[task].late for task in late)))
 
         try:
@@ -184,10 +189,10 @@ class Recorder(Log):
             self._arrivals.add(int(version))
             self._arrived.set()
 
-    async def _arrive(self, client: Client, namespace: str) -> int | None:
+    async def _arrive(self, client: Client) -> int | None:
         """Return the present revision once the events of all revisions up to it have arrived. Return None if some do
-        not arrive, or if nothing is known of the namespace yet."""
-        begin = self._whole.get(namespace)
+        not arrive, or if lists have not been compared yet."""
+        begin = self._whole
         if begin is None:
             return None
         try:
@@ -238,7 +243,7 @@ class Recorder(Log):
                     )
                     feed.reflector = reflector
                     group.create_task(reflector.run())
-                for other in self._besides or ():
+                for other in self._unrecorded or ():
                     beside: Reflector[Envelope] = Reflector(
                         client,
                         other.resource,
@@ -316,8 +321,9 @@ class _Feed:
         path = self.resource.path(namespace)
         return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
 
-    async def pass_list(self, client: Client, namespace: str) -> int:
-        """Return once the log has everything that a list of a namespace shows now; returns the list's revision."""
+    async def pass_list(self, client: Client, namespace: str | None) -> int:
+        """Return once the log has everything that a list of a namespace, or of all, shows now; returns the list's
+        revision."""
         while True:
             try:
                 now = await self.read(client, namespace)
@@ -331,7 +337,8 @@ class _Feed:
         versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
         while self.reflector is not None and self.reflector.version < now.revision:
             known = self._known.items()
-            if versions == {key: version for key, (_, version) in known if key[0] in ("", namespace)}:
+            spaces = None if namespace is None else ("", namespace)
+            if versions == {key: version for key, (_, version) in known if spaces is None or key[0] in spaces}:
                 break
             self._news.clear()
             await self._news.wait()

@@ -60,14 +60,14 @@ class Server:
 
 def recorder() -> Recorder:
     """Return a recorder of pods that has all revisions up to 10."""
-    made = Recorder("kubeconfig", watched=[Watched(PODS)], besides=[Watched(NAMESPACES)])
+    made = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
     made._feeds[0].changed("ADDED", pod(10))
-    made._whole[SPACE] = 10
+    made._whole = 10
     return made
 
 
-def arrive(made: Recorder, server: Server, namespace: str = SPACE) -> int | None:
-    return asyncio.run(made._arrive(cast(Client, server), namespace))
+def arrive(made: Recorder, server: Server) -> int | None:
+    return asyncio.run(made._arrive(cast(Client, server)))
 
 
 def test_one_request_shows_that_everything_has_arrived() -> None:
@@ -96,8 +96,9 @@ def test_a_list_does_not_show_the_revisions_before_it() -> None:
     assert arrive(made, server) is None
 
 
-def test_nothing_is_known_of_a_namespace_before_its_first_lists() -> None:
-    assert arrive(recorder(), server := Server(10), "another") is None and server.requests == 0
+def test_nothing_is_known_before_the_first_lists() -> None:
+    made, server = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[]), Server(10)
+    assert arrive(made, server) is None and server.requests == 0
 
 
 def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -> None:
@@ -105,10 +106,10 @@ def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -
 
     async def twice_in_vain() -> None:
         for times in (1, 2):
-            assert await made._arrive(server, SPACE) is None and made._in_vain == times
+            assert await made._arrive(server) is None and made._in_vain == times
         for revision in (11, 12):
             made._feeds[0].changed("MODIFIED", pod(revision))
-        assert await made._arrive(server, SPACE) == 12 and made._in_vain == 0
+        assert await made._arrive(server) == 12 and made._in_vain == 0
 
     begin = time.monotonic()
     asyncio.run(twice_in_vain())

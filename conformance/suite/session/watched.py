@@ -44,10 +44,11 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
     return watched
 
 
-def besides(recorded: Sequence[Watched]) -> list[Watched]:
-    """Return what else the components of a cluster of the suite write often: namespaces, the certificates in them, and
-    the Leases of nodes."""
-    known = {each.resource for each in recorded if each.fields is None}
-    [lease] = [each.fields for each in recorded if each.resource == LEASES and each.fields is not None]
+def unrecorded(recorded: Sequence[Watched]) -> list[Watched]:
+    """Return what else is often written on a cluster of the suite: namespaces and what the control plane puts into
+    them, Leases of nodes, and objects of users whose kinds are recorded for operators alone."""
+    known = {watched.resource for watched in recorded if watched.fields is None}
+    [lease] = [watched.fields for watched in recorded if watched.resource == LEASES and watched.fields is not None]
     others = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]
-    return [each for each in others if each.resource not in known]
+    without_label = [Watched(watched.resource, f"!{PART_OF}") for watched in recorded if watched.labels == PART_OF]
+    return [*(other for other in others if other.resource not in known), *without_label]

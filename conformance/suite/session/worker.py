@@ -182,8 +182,8 @@ class ClusterEnvironment:
                 self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
         self._phase("recording")
         recorded = watched.resources(judged, api)
-        besides = watched.besides(recorded) if cluster else None
-        self._recorder = Recorder(self._server, "grove-conformance/recorder", recorded, besides)
+        unrecorded = watched.unrecorded(recorded) if cluster else None
+        self._recorder = Recorder(self._server, "grove-conformance/recorder", recorded, unrecorded)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(pace.patience(60 * max(1.0, self._settings.time_scale)))
         self._phase("ready")
