@@ -25,6 +25,14 @@ DEFAULT_SCHEDULER = "default-scheduler"
 READS = ["get", "list", "watch"]
 WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
+UNUSED_CONTROLLERS = (
+    "endpoints-controller",
+    "endpointslice-controller",
+    "endpointslice-mirroring-controller",
+    "ttl-controller",
+)
+"""Controllers whose writes nothing on a fake cluster reads: endpoints are for DNS and kube-proxy (two writes per pod),
+annotations of the TTL controller for kubelets (one per node)."""
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
 _GATES = "feature-gates"
@@ -229,10 +237,7 @@ def _component_flags(
             "leader-elect": "false",  # there is only one; after a kill its successor would wait 18 s for the lease
             # As on most clusters, each controller is a user of its own: a policy can hold the garbage collector alone.
             "use-service-account-credentials": "true",
-            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes per pod are saved. Only kubelets
-            # read what the TTL controller writes on each node.
-            "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
-            ",-ttl-controller",
+            "controllers": ",".join(("*", *(f"-{controller}" for controller in UNUSED_CONTROLLERS))),
         },
         # So that a failure bundle has its messages: which pod it bound where, and which one it could not bind.
         "kube-scheduler": {"v": "2"},
