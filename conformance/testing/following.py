@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from conformance.grove import gang_maps, labels, names, template
 from conformance.grove.fields import Document, controller, label, name, number, terminating, text, uid
 from conformance.grove.gang_maps import Entry, Gang
+from conformance.grove.kinds import PODCLIQUESETS
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
@@ -56,11 +57,17 @@ def built_gangs(view: View, set_name: str) -> list[tuple[Gang, Document | None]]
 
 
 def gangs_of(view: View, set_name: str) -> dict[str, Document]:
-    """Return the gangs that a set controls and that are not being deleted, by name."""
+    """Return the gangs of a set that are not being deleted, by name: those that it controls, and those that have its
+    label where no PodCliqueSet is the controller (no document names the owner of a PodGang)."""
     own = uid(view.get(SETS, set_name))
-    return {
-        name(gang): gang for gang in view.list(GANGS) if text(controller(gang), "uid") == own and not terminating(gang)
-    }
+
+    def of_set(gang: Document) -> bool:
+        owner = controller(gang)
+        if text(owner, "kind") == PODCLIQUESETS.kind:
+            return text(owner, "uid") == own
+        return label(gang, labels.PART_OF) == set_name
+
+    return {name(gang): gang for gang in view.list(GANGS) if of_set(gang) and not terminating(gang)}
 
 
 def pods_of_set(view: View, set_name: str) -> list[Mapping[str, object]]:
