@@ -6,6 +6,7 @@ from conformance.grove import pods, updates
 from conformance.grove.fields import condition_is, name
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -39,13 +40,13 @@ class UpdateThatStandsStill(Scene):
         env.settle(BEGUN, _told({CLIQUES: "True"}))
         env.settle(f"{BEGUN} by the set", _told({SETS: "True"}))
         env.wait_for("new pods wait", _held)
-        env.settle(STUCK, _told({CLIQUES: "Unknown"}), 30, real=True)
-        env.settle(f"{STUCK} by the set", _told({SETS: "Unknown"}), 30, real=True)
+        env.settle(STUCK, _stuck(CLIQUES), 30, real=True)
+        env.settle(f"{STUCK} by the set", _stuck(SETS), 30, real=True)
         env.mark("standing still")
         first = changes.held(env.history.view(), CLIQUE)[0]
         env.patch("pods", name(first), {"metadata": {"annotations": {changes.HELD: None}}})
-        env.settle(MOVED, _told({CLIQUES: "True"}), 30, real=True)
-        env.settle(f"{MOVED} by the set", _told({SETS: "True"}), 30, real=True)
+        env.settle(MOVED, _moving(CLIQUES), 30, real=True)
+        env.settle(f"{MOVED} by the set", _moving(SETS), 30, real=True)
         env.wait_for("one pod Ready", _one_ready)
         env.quiet(1)
         env.mark("one Ready")
@@ -66,6 +67,21 @@ def _told(view: View, wanted: dict[str, str]) -> bool | Unmet:
     """The conditions of these objects are so."""
     found = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in wanted}
     return found == wanted or Unmet(f"{CONDITION} is {found}, not {wanted}")
+
+
+@predicate
+def _stuck(view: View, kind: str) -> bool | Unmet:
+    """The condition of this object is Unknown, or its update has ended, which UPD-052 judges."""
+    found = view.get(kind, NAMES[kind])
+    status = condition_is(found, CONDITION) or "absent"
+    return status == "Unknown" or updates.ended(found) or Unmet(f"{CONDITION} is {status}, not Unknown")
+
+
+@predicate
+def _moving(view: View, kind: str) -> bool | Unmet:
+    """The condition of this object is not Unknown."""
+    status = condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent"
+    return status in ("True", "False") or Unmet(f"{CONDITION} is {status}")
 
 
 def _held(view: View) -> bool | Unmet:
@@ -94,6 +110,8 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
     """A pod that becomes Ready is movement; all pods of the new template stay."""
+    if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
+        raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")
     created = changes.made_of_another(run.after("change"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
 
