@@ -45,6 +45,11 @@ class PodsInAllStates(Scene):
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(list(self.cliques.values())))
 
+        # A Pod that was Ready once is no longer starting, however "starting" is read.
+        _set_states(env, clique_name("unready"), self.cases["serving"])
+        ready = {"readyReplicas": len(self.cases["unready"].pods)}
+        env.wait_for("pods Ready once", reports.counts(clique_name("unready"), ready))
+
         for clique in self.cliques.values():
             _set_states(env, clique.name, self.cases[clique.template.name])
         env.settle("statuses follow the pods", self._reported)
