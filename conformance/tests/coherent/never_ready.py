@@ -10,6 +10,7 @@ from conformance.grove.coherent import shapes
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.dry_run import Request
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
@@ -51,6 +52,10 @@ class NeverReady(Scene):
         sets.change(env, tight, "f", tag="2", hold=True)
         # Two pods of f, and two replicas of p with two pods each: the least of the first anchor.
         env.wait_for("first sub-step", all_of(sets.held("s", 6, "2"), sets.held("tight", 2, "2")), SECONDS)
+        new = [pod for pod in sets.of_set(env.history.view(), "s") if sets.tag(pod) == "2"]
+        [self.turn, *_] = sorted({int(clique.split("-")[1]) for clique in sets.uids(new).values()})
+        if self.turn != 0:  # no document says which replica is the first one
+            raise Blocked("the scene looks into replica 0, and the operator updates another one first", "circumstances")
         env.settle("reason reported", _reason, 30)
         env.quiet(4, real=True)
         env.mark("stuck")

@@ -155,7 +155,8 @@ def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady])
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
     """The second replica waits while the first one stands still, and until it is updated to the third version."""
-    other = {each for each, clique in run.scene.first.items() if clique.startswith("s-1-")}
+    run.given("first sub-step")
+    other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
     run.always("no pod of the other replica is replaced", _lost_at_most(0, other), after="change", until="fix")
     run.given("fixed")
     seen = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
