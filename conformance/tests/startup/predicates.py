@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique
-from conformance.grove.fields import condition_is, name
+from conformance.grove.fields import condition_is, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes import known_waits
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
@@ -42,9 +43,22 @@ def break_down(env: SceneEnvironment, pod: str) -> None:
 _READINESS = ("ContainersReady", "Ready")
 
 
-def require_known_waits(env: SceneEnvironment) -> None:
-    """Raise Blocked if the operator has pods wait in a form that this cluster cannot play."""
-    known_waits.require(env.history.view().list("pods"), own={"own"})
+def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> None:
+    """Raise Blocked if the operator has pods wait in a form that this cluster cannot play, or if pods of these
+    workloads are not held back: that annotations of a template are copied to Pods is a SHOULD (RES-115)."""
+    found = env.history.view().list("pods")
+    known_waits.require(found, own={"own"})
+    held = [
+        (name(workload), clique["name"])
+        for workload in workloads
+        for clique in workload["spec"]["template"]["cliques"]
+        if HOLD in clique.get("annotations", {})
+    ]
+    for pod in found:
+        clique = pods.clique(pod)
+        is_held = any(clique.startswith(f"{set_name}-") and clique.endswith(f"-{tail}") for set_name, tail in held)
+        if is_held and not text(pod, "metadata", "annotations", HOLD):
+            raise Blocked(f"{name(pod)} lacks the annotation of its template that would hold it back", "circumstances")
 
 
 def names(view: View, clique: str) -> list[str]:

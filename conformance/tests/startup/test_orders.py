@@ -16,7 +16,7 @@ from conformance.tests.startup.predicates import (
     names,
     none_ready,
     release,
-    require_known_waits,
+    require_premises,
 )
 
 ANY, IN_ORDER, EXPLICIT, BEHIND = "any", "order", "explicit", "after-group"
@@ -60,7 +60,7 @@ class HeldBackInEachOrder(Scene):
         env.wait_for("base gangs bound", predicates.all_bound(base))
         env.wait_for("base gangs under way", are_under_way(base))
         env.settle(WORKERS, are_ready(self.of(ANY, "wk", (0, 1))), 60)
-        require_known_waits(env)
+        require_premises(env, *workloads)
         env.quiet(1)
         env.mark(HELD)
         self._release(env, [*(f"{each}-0-sg-0-ld" for each in ORDERED), f"{BEHIND}-0-sg-0-wk"])

@@ -21,7 +21,7 @@ from conformance.tests.startup.predicates import (
     none_ready,
     ready,
     release,
-    require_known_waits,
+    require_premises,
 )
 
 
@@ -37,7 +37,7 @@ class GangsHeldBack(Scene):
         self.scaled = [*one, *self.other]
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
-        require_known_waits(env)
+        require_premises(env, workload)
         env.wait_for("base gang under way", are_under_way(self.base))
         env.settle("scaled gangs ungated", predicates.all_ungated(self.scaled), 60)
 
@@ -67,7 +67,7 @@ class ReplicasHeldBack(Scene):
         self.first, self.second = ([c for c in wanted.cliques.values() if c.set_index == index] for index in (0, 1))
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound([*self.second, *self.first]))
-        require_known_waits(env)
+        require_premises(env, workload)
         release(env, _first_pod(env, wanted, "1-fe"))
         env.settle("second replica ready", are_ready(self.second), 60)
         env.quiet(1)
@@ -90,7 +90,7 @@ class ParentsReadyOneByOne(Scene):
         front, leaders, workers = self.cliques
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(self.cliques))
-        require_known_waits(env)
+        require_premises(env, workload)
         release(env, names(env.history.view(), leaders.name)[0])
         env.quiet(1)
         env.mark("leader waits for the fronts")
@@ -120,7 +120,7 @@ class FrontsLost(Scene):
         front, self.leaders, self.workers = (_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
         env.create(workload)
         env.wait_for("all pods ready", are_ready(every))
-        require_known_waits(env)
+        require_premises(env, workload)
         fronts = names(env.history.view(), front.name)
         for pod in fronts:
             break_down(env, pod)
