@@ -156,6 +156,7 @@ def report(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_it_is_judged_like_one_of_processes(cluster: Cluster, kubelet: StandIn, tmp_path: Path) -> None:
     """CORE-001 looks at objects; the scene of SCALE-003 kills the operator."""
     command = [sys.executable, "-m", "conformance", "run", "--cluster=existing", "--workers=1"]

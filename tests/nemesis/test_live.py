@@ -26,6 +26,7 @@ def first(points: list[Point], text: str) -> Point:
     return next(point for point in points if text in str(point))
 
 
+@pytest.mark.thorough
 def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
     judged, supplied = deployment.load("reference", {})
     with bed(judged, supplied, Role.OPERATOR, silent) as made:

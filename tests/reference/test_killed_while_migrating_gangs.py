@@ -91,7 +91,8 @@ def migrated(played: CrashRun) -> Done:
 @pytest.mark.parametrize(
     ("name", "size", "least"),
     [
-        ("as-declared", (3, 6, 3, 2, (3, 3, 3)), 90),
+        ("small", (2, 2, 2, 1, (3, 1)), 25),
+        pytest.param("as-declared", (3, 6, 3, 2, (3, 3, 3)), 90, marks=pytest.mark.thorough),
         pytest.param("scaled", (3, 6, 3, 2, (5, 2, 4)), 110, marks=pytest.mark.thorough),
     ],
 )

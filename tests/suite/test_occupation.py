@@ -231,6 +231,7 @@ def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(th
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.thorough
 def test_workers_on_one_cluster_share_an_implementation(theirs: Cluster, tmp_path: Path) -> None:
     """The first one starts it, and plays at last, alone, what changes something for everybody."""
     words = ["--cluster=existing", f"--kubeconfig={theirs.kubeconfig}", "--install-stages", "--workers=2"]

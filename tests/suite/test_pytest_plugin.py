@@ -170,7 +170,7 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.thorough), "2"])
 def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Path, workers: str) -> None:
     """A terminal sends it to all processes of the session, also while a test plays its scene."""
     command = [*PYTEST, *JUDGE, "--grove-profile", "core", "-n", workers, "-v"]
@@ -327,7 +327,7 @@ def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> 
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("options", [(), ("-n", "1")])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "1"), marks=pytest.mark.thorough)])
 def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "test_kept.py").write_text(KEPT)
     done = session(tmp_path, "--grove-keep-cluster", *options)

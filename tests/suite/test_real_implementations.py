@@ -33,6 +33,7 @@ def described(folder: Path, name: str, operator: str, scheduler: str) -> str:
     return str(path)
 
 
+@pytest.mark.thorough  # the attack of the same name, as a whole run
 def test_an_implementation_that_deletes_nodes_is_named(real: Real, tmp_path: Path) -> None:
     (tmp_path / "reaper.py").write_text(
         """\

@@ -112,7 +112,7 @@ def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: 
     assert (done.returncode, outcomes) == (0, {"passed"}), done.stdout + done.stderr
 
 
-@pytest.mark.thorough  # the next one has the same limits, and a quota that is reached
+@pytest.mark.thorough
 def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with limited(api, ENOUGH):
         done, report = run(cluster, tmp_path, *WHOLE)
@@ -120,6 +120,7 @@ def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api:
     assert outcomes <= {"passed", "blocked"} and done.returncode in (0, 6), done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     cluster: Cluster, api: Api, tmp_path: Path
 ) -> None:

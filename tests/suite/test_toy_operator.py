@@ -17,7 +17,7 @@ from conformance import data
 from conformance.cluster import gobuild
 from conformance.suite.scenes.waits import SILENT
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 TOY = Path(__file__).parents[2] / "docs/examples/toy-operator"
 IDS = ("GANG-001", "CORE-012", "CORE-020", "GANG-005")
