@@ -43,7 +43,7 @@ class SwitchedMeanwhile(Scene):
         env.settle("freezes: end reported", _closed("freezes", before["freezes"]), 60)
         env.mark("freezes: closed")
         sets.release_all(env, {each: before[each] for each in ("joins", "leaves")})
-        env.quiet(1.5, real=True)
+        env.quiet(5.5, real=True)
         env.mark("end")
 
     def _replace_one(self, env: SceneEnvironment, workload: Object) -> None:
