@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from conformance.grove.expected import expected
-from conformance.grove.fields import name, number, terminating, uid
+from conformance.grove.fields import items, name, number, terminating, text, uid
+from conformance.grove.kinds import SCALING_GROUPS
+from conformance.history.query import Unmet, predicate
+from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.deleted import all_gone, made_late, outlived
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
@@ -57,13 +62,29 @@ class ObjectsDeletedByHand(Scene):
         env.settle("set deleted during a countdown gone", all_gone(before, "counts"), 150)
 
         members = {clique: size for clique, size in self.sizes.items() if clique.startswith(f"{GROUP}-")}
-        cliques = incarnations.renewed(CLIQUES, members, incarnations.uids(env.history.view(), CLIQUES))
         env.delete(GROUPS, GROUP)
         group = incarnations.renewed(GROUPS, [GROUP], incarnations.uids(before, GROUPS))
         env.settle("deleted group recreated", group, 60)
-        env.settle("cliques and pods of the group recreated", all_of(cliques, pods_are(members, ready=True)), 60)
+        env.settle(
+            "cliques and pods of the group recreated", all_of(_with_group(members), pods_are(members, ready=True)), 60
+        )
         env.settle("set with the recreated group available", predicates.available("hands", 1), 60)
         env.wait_for("set of the same name available", predicates.available("again", 1))
+
+
+@predicate
+def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
+    """Each of these cliques exists, and none is left of the deleted group."""
+    group = uid(view.get(GROUPS, GROUP))
+    for each in cliques:
+        found = view.get(CLIQUES, each)
+        owners = items(found, "metadata", "ownerReferences")
+        former = [
+            owner for owner in owners if text(owner, "kind") == SCALING_GROUPS.kind and text(owner, "uid") != group
+        ]
+        if found is None or terminating(found) or former:
+            return Unmet(f"{each} is missing, or is of the deleted group")
+    return True
 
 
 @requirement("LIFE-005", reaches="set deleted in the foreground gone")
@@ -116,7 +137,7 @@ def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> N
     ),
 )
 def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """The PodCliques went with the group, as it owned them."""
+    """The PodCliques are new ones, or were kept and are owned by the new group."""
     found = run.at("set with the recreated group available").get(GROUPS, GROUP)
     run.expect("replicas of the group", 2, number(found, "spec", "replicas"))
 
