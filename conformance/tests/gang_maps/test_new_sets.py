@@ -44,7 +44,7 @@ def _maps(view: View) -> Iterator[tuple[str, int]]:
             yield set_name, replica
 
 
-@requirement("MAP-001")
+@requirement("MAP-001", reaches="sets available")
 def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
     """There are no other maps in the namespace."""
     view = run.at(REST)
