@@ -23,9 +23,9 @@ PORTS = {port: 20000 + port for port in Port}
 DIRECTORY = Path("/state/dev")
 
 
-def documents(memory: int = 8, **choices: Any) -> list[dict[str, Any]]:
+def documents(memory: int = 8, features: Features = Features(), **choices: Any) -> list[dict[str, Any]]:  # noqa: B008
     versions = {"kubernetes": "1.2.3", "etcd": "4.5.6", "kwok": "0.8.0"}
-    return kwokctl_configuration(ClusterSettings(**choices), Features(), ASSETS, PORTS, versions, DIRECTORY, memory)
+    return kwokctl_configuration(ClusterSettings(**choices), features, ASSETS, PORTS, versions, DIRECTORY, memory)
 
 
 def test_nothing_listens_beyond_loopback_and_no_port_is_left_to_chance() -> None:
@@ -49,6 +49,14 @@ def test_the_kwok_document_gives_every_field_because_it_is_not_defaulted() -> No
 def test_nodes_and_pods_both_have_stages() -> None:
     kinds = {stage["spec"]["resourceRef"]["kind"] for stage in documents() if stage["kind"] == "Stage"}
     assert kinds == {"Node", "Pod"}  # FC-032
+
+
+def test_requested_gates_stand_behind_those_of_every_cluster() -> None:
+    """Of two switches of one gate, Kubernetes takes the last one."""
+    requested = Features({"kube-apiserver": {"GenericWorkload": True}})
+    [server] = [p for p in documents(features=requested)[0]["componentsPatches"] if p["name"] == "kube-apiserver"]
+    [gates] = [argument["value"] for argument in server["extraArgs"] if argument["key"] == "feature-gates"]
+    assert gates == "UnknownVersionInteroperabilityProxy=false,GenericWorkload=true"
 
 
 def test_kube_scheduler_can_be_off() -> None:
