@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,8 @@ from conformance.suite.session.occupation import Wanted, occupied
 
 
 @pytest.fixture
-def api(bare_cluster: Cluster) -> Iterator[Api]:
-    loop = Loop()
-    made = Api(loop, bare_cluster.kubeconfig, "test")
-    yield made
-    made.close()
-    loop.close()
+def cluster(bare_cluster: Cluster) -> Cluster:
+    return bare_cluster
 
 
 @pytest.mark.cluster

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from real import wait_for
 
@@ -12,7 +10,7 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.ports import Port
 from conformance.errors import HarnessError
 from conformance.implementation import installation
-from conformance.suite.scenes.api import Api, Loop
+from conformance.suite.scenes.api import Api
 from conformance.suite.session import new_kinds
 from kube.resource import CRDS, Resource
 
@@ -20,12 +18,8 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-def api(bare_cluster: Cluster) -> Iterator[Api]:
-    loop = Loop()
-    made = Api(loop, bare_cluster.kubeconfig, "test")
-    yield made
-    made.close()
-    loop.close()
+def cluster(bare_cluster: Cluster) -> Cluster:
+    return bare_cluster
 
 
 def manager(cluster: Cluster) -> int:
