@@ -110,10 +110,10 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
     """A pod that becomes Ready is movement; all pods of the new template stay."""
-    if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
-        raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")
     created = changes.made_of_another(run.after("change"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
+    if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
+        raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")
 
 
 @requirement("UPD-052", reaches="update ended")
