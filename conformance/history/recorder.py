@@ -243,16 +243,16 @@ class Recorder(Log):
                     )
                     feed.reflector = reflector
                     group.create_task(reflector.run())
-                for other in self._unrecorded or ():
-                    beside: Reflector[Envelope] = Reflector(
+                for watched in self._unrecorded or ():
+                    counting: Reflector[Envelope] = Reflector(
                         client,
-                        other.resource,
+                        watched.resource,
                         envelope,
                         _Counted(self.arrive),
-                        label_selector=other.labels,
-                        field_selector=other.fields,
+                        label_selector=watched.labels,
+                        field_selector=watched.fields,
                     )
-                    group.create_task(beside.run())
+                    group.create_task(counting.run())
 
         error: BaseException = Stopped()
         try:

@@ -75,8 +75,8 @@ class View:
 
     def grouped(self, resource: str, group: Group, name: str) -> Objects:
         """Return the objects of a group, sorted by their names."""
-        found = self._index(resource, group).get(name, {})
-        return [found[object_name].object for object_name in sorted(found)]
+        records = self._index(resource, group).get(name, {})
+        return [records[object_name].object for object_name in sorted(records)]
 
     def names(self, resource: str, labels: Labels | None = None) -> Names:
         """Return the names of the objects with all these labels, sorted."""

@@ -49,6 +49,6 @@ def unrecorded(recorded: Sequence[Watched]) -> list[Watched]:
     them, Leases of nodes, and objects of users whose kinds are recorded for operators alone."""
     known = {watched.resource for watched in recorded if watched.fields is None}
     [lease] = [watched.fields for watched in recorded if watched.resource == LEASES and watched.fields is not None]
-    others = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]
+    frequent = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]
     without_label = [Watched(watched.resource, f"!{PART_OF}") for watched in recorded if watched.labels == PART_OF]
-    return [*(other for other in others if other.resource not in known), *without_label]
+    return [*(watched for watched in frequent if watched.resource not in known), *without_label]

@@ -76,14 +76,14 @@ class ObjectsDeletedByHand(Scene):
 def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
     """Each of these cliques exists, and none is left of the deleted group."""
     group = uid(view.get(GROUPS, GROUP))
-    for each in cliques:
-        found = view.get(CLIQUES, each)
-        owners = items(found, "metadata", "ownerReferences")
+    for clique_name in cliques:
+        clique = view.get(CLIQUES, clique_name)
+        owners = items(clique, "metadata", "ownerReferences")
         former = [
             owner for owner in owners if text(owner, "kind") == SCALING_GROUPS.kind and text(owner, "uid") != group
         ]
-        if found is None or terminating(found) or former:
-            return Unmet(f"{each} is missing, or is of the deleted group")
+        if clique is None or terminating(clique) or former:
+            return Unmet(f"{clique_name} is missing, or is of the deleted group")
     return True
 
 
