@@ -107,6 +107,8 @@ PLACES = frozenset(
 )
 """The requirements that say of a gang that fits that it is placed, in the scenarios that name them. Others of their
 profile are not broken by a gang that waits."""
+PLACES_IN_DOMAINS = frozenset({"TOPO-036", "TOPO-037", "TOPO-039"})
+"""The same among requirements about domains. The others say where pods are bound, not that they are."""
 WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
 """The requirements that a gang which waits without need breaks, where room may be kept for another one that waits, or
 where finding the room takes a search."""
@@ -146,7 +148,7 @@ BESIDE: Mapping[str, frozenset[str]] = MappingProxyType(
         REPLICAS: IN_PART | {"OR-1"},
         "TOPO-036": frozenset({"GS-28", "GS-34"}),
         "TOPO-037": frozenset({"GS-28"}),
-        "TOPO-039": frozenset({"GS-28", "GS-34"}),
+        "TOPO-039": frozenset({"GS-28"}),
     }
 )
 """Requirement without a rule of its own → rules of others that can break it as well, in a scenario that names it
@@ -254,9 +256,9 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
     if breach.rule == "GS-31" and home:  # what was placed before may have been right
         return [home]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
-        return [SEARCH, *(id for id in checks if id.startswith("TOPO"))]
+        return [SEARCH, *(id for id in checks if id in PLACES_IN_DOMAINS)]
     if breach.rule == "GS-26":
-        named = [id for id in checks if id in PLACES or id.startswith("TOPO")]
+        named = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
         waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
         if any(gang.name not in needless for gang in waits):
             return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
