@@ -81,7 +81,7 @@ def _adopts_all() -> None:
     replace(Known, "foreign", foreign)
 
 
-@mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-001")
+@mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
 def _starts_update() -> None:
     right, right_progress, recognized = HashMigration.migrate, update_set_replicas.progress, set[str]()
 

@@ -56,6 +56,15 @@ def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThree
         run.expect(f"hosts of the prefill pods of worker {worker}", 1, len(_domains(view, "host", prefill)))
 
 
+@requirement("TOPO-050")
+def test_pods_of_a_replica_run_in_one_rack(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
+    """The second set requires a rack for each of its replicas."""
+    run.given("replicas of the second set bound")
+    for replica in (0, 1):
+        own = [clique for clique in run.scene.second if clique.set_index == replica]
+        run.expect(f"racks of replica {replica}", 1, len(_domains(run.at("second set at rest"), "rack", own)))
+
+
 @requirement("TOPO-051", reaches=("workers of the first set bound", "replicas of the second set bound"))
 def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
     """No rack has room for both workers of the first set, or for both replicas of the second."""
@@ -63,11 +72,7 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
     workers = [clique for clique in run.scene.first if clique.group]
     run.expect("racks of the workers", 2, len(_domains(run.at("first set at rest"), "rack", workers)))
     run.given("replicas of the second set bound")
-    view, cliques = run.at("second set at rest"), run.scene.second
-    for replica in (0, 1):
-        own = [clique for clique in cliques if clique.set_index == replica]
-        run.expect(f"racks of replica {replica}", 1, len(_domains(view, "rack", own)))
-    run.expect("racks of the replicas", 2, len(_domains(view, "rack", cliques)))
+    run.expect("racks of the replicas", 2, len(_domains(run.at("second set at rest"), "rack", run.scene.second)))
 
 
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:

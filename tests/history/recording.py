@@ -1,0 +1,56 @@
+"""Scenes that are told instead of played: conformance tests judge them without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from conformance.grove import labels
+from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
+from conformance.suite.outcomes.ledger import Check
+from conformance.suite.registry.requirement import MARK
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Played, Step
+from tests.history.story import Story
+
+
+class Recording:
+    """A scene by its objects and its steps."""
+
+    def __init__(self, **scene: Any) -> None:
+        self.story, self.scene = Story(), SimpleNamespace(**scene)
+        self._steps: dict[str, Step] = {}
+        self._cliques: set[str] = set()
+
+    def pod(self, clique: str, name: str, tag: str = "1", gang: str = "g", node: str = "n") -> str:
+        """Tell of a pod, and of its clique; return the uid."""
+        of_set = clique.partition("-")[0]
+        if clique not in self._cliques:
+            self._cliques.add(clique)
+            self.story.tell("podcliques", clique, {"metadata": {"labels": {labels.PART_OF: of_set}}})
+        spec = {"containers": [{"name": "main", "image": f"registry.example/f:{tag}"}], "nodeName": node}
+        tags = {labels.PART_OF: of_set, labels.CLIQUE: clique, labels.GANG: gang}
+        return self.story.tell("pods", name, {"metadata": {"labels": tags}, "spec": spec}).uid
+
+    def at(self, *steps: str, unmet: str = "") -> None:
+        """Reach steps, or go on without them."""
+        self.story.tell("configmaps", f"step-{len(self._steps)}", {})
+        for step in steps:
+            self._steps[step] = Step(step, self.story.history.mark(), None, self.story.at, unmet)
+
+    def outcome(self, test: Callable[..., None]) -> str:
+        """Judge the scene: passed, failed or blocked."""
+        [mark] = [each for each in test.pytestmark if each.name == MARK]  # type: ignore[attr-defined]
+        made: list[Check] = []
+        scene: Any = self.scene
+        played = Played("scene", scene, self.story.history, self._steps, {})
+        run: Any = Recorded(played, scene, Checks(test.__name__, list(mark.args), made.append), mark.kwargs["reaches"])
+        try:
+            test(run)
+            run.judge_reaches()
+        except CheckFailed:
+            """It is among the checks."""
+        except Blocked:
+            return "blocked"
+        return "failed" if any(check.outcome == "failed" for check in made) else "passed"
