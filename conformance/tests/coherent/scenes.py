@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.grove import health, labels
-from conformance.grove.fields import label, name, uid
+from conformance.grove.fields import label, name, text, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -185,6 +185,7 @@ class ScaledAfterAnUpdate(Scene):
         self._scale(env, "replicas removed", p=3)
         self._scale(env, "one replica added again", p=4)
         self._scale(env, "least replicas", p=1)
+        env.settle("empty gangs deleted", sets.only_gangs_of_entries("s"))
         self._scale(env, "two replicas", p=2)
         self._fail(env)
         self._scale(env, "pods removed", f=2)
@@ -192,6 +193,7 @@ class ScaledAfterAnUpdate(Scene):
         disruption.delay(env, ["s"], "2s")
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
         disruption.become(env, "s-0-f", disruption.CRASHED, 3)
+        env.settle("terminated", sets.lost(self.first, len(self.first) - 1), SECONDS)
         env.settle("terminated and recovered", sets.recreated("s", self.first), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
@@ -199,7 +201,7 @@ class ScaledAfterAnUpdate(Scene):
     def _fail(self, env: SceneEnvironment) -> None:
         """All pods of f in the gang of the newest one fail."""
         found = predicates.pods_of(env.history.view(), "s-0-f")
-        gang = label(max(found, key=lambda pod: int(label(pod, labels.POD_INDEX) or 0)), labels.GANG)
+        gang = label(max(found, key=lambda pod: text(pod, "metadata", "creationTimestamp")), labels.GANG)
         failed = [pod for pod in found if label(pod, labels.GANG) == gang]
         for pod in failed:
             env.patch("pods", name(pod), {"metadata": {"annotations": {sets.HOLD_STATUS: "yes"}}})

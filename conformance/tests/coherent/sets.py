@@ -313,6 +313,15 @@ def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
 
 
 @predicate
+def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
+    """Every PodGang of the set is that of an entry that holds something."""
+    maps = [each for each in view.list(MAPS) if shapes.set_of(each) == set_name]
+    named = {entry.key for found in maps for entry in shapes.entries(found)}
+    others = sorted(gangs(view, set_name).keys() - named)
+    return not others or Unmet(f"PodGangs without an entry: {', '.join(others)}")
+
+
+@predicate
 def recreated(view: View, set_name: str, first: Mapping[str, str]) -> bool | Unmet:
     """None of these pods (uids) is left, and everything is Ready."""
     left = uids(of_set(view, set_name)).keys() & first.keys()
