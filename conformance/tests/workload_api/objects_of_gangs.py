@@ -1,6 +1,7 @@
 """What an operator has made of a PodGang: its Workload, its tree of groups, and the groups that its pods name.
 
-Objects are found by their owner, and gangs by what they hold, never by their names: no document promises them.
+Objects are found by their controller, or else by what Pods and groups refer to, and gangs by what they hold, never by
+their names: no document promises them, and the controller is WAPI-074 alone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from conformance.testing.benches import group_of
 from conformance.testing.observed import all_of
 
 Object = Mapping[str, Any]
+LEVELS = 4
+"""The maximum depth of a tree (KEP-6012)."""
 
 
 @dataclass(frozen=True)
 class OfGang:
-    """The objects that a PodGang controls."""
+    """The objects of a PodGang."""
 
     workloads: list[Object]
     composites: list[Object]
@@ -49,14 +52,38 @@ def podgang(view: View, gang: Gang) -> Object:
 
 
 def of_gang(view: View, gang: Gang) -> OfGang:
-    """Return what a PodGang controls. Objects that are being deleted are left out."""
+    """Return what a PodGang controls. Of a kind of which it controls nothing, that is the groups in the trees of those
+    that its Pods name, and the Workloads that its groups name. Objects that are being deleted are left out."""
     owner = uid(podgang(view, gang))
+    composites, leaves, workloads = (_present(view, kind) for kind in ("compositepodgroups", "podgroups", "workloads"))
+    parents = {name(each): parent(each) for each in composites}
 
-    def owned(resource: str) -> list[Object]:
-        found = [each for each in view.list(resource) if not terminating(each)]
+    def owned(found: list[Object]) -> list[Object]:
         return [each for each in found if owner and text(controller(each), "uid") == owner]
 
-    return OfGang(owned("workloads"), owned("compositepodgroups"), owned("podgroups"))
+    def within(found: list[Object], groups: list[Object]) -> list[Object]:
+        """Return those of the groups found that are in the trees of these groups."""
+        roots = {_top(each, parents) for each in groups} - {""}
+        return [each for each in found if each in groups or {name(each), _top(each, parents)} & roots]
+
+    named = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
+    own = owned(leaves) or within(leaves, [each for each in leaves if name(each) in named])
+    above = owned(composites) or within(composites, own)
+    wanted = {text(each, "spec", "workloadRef", "workloadName") for each in (*above, *own)}
+    return OfGang(owned(workloads) or [each for each in workloads if name(each) in wanted], above, own)
+
+
+def _present(view: View, resource: str) -> list[Object]:
+    return [each for each in view.list(resource) if not terminating(each)]
+
+
+def _top(group: Object, parents: Mapping[str, str]) -> str:
+    """Return the name of the highest composite above a group; empty for a root."""
+    found, above = "", parent(group)
+    for _ in range(LEVELS):
+        if above in parents:
+            found, above = above, parents[above]
+    return found
 
 
 def parent(group: Object) -> str:

@@ -180,7 +180,7 @@ def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
 
 @requirement("WAPI-073", reaches="Workloads in place")
 def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
-    """References are compared with the names of the Workloads that the PodGang owns."""
+    """References are compared with the names of Workloads that exist."""
     run.given("trees in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:

@@ -1,0 +1,76 @@
+"""The groups and Workloads of a PodGang, whoever controls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.grove import labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import name
+from conformance.grove.workloads import load
+from conformance.history.view import View
+from conformance.tests.workload_api import objects_of_gangs as objects
+from tests.history.story import Story
+
+WANTED = expected(dict(load("components", {})))
+[GANG] = WANTED.base_gangs
+CLIQUES = sorted(GANG.minimums)
+LEAVES = [f"leaf-of-{clique}" for clique in CLIQUES]
+OF_GANG, OF_SET, NOBODY = "PodGang", "PodCliqueSet", ""
+
+
+def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
+    """A gang whose cliques have a Pod each, with a Workload, a composite and PodGroups that these kinds control; and
+    the same of somebody else. Pods name PodGroups only if they are `grouped`."""
+    story = Story()
+    groups = [{"name": clique, "minReplicas": 1} for clique in CLIQUES]
+    owners = {OF_SET: story.owned("podcliquesets", "of-gangs", None).uid}
+    owners[OF_GANG] = story.tell("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
+
+    def made(resource: str, each: str, spec: dict[str, Any]) -> None:
+        kind = "" if each.startswith("other") else controllers[resource]
+        references = [{"kind": kind, "name": "any", "uid": owners[kind], "controller": True}] if kind else []
+        story.tell(resource, each, {"metadata": {"ownerReferences": references}, "spec": spec})
+
+    for prefix in ("", "other-"):
+        of = {"workloadRef": {"workloadName": f"{prefix}workload"}}
+        made("workloads", f"{prefix}workload", {})
+        made("compositepodgroups", f"{prefix}root", of)
+        for leaf in LEAVES:
+            made("podgroups", f"{prefix}{leaf}", {**of, "parentCompositePodGroupName": f"{prefix}root"})
+    for clique, leaf in zip(CLIQUES, LEAVES, strict=True):
+        group = {"schedulingGroup": {"podGroupName": leaf}} if grouped else {}
+        story.tell("pods", f"{clique}-x", {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": group})
+    return story.history.view()
+
+
+@pytest.mark.parametrize(
+    "controllers",
+    [
+        {"workloads": of_workload, "compositepodgroups": of_composite, "podgroups": of_leaf}
+        for of_workload in (OF_GANG, OF_SET)
+        for of_composite in (OF_GANG, NOBODY)
+        for of_leaf in (OF_GANG, OF_SET)
+    ],
+)
+def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) -> None:
+    view = _view(controllers)
+    found = objects.of_gang(view, GANG)
+    assert [name(each) for each in found.workloads] == ["workload"]
+    assert [name(each) for each in found.roots] == ["root"]
+    assert sorted(map(name, found.leaves)) == LEAVES
+    assert objects.tree_in_place(WANTED, GANG)(view) is True
+
+
+def test_pods_that_name_no_group_do_not_hide_the_tree_of_the_gang() -> None:
+    kinds = ("workloads", "compositepodgroups", "podgroups")
+    view = _view(dict.fromkeys(kinds, OF_GANG), grouped=False)
+    assert objects.tree_in_place(WANTED, GANG)(view) is True
+
+
+def test_groups_that_nothing_connects_with_the_gang_are_none_of_its_own() -> None:
+    kinds = ("workloads", "compositepodgroups", "podgroups")
+    view = _view(dict.fromkeys(kinds, OF_SET), grouped=False)
+    assert objects.of_gang(view, GANG) == objects.OfGang([], [], [])
