@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from inspect import isfunction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ BREAKS = {
     "a group gets no default class": "WAPI-023",
     "two schedulers share a gang": "WAPI-025",
     "a gang that must not evict does": "WAPI-026",
+    "Pods of another priority are called unschedulable": "WAPI-097",
     "gangs evict nobody": "WAPI-030",
     "trees evict nobody": "WAPI-031",
     "a gang evicts before it looks for room": "WAPI-032",
@@ -43,6 +45,14 @@ BREAKS = {
     "only the first domain is tried": "WAPI-044",
 }
 """A broken promise → the requirement that must fail because of it."""
+PERMITTED = (
+    ("only nodes let a gang be tried again", "WAPI-008", "passed"),
+    ("all children of a tree are required", "WAPI-053", "blocked"),
+    ("Pods of another priority are called unschedulable", "WAPI-020", "passed"),
+    ("Pods of another priority are called unschedulable", "WAPI-021", "passed"),
+)
+"""What a scheduler may do, a requirement that it does not break, and the outcome."""
+OF_THE_CONTROL_PLANE = ("WAPI-010", "WAPI-023", "WAPI-028")
 
 
 def conformance_tests() -> Iterator[Callable[..., None]]:
@@ -102,3 +112,16 @@ def test_a_scheduler_that_keeps_all_promises_passes() -> None:
 @pytest.mark.parametrize("fault", BREAKS)
 def test_a_broken_promise_is_seen(fault: str) -> None:
     assert outcomes(fault, only=BREAKS[fault]) == {BREAKS[fault]: "failed"}
+
+
+@pytest.mark.parametrize(("choice", "id", "outcome"), PERMITTED)
+def test_what_a_scheduler_may_do_breaks_no_promise(choice: str, id: str, outcome: str) -> None:
+    assert outcomes(choice, only=id) == {id: outcome}
+
+
+@pytest.mark.parametrize("id", OF_THE_CONTROL_PLANE)
+def test_another_scheduler_does_not_answer_for_the_control_plane(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = SimpleNamespace(scheduler_name="other", is_kube_scheduler=False)
+    monkeypatch.setattr(Environment, "implementation", other)
+    with pytest.raises(Blocked, match="no part of the implementation"):
+        outcomes(only=id)

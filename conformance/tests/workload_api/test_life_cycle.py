@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.fields import condition_is
-from conformance.testing.benches import Bench
+from conformance.testing.benches import Bench, require_own_control_plane
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, group
 
@@ -28,8 +28,8 @@ class GangsWithOneExtraPod(Scene):
 
 
 class ChangedMinimum(Scene):
-    """A gang of four Pods with a minimum of four and two nodes, whose minimum becomes two; and a running gang of two
-    Pods, whose minimum becomes three."""
+    """A gang of four Pods with a minimum of four and two nodes, whose minimum becomes two before there is a third node;
+    and a running gang of two Pods, whose minimum becomes three."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.waiting, self.running = Bench(env, "waiting"), Bench(env, "running")
@@ -43,6 +43,7 @@ class ChangedMinimum(Scene):
         env.mark("minimum lowered")
         self._minimum(env, self.running, 3)
         self._minimum(env, self.waiting, 2)
+        self.waiting.nodes(1)  # an event after which a gang is tried again; a change of minCount need not be one
         env.wait_for("lower minimum bound", self.waiting.has_bound((self.gang, 2)))
         self.running.witness()
         env.mark("minimum raised")
@@ -55,6 +56,7 @@ class DeletedPodGroup(Scene):
     """A PodGroup that is deleted while its two Pods run; then the Pods are deleted one by one."""
 
     def play(self, env: SceneEnvironment) -> None:
+        require_own_control_plane(env)
         self.bench, self.gang = Bench(env, "deleted"), Leaf("g", pods=2, minimum=2)
         self.group = self.bench.place.name("g")
         self.bench.nodes(1, 1)

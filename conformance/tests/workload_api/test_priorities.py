@@ -6,12 +6,11 @@ from conformance.grove.fields import text
 from conformance.grove.kinds import SECOND_SCHEDULER
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.outcomes.checks import Blocked
-from conformance.testing.benches import Bench
+from conformance.testing.benches import Bench, require_own_control_plane
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.workload_groups import Leaf, Tree, group
 
-ERROR = "False/SchedulerError"
+REFUSED, ERROR = "False", "False/SchedulerError"
 TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-default"
 
 
@@ -28,11 +27,14 @@ class OddPriorities(Scene):
             bench.nodes(1, 1)
             bench.submit(gang)
         for bench, _ in self.parts:
-            env.settle(f"Pods of {bench.name} say so", bench.says("pods", "g-0", ERROR))
-            env.settle(f"PodGroup of {bench.name} says so", bench.says("podgroups", "g", ERROR))
+            env.settle(f"Pods of {bench.name} say so", bench.says("pods", "g-0", REFUSED))
+            env.settle(f"PodGroup of {bench.name} says so", bench.says("podgroups", "g", REFUSED))
             bench.witness()
         env.mark("tried")
         env.settle("events say so", self._warned, 10)
+        for bench, _ in self.parts:
+            env.settle(f"Pods of {bench.name} say why", bench.says("pods", "g-0", ERROR))
+            env.settle(f"PodGroup of {bench.name} says why", bench.says("podgroups", "g", ERROR))
 
     def _warned(self, view: View) -> bool | Unmet:
         about = {
@@ -60,17 +62,19 @@ class RootWithoutClass(Scene):
 
 
 class DefaultClass(Scene):
-    """A PodGroup and Pods without a class, on a cluster with a default class."""
+    """A PodGroup without a class on a cluster with a default class: asked for, and not made."""
 
     exclusive = Exclusive.CLASSES
 
     def play(self, env: SceneEnvironment) -> None:
-        self.bench, self.gang = Bench(env, "default"), Leaf("g", pods=2, minimum=2)
-        self.bench.create_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
-        self.bench.nodes(1, 1)
-        self.bench.submit(self.gang)
+        require_own_control_plane(env)
+        bench = Bench(env, "default")
+        bench.create_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
+        bench.nodes(1)
+        bench.witness()  # API servers know new classes from a watch
+        self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=2, minimum=2), bench.place)))
+        env.mark("asked")
         env.delete("priorityclasses", DEFAULT)
-        env.wait_for("gang bound", self.bench.all_bound(self.gang))
 
 
 class MixedSchedulers(Scene):
@@ -132,8 +136,7 @@ class DisruptionOfBasicGroups(Scene):
     `single`: asked for, and not made."""
 
     def play(self, env: SceneEnvironment) -> None:
-        if not env.implementation.is_kube_scheduler:
-            raise Blocked("the API server answers, which is no part of the implementation", "circumstances")
+        require_own_control_plane(env)
         bench = Bench(env, "modes")
         self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=1, disruption="all"), bench.place)))
         env.mark("asked")
@@ -146,6 +149,18 @@ def test_no_pod_of_another_priority_is_placed(run: Recorded[OddPriorities]) -> N
 
 
 @requirement("WAPI-021", reaches=("PodGroup of grouponly says so", "PodGroup of podsonly says so", "events say so"))
+def test_a_rejected_gang_says_so(run: Recorded[OddPriorities]) -> None: ...
+
+
+@requirement(
+    "WAPI-097",
+    reaches=(
+        "Pods of grouponly say why",
+        "Pods of podsonly say why",
+        "PodGroup of grouponly says why",
+        "PodGroup of podsonly says why",
+    ),
+)
 def test_a_rejected_gang_says_why(run: Recorded[OddPriorities]) -> None: ...
 
 
@@ -160,10 +175,11 @@ def test_the_root_decides_the_priority_of_a_tree(run: Recorded[RootWithoutClass]
     run.always("no pod is bound", run.scene.bench.none_bound(run.scene.tree), until="tried")
 
 
-@requirement("WAPI-023", reaches="gang bound")
+@requirement("WAPI-023")
 def test_a_group_without_a_class_has_the_default_one(run: Recorded[DefaultClass]) -> None:
-    found = run.at("gang bound").get("podgroups", run.scene.bench.place.name("g"))
-    run.expect("the class of the PodGroup", DEFAULT, text(found, "spec", "priorityClassName"))
+    run.given("asked")
+    run.expect("the answer to its creation", "accepted", str(run.scene.answer))
+    run.expect("the class of the PodGroup", DEFAULT, text(run.scene.answer.object, "spec", "priorityClassName"))
 
 
 @requirement("WAPI-024")

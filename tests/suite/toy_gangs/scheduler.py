@@ -49,8 +49,8 @@ class Scheduler:
 
     def __init__(self, world: World, scheduler: str) -> None:
         self.world, self.scheduler = world, scheduler
-        self._failed: set[str] = set()
-        """Names of groups that could not be placed."""
+        self._failed: dict[str, int] = {}
+        """Groups that could not be placed, with the number of nodes at that time."""
 
     def broken(self, fault: str) -> bool:
         """Return whether this promise is broken."""
@@ -66,6 +66,9 @@ class Scheduler:
                 return
         if self.broken("running gangs below their minimum are evicted"):
             self._evict_short_gangs()
+
+    def _nodes(self) -> int:
+        return len(self.world.all("nodes"))
 
     # -- what is there ---------------------------------------------------------------------------------------------
 
@@ -114,6 +117,8 @@ class Scheduler:
             return False
         if self.broken("a gang that failed is not tried again") and name(root) in self._failed:
             return False
+        if self.broken("only nodes let a gang be tried again") and self._failed.get(name(root)) == self._nodes():
+            return False
         if self.broken("a gang waits for its Workload") and "workloadRef" in root["spec"]:
             return False  # no scene makes one
         found = None
@@ -124,7 +129,7 @@ class Scheduler:
             self._evict(victims)
             found = self._placed(root, Room(self.world), self.world.all("nodes"))
         if found is None:
-            self._failed.add(name(root))
+            self._failed[name(root)] = self._nodes()
             self._refuse(root, queue, "Unschedulable")
             return False
         self._bind(found)
@@ -151,13 +156,14 @@ class Scheduler:
         if group["kind"] == "PodGroup":
             return self._placed_pods(group, room, nodes)
         found: Placement = []
-        placed = 0
-        for child in self._children(group):
+        placed, children = 0, self._children(group)
+        least = len(children) if self.broken("all children of a tree are required") else minimum(group)
+        for child in children:
             tried = room.copy()
             if (more := self._placed(child, tried, nodes)) is not None:
                 room.free, placed = tried.free, placed + 1
                 found += more
-        return found if placed >= minimum(group) else None
+        return found if placed >= least else None
 
     def _placed_pods(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
         members, found = self._members(group), Placement()
@@ -189,12 +195,13 @@ class Scheduler:
             or len(domains) > 1
         )
         if wrong:
-            self._refuse(root, queue, "SchedulerError")
+            other = self.broken("Pods of another priority are called unschedulable")
+            self._refuse(root, queue, "Unschedulable" if other else "SchedulerError", warned=True)
         return wrong
 
-    def _refuse(self, root: Object, queue: list[Object], reason: str) -> None:
+    def _refuse(self, root: Object, queue: list[Object], reason: str, *, warned: bool = False) -> None:
         for pod in queue:
-            if self._say(pod, SCHEDULED, "False", reason) and reason == "SchedulerError":
+            if self._say(pod, SCHEDULED, "False", reason) and warned:
                 self._warn(pod)
         if self.broken("nodes stay nominated") and not text(queue[0], "status", "nominatedNodeName"):
             queue[0]["status"]["nominatedNodeName"] = name(self.world.all("nodes")[0])

@@ -42,20 +42,18 @@ class World:
         return list(self.objects[resource].values())
 
     def answer(self, obj: Mapping[str, Any]) -> Reply:
-        """Return what the API server says to a creation."""
+        """Return what the API server says to a creation, with the object that would be stored."""
         spec, resource = obj.get("spec", {}), RESOURCES[obj["kind"]]
         if obj["metadata"]["name"] in self.objects[resource]:
             return Reply(409, message="it exists")
         if "basic" in spec.get("schedulingPolicy", {}) and "all" in spec.get("disruptionMode", {}):
             return Reply(422, message="disruptionMode: Forbidden")
-        return Reply(201)
+        return Reply(201, self._admitted(obj))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object. Pods and groups get their priority, and the default class."""
-        made, resource = deepcopy(dict(obj)), RESOURCES[obj["kind"]]
+        made, resource = self._admitted(obj), RESOURCES[obj["kind"]]
         made["metadata"]["uid"] = f"{resource}-{next(self._numbers)}"
-        if resource in ("pods", "podgroups", "compositepodgroups"):
-            self._prioritize(resource, made["spec"])
         if resource == "nodes":
             made["status"] = {**made["status"], "conditions": [{"type": "Ready", "status": "True"}]}
         self.objects[resource][name(made)] = made
@@ -89,6 +87,12 @@ class World:
         for group in self.all("podgroups"):
             if terminating(group) and name(group) not in held:
                 self._gone("podgroups", group)
+
+    def _admitted(self, obj: Mapping[str, Any]) -> Object:
+        made, resource = deepcopy(dict(obj)), RESOURCES[obj["kind"]]
+        if resource in ("pods", "podgroups", "compositepodgroups"):
+            self._prioritize(resource, made["spec"])
+        return made
 
     def _prioritize(self, resource: str, spec: Object) -> None:
         defaults = [name(each) for each in self.all("priorityclasses") if each.get("globalDefault")]
