@@ -15,6 +15,7 @@ from conformance.grove.fields import label, name, number, text, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import ADDED
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.recorded import Span
 from conformance.testing import predicates, replay
@@ -71,6 +72,18 @@ def strategy(env: SceneEnvironment, each: str, kind: str) -> None:
     if kind == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
         changed["template"] = {key: stored[key] for key in ("cliques", "podCliqueScalingGroups") if key in stored}
     env.patch(SETS, each, {"spec": changed})
+
+
+def require_held(env: SceneEnvironment, *cliques: str) -> None:
+    """Raise Blocked if the first pods of the second template are not held: that annotations of a template are copied to
+    Pods is a SHOULD (RES-115)."""
+
+    def new(view: View) -> list[Pod]:
+        return [pod for clique in cliques for pod in predicates.pods_of(view, clique) if tag(pod) == "2"]
+
+    for pod in new(env.settled("a pod of the second template exists", new)):
+        if not text(pod, "metadata", "annotations", HELD):
+            raise Blocked(f"{name(pod)} lacks the annotation of its template that would hold it", "circumstances")
 
 
 def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None:

@@ -52,6 +52,7 @@ class ComponentsWithBudgets(Scene):
             parts = ("b", "c") if each == GROUP else ("a",)
             changes.hold(workload, *parts)
             before[each] = changes.change(env, workload, *parts, tag="2")
+        changes.require_held(env, f"{CLIQUE}-0-a")
         for each in alone:
             env.settle(f"{each}: budget used", _waiting(f"{each}-0-a", POD_BUDGET), 60)
         env.settle(f"{GROUP}: budget used", _replicas_waiting(REPLICA_BUDGET), 60)

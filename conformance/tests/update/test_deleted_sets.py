@@ -29,6 +29,7 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         env.wait_for("sets available", available)
         changes.hold(sets["during"], "web")
         before = {each: changes.change(env, workload, "web", tag="2") for each, workload in sets.items()}
+        changes.require_held(env, "during-0-web")
         env.wait_for("one update waits for a pod", changes.one_held("during-0-web"))
         env.wait_for("other update ended", changes.done("after", before["after"]))
         view = env.quiet(0.7)

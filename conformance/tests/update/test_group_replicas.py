@@ -50,6 +50,7 @@ class GroupsInDifferentStates(Scene):
             before[each] = changes.change(env, workload, "b", tag="2")
 
         held = {each: members[each] for each in ("grows", "shrinks", "again")}
+        changes.require_held(env, *members["again"])
         env.settle("first replicas recreated", all_of(*(_waits(own) for own in held.values())), 60)
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)

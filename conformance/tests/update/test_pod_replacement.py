@@ -86,6 +86,7 @@ class CliquesInDifferentStates(Scene):
         env.settled("the first of two changes has been observed", changes.begun("twice", before["twice"]))
         changes.image(sets["twice"], "web", tag="3")
         changes.apply(env, sets["twice"])
+        changes.require_held(env, clique("again"))
         for each, size in SIZES.items():
             bound = size - 1 if each == "fits" else size
             wanted = changes.replaced(clique(each), self.first[each], FIRST.get(each, (1,)), bound)

@@ -53,6 +53,7 @@ class SetsInDifferentStates(Scene):
             if each not in ("placed", "sound"):
                 changes.hold(workload, clique)
             before[each] = changes.change(env, workload, clique, tag="2")
+        changes.require_held(env, "out-0-web", "out-1-web")
         env.settle("placed: turn of the replica without a node", _turn("placed", 2), 60)
         env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced), 60)
         env.settle("sound: turn of the breached replica", _turn("sound", 1), 60)

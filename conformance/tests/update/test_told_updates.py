@@ -38,6 +38,7 @@ class UpdateThatStandsStill(Scene):
         changes.hold(workload, "a")
         self.before = changes.change(env, workload, "a", tag="2")
         env.settle(BEGUN, _told({CLIQUES: "True"}))
+        changes.require_held(env, CLIQUE)
         env.settle(f"{BEGUN} by the set", _told({SETS: "True"}))
         env.wait_for("new pods wait", _held)
         env.settle(STUCK, _stuck(CLIQUES), 30, real=True)

@@ -39,6 +39,7 @@ class PodsThatRunUnready(Scene):
         self.unready = {uid(pod) for pod in found if not pods.ready(pod)}
         changes.hold(weak, "web")
         before = {"weak": changes.change(env, weak, "web", tag="2"), "frail": changes.change(env, frail, "b", tag="2")}
+        changes.require_held(env, CLIQUE)
         env.settle("unready pods replaced", changes.deleted(CLIQUE, self.unready), 60)
         env.quiet(1, real=True)
         env.mark("successors not Ready")
