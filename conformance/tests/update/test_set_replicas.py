@@ -8,6 +8,7 @@ from conformance.grove import updates
 from conformance.grove.fields import condition_is
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
 from conformance.testing.observed import all_of, gone
@@ -152,8 +153,12 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
     """The pod of its other clique is not Ready for longer than terminationDelay; its new pods are held."""
-    run.given("recycled: first pod replaced", "recycled: replica terminated")
-    ended = updates.ended(run.at("recycled: at rest").get(SETS, RECYCLED))
+    run.given("recycled: first pod replaced")
+    view = run.at("recycled: at rest")
+    if "1" in changes.images(view, "recycled-0-a"):
+        raise Blocked("the replica is not terminated: GREP-291 has termination pause during updates", "circumstances")
+    run.given("recycled: replica terminated")
+    ended = updates.ended(view.get(SETS, RECYCLED))
     run.expect("the update is reported to have ended", False, ended)
 
 
