@@ -1,15 +1,18 @@
-"""UPD-008: what an update has done is no more than what it has to do."""
+"""UPD-008: what an update has done is no more than what it has to do, unless a scale-in has left it less to do."""
 
 from __future__ import annotations
 
 from conformance.grove import updates
+from conformance.grove.fields import count, label
+from conformance.grove.labels import PART_OF
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
 
 
 class UpdateCounters(Invariant):
-    """UPD-008."""
+    """UPD-008. After a scale-in, PodCliques that go may still count as updated, and are not expected any more: the set
+    and its groups are not judged from then on."""
 
     id = "UPD-008"
     what = "no counter of an update exceeds its total"
@@ -17,12 +20,20 @@ class UpdateCounters(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._judged = 0
+        self._replicas: dict[str, int] = {}
+        self._scaled_in: set[str] = set()
+        """Names of sets."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the progress of sets and scaling groups."""
         if record.resource not in ("podcliquesets", "podcliquescalinggroups") or record.kind == DELETED:
             return
-        if not updates.started(record.object):
+        owner = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
+        replicas = count(record.object, "spec", "replicas")
+        if replicas < self._replicas.get(record.uid, 0):
+            self._scaled_in.add(owner)
+        self._replicas[record.uid] = replicas
+        if owner in self._scaled_in or not updates.started(record.object):
             return
         self._judged += 1
         counts = updates.counts(record.object)

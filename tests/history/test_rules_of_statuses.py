@@ -68,6 +68,25 @@ def test_a_counter_above_its_total_is_wrong(story, resource):
     assert "updatedPodCliquesCount is 3 and totalPodCliquesCount is 2" in verdict(story, "UPD-008").reason
 
 
+@pytest.mark.parametrize("scaled", ["podcliquesets", "podcliquescalinggroups"])
+@pytest.mark.parametrize(("replicas", "holds"), [(1, True), (2, False)])
+def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replicas, holds):
+    """PodCliques that go are of the new generation, and not expected any more."""
+    names = {"podcliquesets": "s", "podcliquescalinggroups": "s-0-g"}
+    counts = {"updateStartedAt": "2026-01-01T00:00:00Z", "totalPodCliquesCount": 2}
+
+    def tell(replicas: int, updated: int) -> None:
+        for resource, name in names.items():
+            spec = {"replicas": replicas if resource == scaled else 1}
+            status = {"updateProgress": {**counts, "updatedPodCliquesCount": updated}}
+            metadata = {"labels": {labels.PART_OF: "s"}}
+            story.tell(resource, name, {"metadata": metadata, "spec": spec, "status": status})
+
+    for now, updated in ((2, 2), (replicas, 2), (replicas, 4)):
+        tell(now, updated)
+    assert verdict(story, "UPD-008").holds is holds
+
+
 def a_gang(story, name: str, *true: str) -> None:
     metadata = {"labels": {labels.GENERATION_HASH: "h"}}
     status = {"conditions": [{"type": kind, "status": "True"} for kind in true]}
