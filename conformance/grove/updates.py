@@ -69,6 +69,16 @@ def selection(part: Document | None) -> str | int | None:
     return selected(part) or (replica if replica is not None and replica >= 0 else None)
 
 
+def named(part: Document | None) -> set[str | int]:
+    """Return the pods of a clique, or the replicas of a scaling group, that its progress names as selected, now or
+    before."""
+    found: list[object] = []
+    for field in ("readyPodsSelectedToUpdate", "readyReplicaIndicesSelectedToUpdate"):
+        completed = at(progress(part), field, "completed")
+        found += [at(progress(part), field, "current"), *(completed if isinstance(completed, list) else ())]
+    return {one for one in found if isinstance(one, str | int)}
+
+
 def targets(part: Document | None) -> dict[str, str]:
     """Return the hashes that the update of a clique or scaling group leads to, by the status field that reports them
     when they are reached."""

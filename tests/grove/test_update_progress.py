@@ -44,6 +44,21 @@ def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
     assert updates.reached({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}
 
 
+@pytest.mark.parametrize(
+    ("progress", "named"),
+    [
+        ({}, set()),
+        ({"readyPodsSelectedToUpdate": {"current": "a", "completed": ["b"]}}, {"a", "b"}),
+        ({"readyReplicaIndicesSelectedToUpdate": {"current": 1, "completed": [0]}}, {0, 1}),
+        ({"readyPodsSelectedToUpdate": {"current": "a"}}, {"a"}),
+        ({"readyPodsSelectedToUpdate": {"current": "a", "completed": "?"}}, {"a"}),
+        ({"readyPodsSelectedToUpdate": "?"}, set()),
+    ],
+)
+def test_what_has_been_selected_counts_as_named(progress, named):
+    assert updates.named(found(progress)) == named
+
+
 @pytest.mark.parametrize("index", [0, 2])
 def test_a_selected_replica_may_be_the_first(index):
     assert updates.selected_replica(found({"readyReplicaIndicesSelectedToUpdate": {"current": index}})) == index

@@ -104,13 +104,9 @@ class Update:
         """The first state of the set that reports the end of the update."""
         return next((record for record in self.of_set() if updates.ended(record.object)), None)
 
-    def selected(self, resource: str, each: str) -> list[object]:
-        """What a clique or a group reported to be selected, in order."""
-        found: list[object] = []
-        for record in self.span.records(resource, each):
-            current = updates.selected(record.object) or updates.selected_replica(record.object)
-            found += [current] if current not in (None, *found[-1:]) else []
-        return found
+    def named(self, resource: str, each: str) -> set[str | int]:
+        """What a clique or a group has named as selected, at that time or before."""
+        return {one for record in self.span.records(resource, each) for one in updates.named(record.object)}
 
 
 def replica(clique: str) -> str:

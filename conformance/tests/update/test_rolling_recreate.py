@@ -139,10 +139,10 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
     run.same("new pods by clique", right, once)
     run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
     before, now = hashes(span.begin(), sizes), hashes(view, sizes)
-    keep = {clique: clique.rpartition("-")[2] not in CHANGES[change].cliques for clique in sizes}
-    run.same("cliques whose template hash stays", keep, {clique: now[clique] == before[clique] for clique in sizes})
-    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in sizes}
-    run.same("template hashes of the pods", {clique: {hash} for clique, hash in now.items()}, of_pods)
+    changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]
+    run.expect("changed cliques with the hash of before", [], [each for each in changed if now[each] == before[each]])
+    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in right}
+    run.same("template hashes of the pods", {clique: {now[clique]} for clique in right}, of_pods)
 
 
 def _lacked_more_than_one(update: Update) -> dict[str, int]:
