@@ -142,3 +142,4 @@ def _scaled_workers_wait(run: Recorded[HeldBackInEachOrder], set_name: str) -> N
     for replica, step in ((2, OTHERS_HELD), (3, END)):
         workers = run.scene.of(set_name, "wk", (replica,))
         run.always(f"the worker of replica {replica} is not Ready", none_ready(workers), until=step)
+    run.given("scaled gangs under way")

@@ -99,6 +99,7 @@ def _one_ready(view: View) -> bool | Unmet:
 @requirement("UPD-050", reaches=(BEGUN, ENDED))
 def test_a_condition_says_whether_an_update_runs(run: Recorded[UpdateThatStandsStill]) -> None:
     """The scaling group is not updated: it may report the end of the update or lack the condition."""
+    run.given("update ended")
     reported = condition_is(run.at("end").get(GROUPS, GROUP), CONDITION)
     run.expect("whether the scaling group is being updated in the end", False, reported in ("True", "Unknown"))
 
@@ -111,7 +112,7 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
     """A pod that becomes Ready is movement; all pods of the new template stay."""
-    created = changes.made_of_another(run.after("change"), CLIQUE, "2")
+    created = changes.made_of_another(run.after("new pods wait"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
     if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
         raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")
