@@ -3,7 +3,9 @@ a group with outdated pods may be recreated as a whole."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +14,11 @@ import pytest
 from conformance.grove import labels
 from conformance.history.record import DELETED
 from conformance.history.view import View
+from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.recorded import Span
 from conformance.suite.scenes.scene import Step
 from conformance.testing import disruption, replay
-from conformance.tests.update import changes, test_pod_replacement, test_set_replicas
+from conformance.tests.update import changes, test_pod_replacement, test_rolling_recreate, test_set_replicas
 from conformance.tests.update.rolling import replica_of_group
 from tests.history.story import Story
 
@@ -62,6 +65,121 @@ def test_the_end_of_an_update_is_judged_by_itself(each: str, judge: Callable[[An
     run = AllAtOnce(each)
     judge(run)
     assert run.unequal == []
+
+
+@pytest.mark.parametrize(
+    ("each", "judge"),
+    [
+        ("broken", test_pod_replacement.test_a_broken_template_is_fixed_by_another_one),
+        ("twice", test_pod_replacement.test_the_last_of_two_changes_applies),
+        ("back", test_pod_replacement.test_a_reverted_template_keeps_the_pods_that_have_it),
+    ],
+)
+def test_pods_are_judged_where_no_end_is_reported(each: str, judge: Callable[[Any], None]) -> None:
+    """That it is reported is UPD-007."""
+    run, asked = AllAtOnce(each), list[str]()
+    run.given = lambda *steps: asked.extend(steps)  # type: ignore[method-assign]
+    judge(run)
+    assert (run.unequal, [step for step in asked if "update ended" in step]) == ([], [])
+
+
+class Told:
+    """The recording of a story, whose steps are the moments at which they are marked."""
+
+    def __init__(self, **scene: object) -> None:
+        self.story, self.scene, self.unequal = Story(), SimpleNamespace(**scene), list[str]()
+        self.history, self._steps = self.story.history, dict[str, Step]()
+
+    def mark(self, step: str) -> None:
+        self._steps[step] = Step.now(step, self.history)
+
+    def pod(self, name: str, clique: str, tag: str, *, held: bool = False, kind: str = "", hash: str = "") -> None:
+        tags = {labels.CLIQUE: clique, labels.TEMPLATE_HASH: hash or tag, labels.POD_INDEX: "0"}
+        metadata = {"labels": tags, "annotations": {changes.HELD: "yes"} if held else {}}
+        spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
+        self.story.tell("pods", name, {"metadata": metadata, "spec": spec}, kind=kind)
+
+    def clique(self, name: str, hash: str) -> None:
+        self.story.tell("podcliques", name, {"metadata": {"labels": {labels.TEMPLATE_HASH: hash}}})
+
+    def at(self, step: str) -> View:
+        return Span(self.history, None, self._steps[step]).view()
+
+    def between(self, begin: str, end: str) -> Span:
+        return Span(self.history, self._steps[begin], self._steps[end])
+
+    def given(self, *_: str) -> None:
+        """Take every step for reached."""
+
+    def expect(self, what: str, right: object, seen: object) -> None:
+        if right != seen:
+            self.unequal.append(what)
+
+    same = expect
+
+
+@pytest.mark.parametrize(("gone", "unequal"), [("old", []), ("added", ["added pods that were replaced"])])
+def test_only_added_pods_are_judged_by_their_number(gone: str, unequal: list[str]) -> None:
+    """How often an old pod is replaced, and from which template before the scale-out, is UPD-005."""
+    clique = test_pod_replacement.clique("grows")
+    run: Any = Told(added={"uid-3"})
+    run.mark("change")
+    run.pod("late", clique, "1")
+    run.pod("old", clique, "2")
+    run.mark("first pods replaced")
+    run.pod("added", clique, "2")
+    run.pod(gone, clique, "2", kind=DELETED)
+    run.pod("another", clique, "2")
+    run.mark("end")
+    test_pod_replacement.test_added_pods_have_the_new_template(run)
+    assert run.unequal == unequal
+
+
+@pytest.mark.parametrize(("stays", "unequal"), [("", []), ("s-0-a", ["changed cliques with the hash of before"])])
+def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str, unequal: list[str]) -> None:
+    """That they stay is TMPL-007."""
+    cliques = ["s-0-a", "s-1-a", "s-0-q"]
+    run: Any = Told(sizes=dict.fromkeys(cliques, 1))
+    for each in cliques:
+        run.clique(each, "h")
+        run.pod(f"{each}-1", each, "1", hash="h")
+    run.mark("standalone: change")
+    for each in cliques:
+        now = "h" if each == stays else "h2"
+        run.clique(each, now)
+        if each != "s-0-q":
+            run.pod(f"{each}-1", each, "1", kind=DELETED)
+            run.pod(f"{each}-2", each, "2", hash=now)
+    run.mark("standalone: at rest")
+    test_rolling_recreate._replaced_once(run, "standalone", {})
+    assert run.unequal == unequal
+
+
+def test_a_replica_need_not_be_terminated_during_its_update() -> None:
+    """GREP-291 has gang termination pause then."""
+    run: Any = Told()
+    run.pod("a-0", "recycled-0-a", "2", held=True)
+    run.pod("a-1", "recycled-0-a", "1")
+    run.mark("recycled: at rest")
+    with pytest.raises(Blocked) as blocked:
+        test_set_replicas.test_a_terminated_replica_is_not_updated(run)
+    assert blocked.value.cause == "circumstances"
+
+
+@pytest.mark.parametrize(("tag", "held", "blocks"), [("2", True, False), ("2", False, True), ("1", False, False)])
+def test_pods_that_are_not_held_block_a_scene(tag: str, held: bool, blocks: bool) -> None:
+    """Annotations of a template need not reach Pods (RES-115)."""
+    run = Told()
+    run.pod("a-0", "s-0-a", tag, held=held)
+    env: Any = SimpleNamespace(settled=lambda what, predicate: run.history.view())
+    with pytest.raises(Blocked) if blocks else contextlib.nullcontext():
+        changes.require_held(env, "s-0-a")
+
+
+def test_every_scene_that_holds_pods_makes_sure_of_it() -> None:
+    sources = {path.name: path.read_text("utf-8") for path in Path(str(changes.__file__)).parent.glob("test_*.py")}
+    holding = {name for name, source in sources.items() if "changes.hold(" in source}
+    assert holding and all("changes.require_held(" in sources[name] for name in holding)
 
 
 def test_two_replicas_of_a_set_may_be_updated_together() -> None:
