@@ -192,13 +192,9 @@ def belonging(gang: Document | None) -> dict[str, str]:
     return {key: label(gang, key) for key in keys}
 
 
-def tags(entry: Entry) -> dict[str, str]:
-    """Return the labels of a gang of an entry (GM-16, GM-17)."""
-    return {
-        labels.EPOCH: entry.epoch,
-        labels.GANG_ROLE: entry.role,
-        labels.GENERATION_HASH: entry.generation,
-    }
+def tags(entry: Entry, generation: str) -> dict[str, str]:
+    """Return the labels of a gang of an entry that was made for this generation of the set (GM-16)."""
+    return {labels.EPOCH: entry.epoch, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: generation}
 
 
 def held(gang: Document) -> tuple[str, ...]:

@@ -116,22 +116,23 @@ def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
                 found = view.get(CLIQUES, clique)
                 if label(found, labels.GROUP):
                     right[f"{CLIQUES}/{clique}"] = own
-                    seen[f"{CLIQUES}/{clique}"] = of(found, label(found, labels.GANG))
+                    seen[f"{CLIQUES}/{clique}"] = of(built, label(found, labels.GANG))
                 for pod in predicates.pods_of(view, clique):
                     right[f"pods/{name(pod)}"] = own
-                    seen[f"pods/{name(pod)}"] = label(pod, labels.GANG)
+                    seen[f"pods/{name(pod)}"] = of(built, label(pod, labels.GANG))
     run.same("gangs that are named", right, seen)
 
 
 @requirement("MAP-005")
 def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
-    """The sets are new: the generation for which a gang was made is that of its entry."""
+    """The sets are new: the generation for which a gang was made is the present one."""
     view = run.at(REST)
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for set_name in SIZES:
+        generation = updates.generation(view.get(SETS, set_name))
         for gang, found in following.built_gangs(view, set_name):
-            right[gang.name] = gang_maps.tags(gang.entry)
+            right[gang.name] = gang_maps.tags(gang.entry, generation)
             seen[gang.name] = of(found, gang_maps.belonging(found))
     run.same("labels of PodGangs", right, seen)
 

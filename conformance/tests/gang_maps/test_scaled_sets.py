@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from conformance.grove import gang_maps, labels
-from conformance.grove.fields import Document, label, name
+from conformance.grove.fields import Document, label, name, uid
 from conformance.grove.gang_maps import Entry
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE
 from conformance.history.record import ADDED, DELETED
-from conformance.testing import following, incarnations, predicates
+from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.following import MAPS, settles
 from conformance.testing.observed import gone
@@ -49,26 +51,26 @@ class ScaledAtEveryLevel(Scene):
         settles(env, GROUP_BACK, "s", group_replicas(0, 1))
         scale(env, SETS, "s", 2)
         settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
-        leave = {MAPS: ["s-1"], GANGS: _gangs_of_second(env.history.view().names(GANGS))}
+        leave = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
         scale(env, SETS, "s", 1)
-        env.settle("map of the removed replica gone", gone(MAPS, leave[MAPS]), 60)
-        env.settle("gangs of the removed replica gone", gone(GANGS, leave[GANGS]), 60)
+        env.settle("map of the removed replica gone", gone(MAPS, ["s-1"]), 60)
+        env.settle("gangs of the removed replica gone", gone(GANGS, leave), 60)
         env.settled("its cliques are gone", gone(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
         env.quiet(1)
         scale(env, SETS, "s", 2)
         settles(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
 
 
-def _gangs_of_second(every: list[str]) -> list[str]:
-    return [each for each in every if each.startswith("s-1")]
+def of_replica(gang: Document, replica: int) -> bool:
+    """Whether a gang is of a replica of the set, by the PodCliques that it holds."""
+    return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.held(gang))
 
 
-def _of_second(gang: Document) -> bool:
-    return name(gang).startswith("s-1")
-
-
-def _epoch(gang: Document) -> str:
-    return label(gang, labels.EPOCH)
+def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
+    """Return the epochs that new gangs have taken from earlier ones. That they have any is MAP-005."""
+    known = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
+    new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in known}
+    return sorted(new.intersection(known.values()) - {""})
 
 
 def _rest(step: str) -> str:
@@ -85,7 +87,7 @@ def _births(span: Span) -> list[str]:
     return [f"{record.kind} {record.name}" for record in span.records(GANGS) if record.kind in (ADDED, DELETED)]
 
 
-@requirement("MAP-010", reaches=(CLIQUE_OUT, CLIQUE_IN))
+@requirement("MAP-010")
 def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
     """At rest after each scale; gangs are watched from before the first to the rest after the last."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
@@ -116,32 +118,29 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
     run.expect("entries that hold nothing", [], gang_maps.leftovers(entries))
 
 
-@requirement("MAP-013", reaches=(SET_OUT, SET_BACK))
+@requirement("MAP-013")
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The set is scaled out twice to the same size, with a scale-in between."""
     pcs = run.at("new").get(SETS, "s")
-    before = {_epoch(record.object) for record in run.until(SET_OUT).records(GANGS) if _of_second(record.object)}
+    earlier = [record.object for record in run.until(_rest(SET_OUT)).records(GANGS) if of_replica(record.object, 1)]
     for step in (SET_OUT, SET_BACK):
         entries = following.entries_of(run.at(_rest(step)), "s", 1)
         generation = entries[0].generation if entries else ""
         run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.beginning(entries))
-    gangs = following.gangs_of(run.at(_rest(SET_BACK)), "s").values()
-    reused = before & {_epoch(gang) for gang in gangs if _of_second(gang)}
-    run.expect("epochs of PodGangs of the second replica that have been before", [], sorted(reused))
+    now = [gang for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values() if of_replica(gang, 1)]
+    run.expect("epochs of earlier PodGangs that new ones of the second replica have", [], used_again(earlier, now))
 
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
 def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Those of the replica that stays are compared by their uids."""
-    stay = {each: own for each, own in _uids(run, _rest(SET_OUT)).items() if each.startswith("s-0")}
-    now = _uids(run, "gangs of the removed replica gone")
-    run.same("maps and gangs of the replica that stays", stay, {each: now.get(each, "") for each in stay})
-
-
-def _uids(run: Recorded[ScaledAtEveryLevel], step: str) -> dict[str, str]:
-    view = run.at(step)
-    found = {kind: incarnations.uids(view, kind) for kind in (MAPS, GANGS)}
-    return {f"{each} ({kind})": own for kind, every in found.items() for each, own in every.items()}
+    before, after = run.at(_rest(SET_OUT)), run.at("gangs of the removed replica gone")
+    stay = {MAPS: ["s-0"], GANGS: [name(gang) for gang in before.list(GANGS) if of_replica(gang, 0)]}
+    was, now = (
+        {f"{each} ({kind})": uid(view.get(kind, each) or {}) for kind, every in stay.items() for each in every}
+        for view in (before, after)
+    )
+    run.same("maps and gangs of the replica that stays", was, now)
 
 
 @requirement("MAP-007")

@@ -170,7 +170,14 @@ def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorde
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
     """Of both strategies; the clique and the group of each replica are scaled out at once."""
     for each in (ROLLED, ON_DELETE):
-        run.expect(f"{each}: what is wrong", [], following.everything(run.at("end"), each))
+        run.expect(f"{each}: not held once", [], following.misplaced(run.at("end"), each))
+
+
+@requirement("MAP-008")
+def test_every_pod_is_referred_to_after_an_update(run: Recorded[UpdatedSets]) -> None:
+    """Also what was added after the update."""
+    for each in (ROLLED, ON_DELETE):
+        run.expect(f"{each}: pods astray", [], following.strays(run.at("end"), each))
 
 
 test_invariants = invariants(UpdatedSets, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
