@@ -52,15 +52,6 @@ def has_gpu(container: Document) -> bool:
     return any(amount not in (None, "", "0", 0) for amount in amounts)
 
 
-def annotation_of_group(workload: Document, group: str) -> str:
-    """Return the MNNVL annotation of a PodCliqueScalingGroup, its own or that of the set; empty if there is none
-    (OBJ-213)."""
-    wanted = template.read(workload)
-    [config] = [g for g in wanted.groups if g.name == group]
-    own = mapping(config.entry, "annotations").get(labels.MNNVL)
-    return own or mapping(workload, "metadata", "annotations").get(labels.MNNVL, "")
-
-
 def _group(wanted: SetTemplate, clique: CliqueTemplate) -> str:
     config = next((g for g in wanted.groups if clique.name in g.cliques), None)
     levels = (

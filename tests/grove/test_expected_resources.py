@@ -97,5 +97,3 @@ def test_the_nearest_level_decides_about_linked_gpus():
     assert expected_domains.of_clique(workload, cliques["p-0-sg-1-near"]) == "p-0-narrow"
     assert expected_domains.of_clique(workload, cliques["p-0-sg-1-apart"]) == ""
     assert expected_domains.of_clique(workload, cliques["p-0-plain-0-front"]) == "", "it has no GPUs"
-    assert expected_domains.annotation_of_group(workload, "sg") == "none"
-    assert expected_domains.annotation_of_group(workload, "plain") == "wide"

@@ -14,7 +14,8 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.resources import judging
 
 DOMAINS = "computedomains"
-GROUPS = [f"p-{replica}-{group}" for replica in (0, 1) for group in ("sg", "plain")]
+UNMARKED = ("p-0-plain", "p-1-plain")
+"""The scaling groups whose template has no annotation."""
 
 
 class LinkedCliques(Scene):
@@ -64,18 +65,18 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
         domain = expected_domains.of_clique(workload, clique)
         for what, spec in _pod_specs(clique, view):
             run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
-    asked = {group: expected_domains.annotation_of_group(workload, group.split("-")[-1]) for group in GROUPS}
+    asked = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
     seen = {
         group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, labels.MNNVL))
-        for group in GROUPS
+        for group in UNMARKED
     }
-    run.same("groups that scaling groups name", asked, seen)
+    run.same("groups that scaling groups without an annotation of their own name", asked, seen)
 
 
 @requirement("RES-072")
 def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> None:
     """Pods have what the pod spec of their clique says."""
-    run.given("all pods exist")
+    run.given("all pods exist", "ComputeDomains exist")
     view = run.at("nothing moves")
     for clique in run.scene.wanted.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
@@ -108,6 +109,7 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
 )
 def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -> None:
     """Those of the replica that is left stay."""
+    run.given("ComputeDomains exist")
     deleted = "domains of the removed replica are deleted"
     left = [found for found in run.at(deleted).names(DOMAINS) if found in run.scene.domains]
     run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), left)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import Document, at, items, kept, label, mapping, name, number, text
@@ -158,14 +160,13 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 
 @requirement("RES-023")
 def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """The template of the standalone clique has a label of Grove's, which its pods have with another value."""
+    """The template of the standalone clique has a label of Grove's."""
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.wanted, view).cliques.values():
         found = dict(_of_template(view, clique))
         judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, found)
-        pods = [one for one in found if one != clique.name]
-        taken = {labels.GANG: clique.gang} if labels.GANG in clique.template.labels else {}
-        judging.same_labels(run, "pods", dict.fromkeys(pods, taken), found)
+        pods = {what: one for what, one in found.items() if what != clique.name}
+        run.expect(f"labels of Grove that Pods have from {clique.name}", {}, taken_over(clique.template.labels, pods))
 
 
 @requirement("RES-119")
@@ -197,6 +198,13 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
     right = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
     run.same("annotations of scaling groups", right, kinds)
+
+
+def taken_over(given: Mapping[str, str], found: Mapping[str, Document | None]) -> dict[str, list[str]]:
+    """Return the labels of Grove that objects have with the values that their template gives them."""
+    own = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
+    taken = {what: [key for key, value in own.items() if label(one, key) == value] for what, one in found.items()}
+    return {what: keys for what, keys in taken.items() if keys}
 
 
 def _own_labels(clique: Clique) -> dict[str, str]:
@@ -303,8 +311,8 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
 
 @requirement("RES-043")
 def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too much shows as a claim that is missing."""
-    run.given("all pods exist")
+    """A filter that excludes too much shows as a claim that is missing. Claims are known by their names."""
+    run.given("all pods exist", "claims exist")
     for pod, right in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
         run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])
@@ -323,7 +331,8 @@ def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Docume
 
 @requirement("RES-044")
 def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too little shows as a claim too many."""
+    """A filter that excludes too little shows as a claim too many. Claims are known by their names."""
+    run.given("claims exist")
     for pod, right in _pods_with_claims(run):
         extra = [claim for claim in observed.claims_of_pod(pod) if claim not in right]
         run.expect(f"claims that {name(pod)} must not have", [], extra)

@@ -230,17 +230,19 @@ def _from_template(clique: Clique) -> dict[str, object]:
 
 
 def _seen(view: View, clique: Clique) -> dict[str, object]:
-    """Containers that the template does not have, such as those of admission plugins, are of CORE-014."""
+    """What a PodClique and its Pods have; of what they lack, the template's. Containers that the template does not
+    have, such as those of admission plugins, are of CORE-014."""
     found, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
     own = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
-    seen = (one for pod in pods for one in items(pod, "spec", "containers") if text(one, "name") in own)
-    return {
+    containers = (one for pod in pods for one in items(pod, "spec", "containers") if text(one, "name") in own)
+    have = {
         "replicas": number(found, "spec", "replicas"),
         "minAvailable": number(found, "spec", "minAvailable"),
         "roleName": text(found, "spec", "roleName"),
         TIER: text(found, "metadata", "labels", TIER),
-        "images": sorted({text(container, "image") for container in seen}),
+        "images": sorted({text(container, "image") for container in containers}),
     }
+    return {key: have[key] or value for key, value in _from_template(clique).items()}
 
 
 def _asked(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:

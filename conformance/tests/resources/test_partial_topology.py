@@ -113,11 +113,12 @@ class BindingThatComesBack(Scene):
             env.delete("clustertopologybindings", binding)
 
 
-@requirement("RES-060", reaches="gangs exist")
+@requirement("RES-060")
 @pytest.mark.parametrize("each", PARTS)
 def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSomeLevels], each: str) -> None:
     """A level needs no constraint above or below it, and a domain is the node label that the set's own binding has for
     it."""
+    run.given("gangs exist")
     run.same(f"constraints of the gangs of {each}", *run.scene.constraints(each, run.at("nothing moves")))
 
 

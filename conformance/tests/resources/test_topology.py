@@ -24,6 +24,7 @@ LOST = sorted(LEVELS.keys() - WIDEST)
 RECONCILES = 8
 """How often the operator reconciles a set that lacks them."""
 CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"
+ON_RACKS = "a gang has a constraint on racks"
 LEVELS_LOST = "set reports that all levels but one are missing"
 
 
@@ -42,6 +43,7 @@ class BindingThatLosesItsLevels(Scene):
             env.create(env.workload("frontend", setName="free"))
             env.wait_for("gangs exist", composition.all_held(wanted.cliques))
             env.settle(CONSTRAINED, _placed(workload, wanted, LEVELS, binding))
+            env.settle(ON_RACKS, _on_racks(wanted))
             reported = _condition("False", "AllClusterTopologyLevelsAvailable")
             env.settle("set reports that all levels are available", reported, 60)
             reported = _condition("False", "", of="free")
@@ -103,8 +105,16 @@ def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLo
 
 @requirement("RES-063")
 def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Nothing but the binding has the operator reconcile the set."""
-    _compare(run, WITHOUT_RACK, WITHOUT_LEVEL)
+    """Nothing but the binding has the operator reconcile the set. Constraints that were wrong before are left to other
+    requirements."""
+    run.given("gangs exist", ON_RACKS)
+    before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
+    for gang in composition.by_composition(run.scene.wanted, before).gangs:
+        found = after.get("podgangs", gang)
+        was, now = (stated(expected_topology.seen(each)) for each in (before.get("podgangs", gang), found))
+        run.expect(f"constraints of {gang} on racks", [], of(found, [each for each in now if LEVELS["rack"] in each]))
+        lost = [each for each in was if LEVELS["rack"] not in each and each not in now]
+        run.expect(f"other constraints that {gang} has lost", [], of(found, lost))
 
 
 @requirement("RES-064")
@@ -137,6 +147,13 @@ def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesIts
     earlier = [each for each in _messages(run.until(LEVELS_LOST)) if all(domain in each for domain in LOST)]
     messages = list(dict.fromkeys([*earlier, *_messages(run.between(LEVELS_LOST, "reconciled again and again"))]))
     run.expect("messages about the same missing levels", messages[:1], messages)
+
+
+def stated(placement: Placement) -> list[str]:
+    """Return each constraint of a gang as text: `p-0-wk: preferred example.com/host`."""
+    of_bundles = ((", ".join(members), constraint) for members, constraint in placement.bundles)
+    every = (("the gang", placement.gang), *placement.groups.items(), *of_bundles)
+    return [f"{what}: {word} {level}" for what, constraint in every for word, level in constraint.items()]
 
 
 def _messages(span: Span) -> list[str]:
@@ -180,6 +197,12 @@ def _named(wanted: Expected, view: View, *, constrained: bool) -> dict[str, str]
         for gang, found in gangs.items()
         if expected_topology.seen(found).any is constrained
     }
+
+
+@predicate
+def _on_racks(view: View, wanted: Expected) -> bool:
+    gangs = (view.get("podgangs", gang) for gang in composition.by_composition(wanted, view).gangs)
+    return any(LEVELS["rack"] in each for gang in gangs for each in stated(expected_topology.seen(gang)))
 
 
 @predicate

@@ -1,0 +1,131 @@
+"""Checks of resources fail for what their sentence says alone, and not for the subject of another requirement. No
+cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.grove import expected_domains, labels, workloads
+from conformance.grove.expected import expected
+from conformance.suite.outcomes.checks import Blocked
+from conformance.suite.scenes.scene import Step
+from conformance.tests.resources import (
+    test_autoscalers,
+    test_compute_domains,
+    test_full_featured_set,
+    test_names,
+    test_topology,
+)
+from tests.history.story import Story
+from tests.suite.told import failures
+
+
+def steps(story: Story, *names: str, unmet: str = "") -> dict[str, Step]:
+    return {name: Step.now(name, story.history, unmet) for name in names}
+
+
+def pack(**levels: str) -> dict[str, Any]:
+    return {"packConstraint": {word: test_topology.LEVELS[level] for word, level in levels.items()}}
+
+
+@pytest.mark.parametrize(
+    ("left", "failed"),
+    (
+        ({"of_gang": {"required": "zone"}}, []),
+        ({"of_gang": {"required": "zone"}, "of_groups": {"required": "rack"}}, ["on racks"]),
+        ({}, ["has lost"]),
+    ),
+)
+def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, str]], failed: list[str]) -> None:
+    """Constraints that stand in the wrong place are RES-060."""
+    story, workload = Story(), workloads.load("packed", {"binding": "b"})
+    wanted = expected(workload)
+
+    def gangs(of_gang: dict[str, str] | None = None, of_groups: dict[str, str] | None = None) -> None:
+        for gang in wanted.gangs.values():
+            own = {"topologyConstraint": pack(**of_gang)} if of_gang else {}
+            bundle = {"podGroupNames": [*gang.minimums], "topologyConstraint": pack(**(of_groups or {}))}
+            bundles = {"topologyConstraintGroupConfigs": [bundle]} if of_groups else {}
+            spec = {"podgroups": [{"name": clique} for clique in gang.minimums], **own, **bundles}
+            story.tell("podgangs", gang.name, {"spec": spec})
+
+    gangs({"required": "zone"}, {"required": "rack"})
+    made = steps(story, "gangs exist", test_topology.ON_RACKS)
+    gangs(**left)
+    made |= steps(story, test_topology.WITHOUT_LEVEL)
+    found = failures(test_topology.test_constraints_are_removed_with_their_level, story, made, wanted=wanted)
+    assert len(found) == len(wanted.gangs) * len(failed)
+    assert all(failed[0] in each for each in found)
+
+
+@pytest.mark.parametrize(("group", "count"), (("p-0-sg", 0), ("p-0-plain", 1)))
+def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(group: str, count: int) -> None:
+    """One of these scaling groups has no annotation. That those of a template are copied is RES-115."""
+    story, workload = Story(), workloads.load("linked")
+    domains = expected_domains.domains(workload)
+    for domain in domains:
+        story.tell("computedomains", domain, {})
+    for each in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
+        given = {labels.MNNVL: "none" if each.endswith("sg") else "wide"} if each != group else {}
+        story.tell("podcliquescalinggroups", each, {"metadata": {"annotations": given}})
+    scene = {"workload": workload, "wanted": expected(workload), "domains": domains}
+    test = test_compute_domains.test_the_nearest_annotation_says_the_group
+    assert len(failures(test, story, steps(story, "nothing moves"), **scene)) == count
+
+
+@pytest.mark.parametrize(("gang", "count"), (("", 0), ("p-0-other", 0), ("mine", 1)))
+def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) -> None:
+    """Which PodGang a Pod names is the subject of others."""
+    story, workload = Story(), workloads.load("full-featured")
+    story.tell("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
+    story.pod("p-0-fe-0", clique="p-0-fe", gang=gang)
+    scene = {"workload": workload, "wanted": expected(workload)}
+    made = steps(story, test_full_featured_set.PRESENT)
+    assert len(failures(test_full_featured_set.test_labels_of_templates_are_passed_on, story, made, **scene)) == count
+
+
+@pytest.mark.parametrize(("role", "count"), (("prefill", 0), ("worker", 1)))
+def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, count: int) -> None:
+    """Labels of the template are RES-023, defaults those of admission, and Pods CORE-007."""
+    story, workload = Story(), workloads.load("namesakes")
+    story.tell("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
+    made = steps(story, "all cliques exist", "all pods and Services exist")
+    test = test_names.test_a_clique_is_created_from_the_template_of_its_whole_name
+    assert len(failures(test, story, made, wanted=expected(workload))) == count
+
+
+@pytest.mark.parametrize(("kept", "count"), ((True, 0), (False, 1)))
+def test_gangs_that_are_still_needed_are_those_of_before(kept: bool, count: int) -> None:
+    """What they hold is the subject of others."""
+    story = Story()
+    for gang, cliques in {"a": ["p-0-fe"], "b": ["p-0-sg-1-wk"], "c": ["p-1-fe"], "d": ["p-0-sg-3-ld"]}.items():
+        story.tell("podgangs", gang, {"spec": {"podgroups": [{"name": clique} for clique in cliques]}})
+    made = steps(story, "nothing moves after the update")
+    for gang in "cd" if kept else "bcd":
+        story.gone("podgangs", gang)
+    made |= steps(story, "gangs of removed replicas are deleted", "nothing moves after the removal")
+    assert len(failures(test_autoscalers.test_gangs_of_removed_replicas_are_deleted, story, made)) == count
+
+
+@pytest.mark.parametrize(
+    ("test", "premise", "others"),
+    (
+        (
+            test_autoscalers.test_claims_of_removed_replicas_are_deleted,
+            "claims of all replicas exist",
+            ("claims of removed replicas are deleted", "nothing moves after the removal"),
+        ),
+        (
+            test_compute_domains.test_domains_of_removed_replicas_are_deleted,
+            "ComputeDomains exist",
+            ("domains of the removed replica are deleted", "domains of the last replica are deleted"),
+        ),
+    ),
+)
+def test_what_was_never_created_is_not_missed_after_a_removal(test: Any, premise: str, others: tuple[str, ...]) -> None:
+    story = Story()
+    made = steps(story, premise, unmet="there are none") | steps(story, *others)
+    with pytest.raises(Blocked):
+        failures(test, story, made, domains={"p-0-wide": None}, second=[])
