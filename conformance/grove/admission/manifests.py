@@ -56,6 +56,8 @@ class Manifest:
     """Texts that no warning may contain."""
     needs: frozenset[str]
     lacks: frozenset[str]
+    bare: bool
+    """Whether it is sent without the labels and annotations that the descriptor adds: it is about such ones."""
 
     def applies(self, features: Collection[str]) -> bool:
         """Return whether the manifest applies to an implementation that claims these features."""
@@ -128,6 +130,7 @@ def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manif
         silent=tuple(entry.get("silent", ())),
         needs=frozenset(entry.get("needs", ())),
         lacks=frozenset(entry.get("lacks", ())),
+        bare=entry.get("bare", False),
     )
 
 

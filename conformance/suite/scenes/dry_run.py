@@ -77,10 +77,11 @@ class DryRun:
         """`completed` adds what the implementation needs to an object."""
         self._api, self._namespace, self._completed = api, namespace, completed
 
-    def create(self, obj: Object, **how: Any) -> Request:
-        """Create an object, in the test's namespace unless the object names another one or is cluster-scoped."""
+    def create(self, obj: Object, *, bare: bool = False, **how: Any) -> Request:
+        """Create an object, in the test's namespace unless the object names another one or is cluster-scoped. A `bare`
+        one gets nothing that the implementation needs."""
 
-        obj = self._completed(obj)
+        obj = obj if bare else self._completed(obj)
 
         def request(resource: Resource) -> Request:
             place = self._place(resource, obj)

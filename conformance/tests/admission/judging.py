@@ -139,7 +139,7 @@ class _Stored:
 def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _Stored) -> Request:
     obj = manifests.filled(manifest.object, words)
     if manifest.stored is None:
-        return case.dry_run.create(obj)
+        return case.dry_run.create(obj, bare=manifest.bare)
     return case.dry_run.replace_spec({**obj, "metadata": {**obj["metadata"], "name": stored.name_of(manifest.stored)}})
 
 
