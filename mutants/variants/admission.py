@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -389,6 +390,26 @@ def _setless_objects_unwarned() -> None:
         return dataclasses.replace(found, warnings=())
 
     alter(authorizer, "judge", judge)
+
+
+@variant(
+    "protection-ends-later",
+    "operator",
+    "learns two seconds late that a set is not protected any more",
+    "ADM-039",
+)
+def _protection_ends_later() -> None:
+    right, since = authorizer.judge, dict[str, float]()
+
+    def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
+        metadata = {} if pcs is None else pcs["metadata"]
+        if (metadata.get("annotations") or {}).get(authorizer.UNPROTECTED) == "true":
+            now = time.monotonic()
+            if now < since.setdefault(metadata["uid"], now) + 2:
+                pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
+        return right(request, pcs, allowed)
+
+    replace(authorizer, "judge", judge)
 
 
 @variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-044")

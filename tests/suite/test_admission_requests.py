@@ -1,8 +1,9 @@
-"""What the profile admission asks for: manifests as they stand in their files."""
+"""What the profile admission asks for: manifests as they stand in their files, and changes until they are allowed."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,16 @@ from conformance.grove.admission import manifests
 from conformance.implementation import loading
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Metadata
-from conformance.suite.scenes.dry_run import DryRun
-from conformance.tests.admission import judging
+from conformance.suite.scenes.dry_run import DryRun, Reply
+from conformance.tests.admission import judging, test_authorizer
 from kube.resource import PODS
 
 WORDS = {"binding": "top", "other": "bottom", "scheduler": "kai-scheduler"}
 QUEUE = Metadata({"kai.scheduler/queue": "conformance"})
 QUEUED = dataclasses.replace(loading.load("reference"), pods=QUEUE, podgangs=QUEUE)
 """An implementation whose scheduler needs a queue for everything that the suite creates."""
+REFUSED, ALLOWED = Reply(403, message="no"), Reply(200)
+DRY_ONLY = Reply(200, message="a dry run was refused (403: no)")
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,29 @@ def test_a_manifest_about_queues_has_no_queue_of_the_descriptor(manifest: manife
     body = judging._request(case, manifest, WORDS, stored).body
     body["metadata"].pop("namespace")
     assert body == manifest.object
+
+
+class Env:
+    """Answers one reply after the other."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self.dry_run, self.waits = self, 0
+        self._replies = list(replies)
+
+    def ask(self, request: object) -> Reply:
+        return self._replies.pop(0)
+
+    def quiet(self, *_: object, **how: object) -> None:
+        self.waits += 1
+
+
+def test_an_authorizer_has_time_to_learn_that_the_protection_is_off() -> None:
+    env: Any = Env([REFUSED, DRY_ONLY, ALLOWED, REFUSED])
+    request: Any = None
+    assert test_authorizer._accepted(env, request) == "accepted" and env.waits == 2
+
+
+def test_a_protection_that_stays_on_is_told() -> None:
+    env: Any = Env([REFUSED] * (test_authorizer.ATTEMPTS + 1))
+    request: Any = None
+    assert test_authorizer._accepted(env, request) == "403: no" and env.waits == test_authorizer.ATTEMPTS
