@@ -1,0 +1,39 @@
+"""Whether an operator replaces evicted pods is judged only where Kubernetes has evicted them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.history.query import Unmet
+from conformance.suite.outcomes.checks import Blocked
+from conformance.tests.nodes import test_lost_nodes
+from tests.history.story import Story
+
+ENDING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+class Unevicted:
+    """A recording in which Kubernetes has evicted no pod."""
+
+    def given(self, *steps: str) -> None:
+        assert steps == (test_lost_nodes.EVICTION,)
+        raise Blocked("the scene went on without the eviction", "circumstances")
+
+
+def test_a_cluster_that_evicts_nothing_blocks() -> None:
+    run: Any = Unevicted()
+    with pytest.raises(Blocked):
+        test_lost_nodes.test_evicted_pods_are_replaced(run)
+
+
+def test_evicted_pods_are_terminating_or_gone() -> None:
+    story = Story()
+    for name in ("a", "b"):
+        story.tell("pods", name, {})
+    evicted = test_lost_nodes._evicted(["a", "b"])
+    assert isinstance(evicted(story.history.view()), Unmet)
+    story.tell("pods", "a", ENDING)
+    story.gone("pods", "b")
+    assert evicted(story.history.view()) is True
