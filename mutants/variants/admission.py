@@ -201,6 +201,29 @@ def _narrow_parents_reported_at_the_parts() -> None:
     alter(topology, "_inversions", inversions)
 
 
+@variant(
+    "required-within-preferred",
+    "operator",
+    "refuses a required domain that is broader than the preferred domain around it",
+    "ADM-029",
+    "ADM-031",
+    "ADM-032",
+    exempt=("ADM-037",),
+    alone="it refuses generated sets that others have to accept",
+)
+def _required_within_preferred() -> None:
+    def inversions(
+        found: Iterable[FieldError], parent: topology.Place, pcs: PodCliqueSet, levels: topology.Levels
+    ) -> list[FieldError]:
+        around = topology.preferred_domain(parent.constraint)
+        within = [topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above]
+        broader = [domain for domain in within if around and domain and levels.index(around) > levels.index(domain)]
+        path = f"{parent.path}.pack.preferred"
+        return [*found, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
+
+    alter(topology, "_inversions", inversions)
+
+
 # -- what is accepted and defaulted ------------------------------------------------------------------------------------
 
 
