@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
+from typing import Literal
 
 from conformance.grove.fields import at
 from conformance.grove.restricted import restricted
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
-from conformance.grove.scheduling.instance import Gang, Instance, Outcome, admitted
+from conformance.grove.scheduling.instance import Gang, Instance, Outcome, admitted, survivors
 from conformance.grove.scheduling.rules import Breach, certain
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
@@ -114,12 +116,16 @@ WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
 where finding the room takes a search."""
 SCALED = "SCHED-052"
 """The requirement about scaled gangs: as for any gang, room may be kept for another one that waits."""
+ROOM = "SCHED-076"
+"""The requirement about the room of pods that terminate or have ended: no document says whether it is free."""
+SURVIVORS = "SCHED-074"
+"""The requirement about the other pods of a gang that has lost one: GREP-393 lets schedulers end such a gang."""
 OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "SCHED-043": frozenset({"GS-26"}),
         "SCHED-048": frozenset({"GS-26"}),
-        "SCHED-074": frozenset({"GS-30", "GS-31", "OR-8"}),
-        "SCHED-076": frozenset({"GS-26", "OR-1"}),
+        SURVIVORS: frozenset({"GS-30", "GS-31", "OR-8"}),
+        ROOM: frozenset({"GS-26", "OR-1"}),
         OF_WHOLE_PODS: frozenset({"OR-1"}),
         "SCHED-086": frozenset({"OR-1"}),
     }
@@ -253,6 +259,10 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
         return [home] if home else []
     if breach.rule in ("GS-03", "OR-2"):
         return [GATED]
+    if breach.rule in ("GS-30", "GS-31") and _terminated_by_scheduler(breach.gang, played):
+        return [SURVIVORS]
+    if breach.rule in ("GS-26", "GS-28", "OR-1") and not _stands_in_any_accounting(breach, played):
+        return [ROOM]
     if breach.rule == "GS-31" and home:  # what was placed before may have been right
         return [home]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
@@ -282,6 +292,32 @@ def _speaks_of(id: str, breach: Breach, played: PlayedScenario) -> bool:
     if id == REPLICAS and breach.rule == "OR-1":
         return any(gang.name in played.scenario.expected.never for gang in _with_pods(played) if not gang.base)
     return id != REPLICAS or not instance.gang(breach.gang).base
+
+
+def _terminated_by_scheduler(name: str, played: PlayedScenario) -> bool:
+    """Return whether a gang was below its minimum before any of its pods was evicted, and neither itself nor a gang of
+    higher priority got pods: the scheduler terminated the gang because of its lost pod, and preempted nothing."""
+    gang = next((gang for gang in played.instance.gangs if gang.name == name), None)
+    if gang is None or any(other is gang or other.priority > gang.priority for other in _with_pods(played)):
+        return False
+    bound = [survivors(played.instance, Outcome(), name, group.name).total() for group in gang.groups]
+    return any(bound) and any(count < group.minimum for count, group in zip(bound, gang.groups, strict=True))
+
+
+def _stands_in_any_accounting(breach: Breach, played: PlayedScenario) -> bool:
+    """Return whether a breach is one in any accounting: if terminating pods and victims hold no room (OR-1), or if
+    ended pods still hold theirs (the others), unless the scheduler has used that room."""
+    observed = [move.step for move in played.moves]
+    state: Literal["terminating", "finished"] = "finished" if breach.rule == "OR-1" else "terminating"
+    running = [pod if pod.state == "running" else replace(pod, state=state) for pod in played.instance.running]
+    names = {pod.name for pod in running if breach.rule == "OR-1"}
+    victims = [step for step in observed if isinstance(step, history.Gone) and step.pod in names]
+    instance = replace(played.instance, running=tuple(running))
+    steps = [*victims, *(step for step in observed if step not in victims)]
+    if (instance, steps) == (played.instance, observed):
+        return True
+    breaches = history.judged(instance, steps, recreated=played.outcome.recreated)
+    return any(other.rule == "OR-1" or (other.rule, other.gang) == (breach.rule, breach.gang) for other in breaches)
 
 
 def _with_pods(played: PlayedScenario) -> list[Gang]:

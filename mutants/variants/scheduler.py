@@ -16,11 +16,11 @@ from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
 from reference_impl.scheduler import cycle, gang_status, preemption, scheduler, unschedulable
 from reference_impl.scheduler.capacity import Capacity
-from reference_impl.scheduler.cycle import Plan
+from reference_impl.scheduler.cycle import OtherPods, Plan
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import place
-from reference_impl.scheduler.preemption import Unit
+from reference_impl.scheduler.preemption import Eviction, Unit
 from reference_impl.scheduler.scheduler import GangScheduler
 from reference_impl.scheduler.search import Search
 from reference_impl.scheduler.unschedulable import Unschedulable
@@ -243,3 +243,32 @@ def _room_kept_for_large_gangs() -> None:
         return placed
 
     replace(cycle, "place_minimum", place_minimum)
+
+
+@variant(
+    "gangs-below-minimum-ended",
+    "gang-scheduler",
+    "evicts the rest of a gang that has lost pods which nothing replaces, as GREP-393 lets schedulers do",
+    "SCHED-030",
+    "SCHED-031",
+    "SCHED-042",
+    exempt=("SCHED-074",),
+    alone="gangs would be ended that the operator terminates later",
+)
+def _gangs_below_minimum_ended() -> None:
+    right = cycle.plan
+
+    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+        known = list(gangs)
+        found = right(known, capacity, around)
+        bound = {pod.metadata.uid for pod, _ in found.bindings}
+        torn = [gang for gang in known if not gang.minimum_reached]
+        ended = [
+            Eviction(pod, node, gang.name, gang.name)
+            for gang in torn
+            if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
+            for pod, node in gang.members
+        ]
+        return dataclasses.replace(found, evictions=[*found.evictions, *ended])
+
+    replace(cycle, "plan", plan)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.grove.scheduling import manifests, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Outcome
+from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Outcome, Running
 from conformance.suite.registry import requirement
 from conformance.testing import judging
 from conformance.testing.playing import Move, PlayedScenario
@@ -96,6 +98,50 @@ def test_room_may_be_kept_for_another_gang_that_waits():
 def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
     ended = Outcome({}, frozenset({"w0", "w1"}))
     assert broken(scene("repair-full", Gone("w0"), Gone("w1"), outcome=ended)) == {"SCHED-074"}
+
+
+@pytest.mark.parametrize("gone", [("w0", "w1"), ("w0",)], ids=["all", "some"])
+def test_a_gang_may_be_ended_because_it_is_below_its_minimum(gone):
+    """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
+    played = scene("GS-S41-full", *map(Gone, gone), outcome=Outcome({}, frozenset(gone)))
+    assert broken(played) == {"SCHED-074"}
+
+
+def test_a_gang_below_its_minimum_is_preempted_as_any_other():
+    instance = ALL["repair-full"].instance
+    high = Gang("H", (Group("w", 1, 1, {"gpus": 1}),), 90)
+    instance = replace(instance, gangs=(*instance.gangs, high))
+    steps = [Gone("w0"), *bound("H", "w", "n1")]
+    outcome = Outcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
+    played = replace(scene("repair-full", *steps, outcome=outcome), instance=instance)
+    scenario = replace(played.scenario, checks=())
+    assert broken(replace(played, scenario=scenario)) == {"SCHED-031"}
+
+
+@pytest.mark.parametrize(
+    ("state", "nodes", "breaks"),
+    [
+        pytest.param("terminating", ("n1", "n2"), {"SCHED-076"}, id="in the room of a terminating pod"),
+        pytest.param("terminating", ("n1", "n1", "n2"), {"SCHED-050"}, id="in more room than that"),
+        pytest.param("finished", (), {"SCHED-076"}, id="not in the room of an ended pod"),
+        pytest.param("running", ("n1", "n2"), {"SCHED-050"}, id="in the room of a running pod"),
+    ],
+)
+def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
+    """In any scenario, such as a generated one, which names no requirement."""
+    gang = Gang("A", (Group("w", 2, 3, {"gpus": 1}),))
+    there = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
+    instance = Instance(there, (gang,), (Running("old", "n2", {"gpus": 1}, state=state),))
+    played = scene("GS-S01", *bound("A", "w", *nodes))
+    played = replace(played, instance=instance, scenario=replace(played.scenario, checks=()))
+    assert broken(played) == breaks
+
+
+def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
+    gone, placed = [Gone("l1"), Gone("l2")], bound("H", "w", "n1", "n1")
+    outcome = Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
+    assert broken(scene("GS-S31", *gone, *placed, outcome=outcome)) == set()
+    assert broken(scene("GS-S31", *placed, *gone, outcome=outcome)) == {"SCHED-076"}
 
 
 def test_a_waiting_pod_may_not_be_nominated():
