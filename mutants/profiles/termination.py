@@ -49,6 +49,28 @@ def _breached_only() -> None:
     replace(Termination, "_cliques", cliques)
 
 
+@mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
+def spare_scaled_gangs() -> None:
+    """Terminate no scaled gang of a set replica for a standalone clique."""
+    right = Termination._replica
+
+    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
+        cliques = [c for c in self._cache.cliques.indexed(OWNER, pcs.metadata.uid) if termination.index_of(c) == index]
+        if set(causes).isdisjoint(clique.metadata.uid for clique in cliques):
+            await right(self, pcs, index, causes)
+            return
+        groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
+        for group in groups:
+            members = termination.members(group, self._cache.child(self._cache.cliques, group))
+            cliques += [member for number, member in members if number < group.spec.min_available]
+        await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
+        for group in groups:
+            await self._flag(group, index)
+        await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])
+
+    replace(Termination, "_replica", replica)
+
+
 @mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
 def _all_replicas_terminated() -> None:
     right = termination.due_in_set

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
 from mutants.profiles import core_statuses
 from mutants.profiles import termination as wrong
 from mutants.registry import variant
 from mutants.replacement import alter, replace
-from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
+from reference_impl.control.cache import OWNER
+from reference_impl.control.termination import Termination
 from reference_impl.plan import conditions, statuses, termination
 from reference_impl.plan.children import CliqueOf
 
@@ -92,3 +96,73 @@ def _breached_groups_terminated_by_replicas() -> None:
 )
 def _starting_pods_are_lost() -> None:
     core_statuses.count_ready_pods_only()
+
+
+@variant(
+    "gang-of-a-breached-clique-terminated",
+    "operator",
+    "terminates the gang of a breached standalone clique without scaled gangs, as the comment of PodClique has it",
+    "TERM-001",
+    "TERM-003",
+    "TERM-006",
+    exempt=("TERM-027",),
+    alone="others look at what the termination of a whole replica leaves",
+)
+def _gang_of_a_breached_clique_terminated() -> None:
+    wrong.spare_scaled_gangs()
+
+
+@variant(
+    "running-pods-are-not-lost",
+    "operator",
+    "terminates cliques with too few running pods alone, as the comment of terminationDelay has it",
+    "TERM-001",
+    "TERM-006",
+    "TERM-015",
+    "TERM-016",
+    "TERM-017",
+    "TERM-018",
+    "TERM-019",
+    "TERM-020",
+    exempt=("TERM-013", "TERM-014", "TERM-026"),
+    alone="requirements of other profiles count pods that are not Ready",
+)
+def _running_pods_are_not_lost() -> None:
+    def cause(since: float | None, clique: PodClique) -> float | None:
+        enough = clique.status is not None and clique.status.scheduled_replicas >= clique.spec.minimum
+        return None if enough else since
+
+    alter(termination, "cause_of_clique", cause)
+
+
+@variant(
+    "any-breach-terminates-the-replica",
+    "operator",
+    "terminates the replica of any breached PodClique, even one that never ran, as GREP-393 has it",
+    "TERM-001",
+    "TERM-003",
+    "TERM-004",
+    "TERM-005",
+    "TERM-006",
+    "TERM-025",
+    exempt=("TERM-008", "TERM-010", "TERM-021"),
+    alone="replicas that wait for a node are terminated after the delay",
+)
+def _any_breach_terminates_the_replica() -> None:
+    async def in_set(self: Termination, pcs: PodCliqueSet) -> float | None:
+        groups = self._groups(pcs)
+        owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
+        cliques = [clique for uid in owners for clique in self._cache.cliques.indexed(OWNER, uid)]
+        due = termination.due_in_set(pcs, cliques, groups, time.time())
+        suppressed = {
+            termination.index_of(group)
+            for group in groups
+            if conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING)
+        }
+        for index in due.causes.keys() - suppressed:
+            await self._replica(pcs, index, due.causes[index])
+        return due.wait
+
+    replace(Termination, "in_set", in_set)
+    replace(termination, "due_in_group", lambda *_: termination.Due())
+    replace(termination, "_changed", lambda *_: True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from conformance.grove import pods
 from conformance.grove.expected import expected
-from conformance.grove.fields import text
-from conformance.history.query import Predicate, predicate
+from conformance.grove.fields import name, terminating, text
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.disruption import CLIQUES, GROUPS
@@ -25,27 +26,30 @@ LOOSE: Mapping[str, object] = {
     "membersMinAvailable": 1,
     "delay": LATER,
 }
+ONE_REPLICA: Mapping[str, object] = {
+    "groups": 1,
+    "groupsMinAvailable": 1,
+    "members": 1,
+    "membersMinAvailable": 1,
+    "delay": LATER,
+}
 SHAPES: Mapping[str, Mapping[str, object]] = {
-    "pair": {
-        "replicas": PAIR,
-        "groups": 1,
-        "groupsMinAvailable": 1,
-        "members": 1,
-        "membersMinAvailable": 1,
-        "delay": LATER,
-    },
+    "pair": {"replicas": PAIR, **ONE_REPLICA},
     "strict": {"delay": LATER},
     "loose": LOOSE,
     "torn": LOOSE,
+    "grown": ONE_REPLICA,
     "never": {"delay": "1s"},
 }
-LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "pair-0-g-1") for clique in "bc")
+LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
 """Cliques of replicas that never run: they are asked for when no node takes pods."""
 PAIR_LOST = tuple(f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 """The cliques of each set that are recreated."""
+GROWN_LOST = tuple(f"grown-0-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
+"""Those that are recreated at last, for a pod that runs and is not Ready."""
 TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
 """The scaling group of the set replica that is terminated for its standalone clique, and those that are breached."""
 BREACHED_REPLICAS = tuple(f"{each}-{j}" for each, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost)
@@ -60,8 +64,8 @@ RECREATED: Mapping[str, int] = {
 class LostGangs(Scene):
     """One node, cordoned once all sets are available. Pods are deleted so that in `pair` one of two set replicas is
     below its minimum, in `strict` the only one; in `loose` only a replica of a scaling group is; in `torn` first one
-    replica of a group and then all of them. `never` is created on the cordoned node. Later the node takes pods again,
-    and further pods crash or fall silent."""
+    replica of a group and then all of them. `grown` loses none, and gets a replica of its group that never runs.
+    `never` is created on the cordoned node. Later the node takes pods again, and further pods crash or fall silent."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -70,7 +74,7 @@ class LostGangs(Scene):
         cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
         self.cliques = [clique.name for clique in cliques]
         self.known = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
-        self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
+        self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("grown-"))]
         self.known += expected(never).cliques
         for workload in shapes.values():
             env.create(workload)
@@ -94,18 +98,20 @@ class LostGangs(Scene):
         self._terminate(env, shapes)
 
         disruption.cordon(env, nodes, off=True)
-        env.wait_for("sets available again", available([*shapes, "never"]))
+        env.wait_for("sets available again", available(shapes))
+        env.wait_for("set that never ran available", available(["never"]))
         groups = _groups(env, [*shapes, "never"])
         env.settle("terminations no longer in progress", disruption.cleared(groups), 60)
         env.settle("recreated cliques have their pods", pods_are(RECREATED), 60)
         env.quiet(1)
         env.mark("recovered")
+        self._breach_again(env, nodes)
         self._lose_more_pods(env)
 
     def _lose_pods(self, env: SceneEnvironment) -> None:
         """Takes pods away, and waits until the cliques and groups report it."""
         scale(env, GROUPS, "torn-0-g", 3)
-        scale(env, GROUPS, "pair-0-g", 2)
+        scale(env, GROUPS, "grown-0-g", 2)
         disruption.delete_pods(env, "pair-1-a", 1)
         disruption.delete_pods(env, "strict-0-g-0-c", 1)
         disruption.delete_pods(env, "strict-0-g-2-c", 1)
@@ -141,25 +147,34 @@ class LostGangs(Scene):
         env.quiet(6, real=True)
         env.mark("nothing moves")
 
+    def _breach_again(self, env: SceneEnvironment, nodes: Iterable[str]) -> None:
+        """Takes one more pod away from a replica that has recovered, and gives the node back when that is recreated."""
+        env.settle("no pod waits for a node", _all_bound, 60)
+        before = incarnations.uids(env.history.view(), CLIQUES)
+        disruption.cordon(env, nodes)
+        disruption.delete_pods(env, "pair-1-a", 1)
+        env.settle("recovered replica recreated", incarnations.renewed(CLIQUES, PAIR_LOST, before), 120)
+        disruption.cordon(env, nodes, off=True)
+
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Three more losses, and three changes that are none."""
         had = disruption.counts(env.history, self.known)
-        disruption.become(env, "pair-1-a", disruption.STALLED, 1)
+        disruption.become(env, "grown-0-a", disruption.STALLED, 1)
         disruption.become(env, "never-0-a", disruption.CRASHED, 1)
         disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
         disruption.become(env, "loose-0-a", disruption.STARTING, 2)
         disruption.become(env, "torn-0-a", disruption.RECOVERED, 2)
         disruption.become(env, "loose-0-g-0-c", disruption.STARTING, 2)
-        again = {name: had[name] + 1 for name in PAIR_LOST}
+        unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         crashed = {name: had[name] + 1 for name in self.known if name.startswith("never-")}
-        env.settle("replica with an unready pod recreated", _have_had(env, again), 120)
+        env.settle("replica with an unready pod recreated", _have_had(env, unready), 120)
         env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
         env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)
         # Pods of the others stay as they are.
-        states = {"pair": "an unready", "strict": "a silent", "never": "a crashed"}
+        states = {"grown": "an unready", "strict": "a silent", "never": "a crashed"}
         steps = {each: f"replica with {state} pod recreated" for each, state in states.items()}
-        recreated = [each for each, step in steps.items() if not env.steps[step].unmet]
+        recreated = ["pair", *(each for each, step in steps.items() if not env.steps[step].unmet)]
         env.quiet(3, real=True)
         env.wait_for("sets available once more", available(recreated))
         groups = _groups(env, recreated)
@@ -175,6 +190,12 @@ def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
     """The scaling groups of sets."""
     mine = tuple(f"{each}-" for each in sets)
     return [each for each in env.history.view().names(GROUPS) if each.startswith(mine)]
+
+
+def _all_bound(view: View) -> bool | Unmet:
+    """No pod waits for a node."""
+    waiting = [name(pod) for pod in view.list("pods") if not (pods.bound(pod) or terminating(pod))]
+    return not waiting or Unmet(f"not bound: {', '.join(waiting)}")
 
 
 @predicate

@@ -22,6 +22,8 @@ WAITS = "waits-0-web"
 """The clique whose pods are bound, and have still to start."""
 LOST: Mapping[str, str] = {each: f"{each}-0-web" for each in SETS if each != "waits"}
 """The clique of each set that loses a pod."""
+UNREADY = ("wavers", "worsens")
+"""The sets whose pods run on, not Ready, and so can recover. Whether that is a loss, TERM-026 judges."""
 BEFORE_RESTART = 2 / 3
 """The part of the countdown after which the operator is restarted: the later, the clearer whether it starts over."""
 FOR_RECOVERY, FOR_RELAPSE = 1 / 2, 3 / 4
@@ -30,7 +32,7 @@ notice, before the countdown would be over that has ended."""
 
 
 class CountdownsOverARestart(Scene):
-    """Sets with three pods each on one node. One pod of each is no longer Ready, or lost for good, and the node is
+    """Sets with three pods each on one node. One pod of each is lost for good, or no longer Ready, and the node is
     cordoned: no countdown of the default delay is over when the operator is restarted."""
 
     exclusive = Exclusive.ROLES
@@ -50,12 +52,13 @@ class CountdownsOverARestart(Scene):
         env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
         disruption.become(env, WAITS, disruption.STARTING, 3)
         self.lost = env.history.now()
-        # At once, so that pods are lost soon after their creation. One is lost for good, the others run on, not Ready.
+        # At once, so that pods are lost soon after their creation.
         disruption.cordon(env, nodes)
-        disruption.delete_pods(env, LOST["begins"], 1)
         for each, clique in LOST.items():
-            if each != "begins":
+            if each in UNREADY:
                 disruption.become(env, clique, disruption.STALLED, 1)
+            else:
+                disruption.delete_pods(env, clique, 1)
         env.wait_for("cliques breached", disruption.breached(CLIQUES, LOST.values()))
         first, wavers, worsens = (breach_of(env.history, which) for which in ("lasts", "wavers", "worsens"))
         before = incarnations.uids(env.history.view(), CLIQUES)
@@ -81,11 +84,15 @@ class CountdownsOverARestart(Scene):
         self.restarted = env.history.now()
         if self.restarted - self.stopped > self.rest:
             env.machine.require(stopped, "the operator started while a countdown ran")
-        rest = [LOST[each] for each in ("wavers", "worsens", "lasts")]
-        env.settle("delays over after the restart", incarnations.renewed(CLIQUES, rest, before), 200)
+        env.settle("delay over after the restart", incarnations.renewed(CLIQUES, [LOST["lasts"]], before), 200)
+        unready = [LOST[each] for each in UNREADY]
+        env.settle("delays of unready pods over", incarnations.renewed(CLIQUES, unready, before), 60)
         env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
         disruption.cordon(env, nodes, off=True)
-        env.wait_for("sets available again", available)
+        # Pods that are not Ready, and are not lost either, stay as they are.
+        stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
+        rest = [each for each in LOST if each not in stays]
+        env.wait_for("sets available again", all_of(*(predicates.available(each, 1) for each in rest)))
 
     @property
     def rest(self) -> float:
@@ -116,7 +123,7 @@ def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) ->
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
     """A second pod is lost. That the countdown is not longer than the first one's, TERM-019 shows."""
     first = breach_of(run.until("cliques breached"), "worsens")
-    reported = _transition_times(run.until("delays over after the restart"), "worsens", first)
+    reported = _transition_times(run.until("delays of unready pods over"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
     run.expect(
         f"deleted before {run.scene.seconds} s were over", False, _deleted_early(run, "worsens", first, run.scene.lost)
@@ -128,7 +135,7 @@ def test_a_changed_delay_applies_to_running_countdowns(run: Recorded[CountdownsO
     """The delay is shortened from an hour to a second after the breach."""
 
 
-@requirement("TERM-019", reaches="delays over after the restart")
+@requirement("TERM-019", reaches="delay over after the restart")
 def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
     """The operator is restarted when two thirds of the delay have passed."""
     first = breach_of(run.until("cliques breached"), "lasts")
@@ -154,14 +161,14 @@ def breach_of(history: Records, which: str) -> Record | None:
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Record | None, since: float) -> bool:
     """Whether a clique was deleted before its delay was over; that it was deleted at all is judged elsewhere."""
-    end = incarnations.ends(run.until("delays over after the restart"), CLIQUES).get(LOST[which])
+    end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[which])
     return 0 <= disruption.waited(cause, end, since) < run.scene.seconds
 
 
 def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool | None:
     """Whether a clique was deleted sooner than by a countdown that began with the new operator, which started after
     the old one was stopped. None if it was not, and the new one took so long to start that nobody could tell."""
-    end = incarnations.ends(run.until("delays over after the restart"), CLIQUES).get(LOST[which])
+    end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[which])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
         return True

@@ -24,6 +24,7 @@ class CliqueEmptied(Scene):
         workload = env.workload("kept", setName="e", delay="1s", **minimums)
         cliques = list(expected(workload).cliques.values())
         self.cliques = [clique.name for clique in cliques]
+        self.beside = [name for name in self.cliques if not name.startswith("e-0-g-1-")]
         env.create(workload)
         env.wait_for("set available", predicates.available("e", 1))
         env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
@@ -37,13 +38,20 @@ class CliqueEmptied(Scene):
         for pod in disruption.by_index(env, ALONE):
             if pods.bound(pod):
                 env.delete("pods", pod["metadata"]["name"])
+        env.settle("cliques of its gang recreated", incarnations.renewed(CLIQUES, self.beside, before), 120)
         env.settle("all cliques recreated", incarnations.renewed(CLIQUES, self.cliques, before), 120)
 
 
-@requirement("TERM-001", reaches="all cliques recreated")
+@requirement("TERM-001", reaches="cliques of its gang recreated")
 def test_a_clique_without_any_pod_has_its_replica_recreated(run: Recorded[CliqueEmptied]) -> None:
     """That nothing of it is scheduled any more is a breach, too."""
     run.given("set available", "pods Ready")
+
+
+@requirement("TERM-027", reaches="all cliques recreated")
+def test_scaled_gangs_are_recreated_with_their_base_gang(run: Recorded[CliqueEmptied]) -> None:
+    """The scaled gang has all the pods that it needs."""
+    run.given("set available", "pods Ready", "cliques of its gang recreated")
 
 
 @requirement("TERM-009")

@@ -23,6 +23,8 @@ from conformance.tests.termination.scenes import (
 )
 
 CLIQUES_HAD = "cliques that each name has had"
+OTHER_GROUPS = ("pair-0-g", "loose-0-g")
+"""Groups whose set replica need not be terminated."""
 OTHER = "pair-0"
 """What names of the replica begin with that is beside a terminated one."""
 
@@ -80,10 +82,10 @@ def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> No
 
 @requirement("TERM-004")
 def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> None:
-    """No node takes pods, and the delay has become a second. TERM-011 judges how much goes with a breached group. Its
-    replicas may have been terminated one by one before, which TERM-023 judges: so its standalone clique counts."""
+    """No node takes pods, and the delay has become a second. TERM-011 judges how much goes with a breached group. The
+    replicas of a group may have been terminated one by one, which TERM-023 judges: so the standalone cliques count."""
     run.given("set replica of a breached clique recreated")
-    had = disruption.counts(run.until("nothing moves"), (*PAIR_LOST, _standalone("strict-0-g")))
+    had = disruption.counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
     run.expect("cliques terminated more than once", {}, {name: count for name, count in had.items() if count > 2})
 
 
@@ -97,14 +99,16 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
 )
 def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]) -> None:
     """Removed or False afterwards: both are cleared. A group that is breached itself counts if its whole set replica
-    was terminated: TERM-011 judges whether it is."""
+    was terminated: TERM-011 judges whether it is. Whether that of a group with one breached replica is, TERM-008
+    judges."""
     span = run.until("nothing moves")
     view = span.view()
-    had = disruption.counts(span, [_standalone(group) for group in BREACHED_GROUPS])
+    had = disruption.counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
     terminated = [TERMINATED_GROUP, *(group for group in BREACHED_GROUPS if had[_standalone(group)] > 1)]
     seen = {each: disruption.flagged([each])(view) is True for each in terminated}
     run.same("groups that report the termination", dict.fromkeys(terminated, True), seen)
-    others = [str(r) for each in ("pair-0-g", "loose-0-g") for r in span.records(GROUPS, each) if _in_progress(r)]
+    spared = [group for group in OTHER_GROUPS if had[_standalone(group)] == 1]
+    others = [str(record) for each in spared for record in span.records(GROUPS, each) if _in_progress(record)]
     run.expect("groups that report a termination and are not terminated", [], others)
     gaps = []
     for each in terminated:
@@ -119,9 +123,9 @@ def _standalone(group: str) -> str:
     return f"{group.removesuffix('-g')}-a"
 
 
-@requirement("TERM-006", reaches="replica with an unready pod recreated")
+@requirement("TERM-006", reaches="recovered replica recreated")
 def test_a_recovered_replica_is_terminated_again(run: Recorded[LostGangs]) -> None:
-    """The second breach is a pod that runs and is not Ready."""
+    """The second breach is a pod that is lost for good, as the first one was."""
 
 
 @requirement("TERM-026", reaches="replica with an unready pod recreated")
