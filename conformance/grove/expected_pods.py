@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.grove import labels, names
 from conformance.grove.expected import Clique
-from conformance.grove.fields import Document, items, text
+from conformance.grove.fields import Document, at, items, text
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,12 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
         subdomain=subdomain,
         environment=environment,
     )
+
+
+def has_subdomain(pcs: object) -> bool:
+    """Return whether the pods of a set have a subdomain: without a headlessServiceConfig, a set needs no Service that
+    they could name (CORE-042)."""
+    return at(pcs, "spec", "template", "headlessServiceConfig") is not None
 
 
 def containers(pod_spec: object) -> list[Document]:

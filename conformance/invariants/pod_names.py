@@ -14,26 +14,34 @@ class PodNames(Invariant):
     """CORE-007."""
 
     id = "CORE-007"
-    what = "a pod's name, hostname and subdomain are those of its clique, its index and its replica of the set"
+    what = (
+        "a pod's name and hostname are those of its clique and its index, and its subdomain is that of its replica if "
+        "the set has a headlessServiceConfig"
+    )
 
     def __init__(self) -> None:
         super().__init__()
         self._creations = Creations()
         self._judged = 0
+        self._serviceless: set[str] = set()
+        """Sets that need no headless Services, or needed none at any time."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods at their creation."""
+        if record.resource == "podcliquesets" and not expected_pods.has_subdomain(record.object):
+            self._serviceless.add(record.name)
         if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
             return
         clique = pods.clique(record.object)
         index, host = expected_pods.index(record.object), text(record.object, "spec", "hostname")
-        service = f"{label(record.object, labels.PART_OF)}-{label(record.object, labels.SET_INDEX)}"
+        of_set = label(record.object, labels.PART_OF)
+        service = f"{of_set}-{label(record.object, labels.SET_INDEX)}"
         self._judged += 1
         if not record.name.startswith(f"{clique}-"):
             self._violate(f"pod {record.name} is not named after its clique {clique}", record)
         if index is None or host != f"{clique}-{index}":
             self._violate(f"pod {record.name} of {clique} has the hostname {host!r}", record)
-        if text(record.object, "spec", "subdomain") != service:
+        if of_set not in self._serviceless and text(record.object, "spec", "subdomain") != service:
             what = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
             self._violate(f"pod {record.name} has {what}", record)
 

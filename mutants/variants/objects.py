@@ -138,10 +138,28 @@ def _finalizer_after_creation() -> None:
 @variant(
     "services-on-demand",
     "operator",
-    "makes Services headless only where a set has a headlessServiceConfig, as the comment of the field has it",
+    "makes Services headless, and names them in pods, only where a set has a headlessServiceConfig, as the comment of "
+    "the field has it",
     "CORE-006",
+    "CORE-007",
     exempt=("CORE-042", "ADM-052"),
     alone="scenes of other requirements count the headless Services of sets without the field",
 )
 def _services_on_demand() -> None:
     make_services_on_demand()
+    right, unasked = children.service, set[tuple[str, str]]()
+
+    def service(pcs: PodCliqueSet, index: int) -> Manifest:
+        manifest = right(pcs, index)
+        if pcs.spec.template.headless_service_config is None:
+            unasked.add((manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
+        return manifest
+
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        spec = manifest["spec"]
+        if (manifest["metadata"]["namespace"], spec["subdomain"]) not in unasked:
+            return manifest
+        return {**manifest, "spec": {key: spec[key] for key in spec if key != "subdomain"}}
+
+    replace(children, "service", service)
+    alter(PodBuilder, "pod", pod)

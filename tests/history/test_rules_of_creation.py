@@ -175,6 +175,17 @@ def test_cliques_and_groups_are_created_with_their_finalizer(story):
     assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-036").reason
 
 
+def judged_names(story, config: dict[str, bool] | None, name: str, host: str, subdomain: str) -> bool | None:
+    """The verdict on a pod with these names of a set with this headlessServiceConfig."""
+    story.tell(*SET, {"spec": {"template": {"headlessServiceConfig": config}}})
+    assert verdict(story, "CORE-007").holds is None
+    tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.CLIQUE: "s-0-a"}
+    story.owned(*CLIQUE, SET)
+    metadata = {"labels": tags, "ownerReferences": story.owners(CLIQUE)}
+    story.tell("pods", name, {"metadata": metadata, "spec": {"hostname": host, "subdomain": subdomain}})
+    return verdict(story, "CORE-007").holds
+
+
 @pytest.mark.parametrize(
     ("name", "host", "subdomain", "holds"),
     [
@@ -185,12 +196,13 @@ def test_cliques_and_groups_are_created_with_their_finalizer(story):
         ("s-0-a-x7k2m", "s-0-a-1", "s", False),
     ],
 )
-def test_a_pod_has_the_names_of_its_clique_and_index(clique, name, host, subdomain, holds):
-    assert verdict(clique, "CORE-007").holds is None
-    tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.CLIQUE: "s-0-a"}
-    metadata = {"labels": tags, "ownerReferences": clique.owners(CLIQUE)}
-    clique.tell("pods", name, {"metadata": metadata, "spec": {"hostname": host, "subdomain": subdomain}})
-    assert verdict(clique, "CORE-007").holds is holds
+def test_a_pod_has_the_names_of_its_clique_and_index(story, name, host, subdomain, holds):
+    assert judged_names(story, {}, name, host, subdomain) is holds
+
+
+@pytest.mark.parametrize(("host", "holds"), [("s-0-a-1", True), ("s-0-a", False)])
+def test_a_pod_of_a_set_that_asks_for_no_service_needs_no_subdomain(story, host, holds):
+    assert judged_names(story, None, "s-0-a-x7k2m", host, "") is holds
 
 
 # -- TERM-012 -------------------------------------------------------------------------------------------------------

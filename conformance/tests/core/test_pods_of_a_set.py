@@ -17,19 +17,23 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-007")
 def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Any suffix of a name is random that is not the index; its length is the API server's affair."""
+    """Any suffix of a name is random that is not the index; its length is the API server's affair. Pods of a set
+    without a headlessServiceConfig need no subdomain."""
     run.unbroken()
     view, cliques = run.at(READY), run.scene.wanted.cliques
     for clique in cliques.values():
         indices = [expected_pods.index(pod) for pod in predicates.pods_of(view, clique.name)]
         seen = sorted(index for index in indices if index is not None)
         run.expect(f"pod indices of {clique.name}", list(range(clique.template.replicas)), seen)
+    served = expected_pods.has_subdomain(view.get("podcliquesets", run.scene.set_name))
+    fields = ("hostname", "subdomain") if served else ("hostname",)
     for pod in each_pod(run):
         prefix, suffix = name(pod.seen)[: len(pod.right.prefix)], name(pod.seen)[len(pod.right.prefix) :]
-        right = {"prefix": pod.right.prefix, "hostname": pod.right.hostname, "subdomain": pod.right.subdomain}
-        host = {key: text(pod.seen, "spec", key) for key in ("hostname", "subdomain")}
-        found = {"prefix": prefix, "random": suffix not in ("", str(expected_pods.index(pod.seen))), **host}
-        run.same(f"name and host of {name(pod.seen)}", {**right, "random": True}, found)
+        host = {"hostname": pod.right.hostname, "subdomain": pod.right.subdomain}
+        right = {"prefix": pod.right.prefix, "random": True, **{field: host[field] for field in fields}}
+        random = suffix not in ("", str(expected_pods.index(pod.seen)))
+        found = {"prefix": prefix, "random": random, **{field: text(pod.seen, "spec", field) for field in fields}}
+        run.same(f"name and host of {name(pod.seen)}", right, found)
     stray = [name(pod) for pod in view.list("pods") if pods.clique(pod) not in cliques]
     run.expect("pods of no clique of the set", [], stray)
 
