@@ -43,11 +43,12 @@ def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[s
 
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
-    """Return the fields of a PodClique's podSpec by path, to be compared with those of its template. Defaults, as
-    `accepted` has them, may be written there as well, and values that the API server itself leaves out because they
-    mean nothing, such as an empty list, may be missing."""
-    spec = _without_additions(pod_spec, template)
-    return by_path(_without_defaults({k: v for k, v in spec.items() if k != "schedulerName"}, template, accepted))
+    """Return the fields of a PodClique's podSpec by path, to be compared with those of its template. What may be added
+    to a Pod may be added here already. Defaults, as `accepted` has them, may be written as well, and values that the
+    API server itself leaves out because they mean nothing, such as an empty list, may be missing."""
+    spec = _without_additions(_without_waits(pod_spec, template), template)
+    of_waits = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *OF_ACCOUNT)
+    return by_path(_without_defaults({k: v for k, v in spec.items() if k not in of_waits}, template, accepted))
 
 
 def by_path(value: object, path: str = "") -> dict[str, object]:

@@ -103,6 +103,28 @@ def _empty_values_omitted() -> None:
     alter(children, "_clique", clique)
 
 
+@variant(
+    "cliques-with-preparation",
+    "operator",
+    "writes an init container of its own, with a volume, into the pod specs of cliques",
+    "CORE-014",
+    "CORE-015",
+    alone="scenes that write statuses of init containers know those of the template",
+)
+def _cliques_with_preparation() -> None:
+    mount = {"name": "prepared", "mountPath": "/prepared"}
+    own = {"name": "prepare", "image": "registry.example/prepare:1", "volumeMounts": [mount]}
+    volume = {"name": "prepared", "emptyDir": {}}
+
+    def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
+        spec = manifest["spec"]["podSpec"]
+        containers, volumes = spec.get("initContainers") or [], spec.get("volumes") or []
+        prepared = {**spec, "initContainers": [*containers, own], "volumes": [*volumes, volume]}
+        return {**manifest, "spec": {**manifest["spec"], "podSpec": prepared}}
+
+    alter(children, "_clique", clique)
+
+
 def _typed(value: Any) -> Any:
     """Return a value without empty lists and the delay of probes that have none."""
     if isinstance(value, dict):

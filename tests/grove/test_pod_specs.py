@@ -82,13 +82,33 @@ WAITING: Spec = {
 }
 
 
-def test_only_pods_may_have_what_lets_them_wait() -> None:
+SIDECAR: Spec = {**WAIT, "restartPolicy": "Always"}
+
+
+def test_pods_and_cliques_may_have_what_lets_pods_wait() -> None:
     assert same_pod(WAITING)
-    assert not same_clique(WAITING, TEMPLATE)
-    assert not same_pod({**WAITING, "initContainers": [WAIT]}), "those of the template are lost"
-    sidecar = {**WAIT, "restartPolicy": "Always"}
-    assert not same_pod({**WAITING, "initContainers": [*TEMPLATE["initContainers"], sidecar]}), "it does not end"
-    assert not same_pod({**WAITING, "volumes": [*WAITING["volumes"], {"name": "more"}]}), "nothing mounts it"
+    assert same_clique(WAITING, TEMPLATE)
+    kept = {**WAITING, "initContainers": [*TEMPLATE["initContainers"], WAIT]}
+    assert same_clique({**kept, "serviceAccount": "waits"}, {**TEMPLATE, "serviceAccountName": "default"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("initContainers", [WAIT], id="those of the template are lost"),
+        pytest.param("initContainers", [*TEMPLATE["initContainers"], SIDECAR], id="it does not end"),
+        pytest.param("volumes", [*WAITING["volumes"], {"name": "more"}], id="nothing mounts it"),
+    ],
+)
+def test_they_may_have_nothing_else_for_that(field: str, value: list[Spec]) -> None:
+    assert not same_pod({**WAITING, field: value})
+    assert not same_clique({**WAITING, field: value}, TEMPLATE)
+
+
+def test_an_account_of_the_template_stays() -> None:
+    template = {**TEMPLATE, "serviceAccountName": "own"}
+    other = {**template, "serviceAccountName": "waits"}
+    assert pod_specs.of_clique(other, template, template) != pod_specs.of_clique(template, template, template)
 
 
 @pytest.mark.parametrize("name", RIGHT)
