@@ -18,7 +18,7 @@ from conformance.grove.restricted import restricted
 from conformance.grove.template import read
 from conformance.testing import accepted_pods, composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
-from conformance.tests.core.ready_set import AVAILABLE, READY, caught_up
+from conformance.tests.core.ready_set import AVAILABLE, PODS_READY, READY, all_ready, caught_up
 
 Object = dict[str, Any]
 
@@ -48,6 +48,7 @@ class PublishedSet(Scene):
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
         if self.group:
             named = self.wanted = self._scale_out(env, workload)
+        env.settle(PODS_READY, all_ready(named), 60)
         view = env.settle(READY, caught_up(named, self.set_name), 60)
         self.wanted = composition.by_composition(named, view)
 

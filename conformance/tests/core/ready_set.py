@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
-from conformance.history.query import Unmet, predicate
+from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import accepted_pods, composition, predicates
+from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.core import gang_objects, statuses
 
 AVAILABLE = "set available"
+PODS_READY = "all pods Ready"
+"""What statuses say of a set is judged once its pods are Ready: a scheduler or a node may keep them waiting."""
 READY = "statuses at rest"
 """The step at which all objects of the set have come to rest."""
 
@@ -30,9 +33,15 @@ class ReadyDisaggregatedSet(Scene):
         env.create(workload)
         # An operator that does not report it is still judged by everything else.
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
+        env.settle(PODS_READY, all_ready(self.named), 60)
         view = env.settle(READY, caught_up(self.named, self.set_name), 60)
         self.wanted = composition.by_composition(self.named, view)
         self.accepted = accepted_pods.ask(env, workload)
+
+
+def all_ready(wanted: Expected) -> Predicate:
+    """All pods of a set exist and are Ready."""
+    return pods_are({clique.name: clique.template.replicas for clique in wanted.cliques.values()}, ready=True)
 
 
 @predicate

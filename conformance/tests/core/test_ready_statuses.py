@@ -5,24 +5,27 @@ from __future__ import annotations
 from conformance.testing.scene import Recorded, requirement
 from conformance.tests.core import statuses
 from conformance.tests.core.published_sets import Published
-from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+from conformance.tests.core.ready_set import PODS_READY, READY, ReadyDisaggregatedSet
 
 
-@requirement("CORE-010", reaches="set available")
+@requirement("CORE-010")
 def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """The scene has room for all pods."""
+    """That pods become Ready is for others."""
+    run.given(PODS_READY)
     run.same("status of the set", *statuses.of_set(run.scene.wanted, run.at(READY), run.scene.set_name))
 
 
 @requirement("CORE-011")
 def test_cliques_count_their_pods(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Reasons and messages of the conditions are not looked at."""
+    run.given(PODS_READY)
     run.same("statuses of cliques", *statuses.of_cliques(run.scene.wanted, run.at(READY)))
 
 
 @requirement("CORE-012")
 def test_scaling_groups_count_their_replicas(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     """Reasons and messages of the conditions are not looked at."""
+    run.given(PODS_READY)
     run.same("statuses of scaling groups", *statuses.of_groups(run.scene.wanted, run.at(READY)))
 
 
@@ -41,4 +44,5 @@ def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet])
 @requirement("CORE-030")
 def test_template_hashes_agree(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """How the hashes are computed is not looked at."""
+    run.given(PODS_READY)
     run.same("hashes in labels and statuses", *statuses.hashes(run.scene.wanted, run.at(READY), run.scene.set_name))
