@@ -14,7 +14,7 @@ from conformance.history.view import View
 from conformance.invariants.creations import STALE
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import Comparison
+from conformance.testing.comparison import Comparison, of
 from conformance.testing.disruption import BREACHED, CLIQUES
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
@@ -52,7 +52,7 @@ class PodsInAllStates(Scene):
 
         for clique in self.cliques.values():
             _set_states(env, clique.name, self.cases[clique.template.name])
-        env.settle("statuses follow the pods", self._reported)
+        env.settle("statuses follow the pods", self._reported, 60)
 
         # The same pods recover, more than a second later: transition times are in whole seconds.
         env.quiet(1.1, real=True)
@@ -84,7 +84,8 @@ class PodsInAllStates(Scene):
     def _reported(self, view: View) -> bool | Unmet:
         compared = (
             _scheduled(self.cliques.values(), view),
-            _ready(self.cliques.values(), self.cases, view, *self.cases),
+            _ready(self.cliques.values(), self.cases, view),
+            _breaches(self.cliques.values(), self.cases, view, *self.cases),
         )
         return all(right == seen for right, seen in compared) or Unmet("the statuses are behind")
 
@@ -97,27 +98,36 @@ def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
     run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
 
 
+@requirement("CORE-011")
+def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
+    """Whatever keeps a pod from being Ready."""
+    run.given("all pods bound")
+    view = run.at("statuses follow the pods")
+    run.same("ready pods", *_ready(run.scene.cliques.values(), run.scene.cases, view))
+
+
 @requirement("CORE-017", reaches="breach of unready ended")
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
     """Pods that have not started yet are left out, and those that start again after they have failed or ended."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
-    found = _ready(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
-    run.same("ready pods, and the condition about them", *found)
+    found = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
+    run.same("MinAvailableBreached", *found)
 
 
 @requirement("CORE-041")
 def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllStates]) -> None:
     """Of some, the kubelet has not reported a container yet."""
-    found = _ready(run.scene.cliques.values(), run.scene.cases, run.at("statuses follow the pods"), *BEFORE_START)
-    run.same("ready pods, and the condition about them", *found)
+    view = run.at("statuses follow the pods")
+    found = _breaches(run.scene.cliques.values(), run.scene.cases, view, *BEFORE_START)
+    run.same("MinAvailableBreached", *found)
 
 
 @requirement("CORE-038", reaches="breach of crashed ended")
 def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -> None:
     """A pod that has failed may never start; one that has succeeded is expected to."""
     view = run.at("statuses follow the pods")
-    found = _ready(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
-    run.same("ready pods, and the condition about them", *found)
+    found = _breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
+    run.same("MinAvailableBreached", *found)
 
 
 @requirement("CORE-018")
@@ -198,14 +208,23 @@ def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
     return right, seen
 
 
-def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View, *chosen: str) -> Comparison:
-    """By clique of the chosen cases: how many pods are ready, and the status of MinAvailableBreached."""
+def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -> Comparison:
+    """By clique: how many pods are ready."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for clique in cliques:
-        if clique.template.name not in chosen:
-            continue
-        found, case = view.get(CLIQUES, clique.name), cases[clique.template.name]
-        right[clique.name] = [case.ready, str(case.breached)]
-        seen[clique.name] = [number(found, "status", "readyReplicas"), condition_is(found, BREACHED)]
+        found = view.get(CLIQUES, clique.name)
+        right[clique.name] = cases[clique.template.name].ready
+        seen[clique.name] = of(found, number(found, "status", "readyReplicas"))
+    return right, seen
+
+
+def _breaches(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View, *chosen: str) -> Comparison:
+    """By clique of the chosen cases: the status of MinAvailableBreached."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for clique in cliques:
+        if clique.template.name in chosen:
+            right[clique.name] = str(cases[clique.template.name].breached)
+            seen[clique.name] = condition_is(view.get(CLIQUES, clique.name), BREACHED)
     return right, seen
