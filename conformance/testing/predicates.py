@@ -37,6 +37,11 @@ def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
     return {name: sum(map(pods.bound, found)) for name, found in by_clique(view, cliques).items()}
 
 
+def ready(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+    """Return how many pods of each clique are Ready."""
+    return {name: sum(map(pods.ready, found)) for name, found in by_clique(view, cliques).items()}
+
+
 def gated(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
     """Return how many pods of each clique have Grove's gate."""
     return {name: sum(map(pods.gated, found)) for name, found in by_clique(view, cliques).items()}
@@ -103,6 +108,12 @@ def admitted(wanted: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = wanted.of_gang(gang.name)
     return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
+
+
+def minimum_ready(wanted: Expected, gang: Gang) -> Predicate:
+    """Every PodGroup of the gang has at least minReplicas Ready pods."""
+    cliques = wanted.of_gang(gang.name)
+    return lambda view: _short(gang.minimums, ready(view, cliques), "are Ready")
 
 
 @predicate

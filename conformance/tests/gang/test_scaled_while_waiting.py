@@ -7,7 +7,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.testing import predicates
 from conformance.testing.disruption import GROUPS, SETS
-from conformance.testing.observed import there
+from conformance.testing.observed import all_of, there
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -45,6 +45,8 @@ class ScaledOutWhileItWaits(Scene):
         env.quiet(1)
         env.mark("nothing fits")
         env.nodes("dgx-h100", 12)
+        minimums = (predicates.minimum_ready(self.wanted, gang) for gang in self.wanted.base_gangs)
+        env.wait_for("minimums of the base gangs Ready", all_of(*minimums))
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
         env.wait_for("everything bound", predicates.all_bound(every))
 

@@ -1,0 +1,46 @@
+"""SCHED-002 asks for the minimums of gangs: that Pods above them are bound is a SHOULD of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from conformance.grove import workloads
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.scenes.scene_environment import SceneEnvironment
+from conformance.tests.gang.test_base_gang_first import BaseGangShortOfNodes
+from tests.history.story import Story
+
+STEP = "minimums of the scaled gangs bound"
+
+
+class Conditions(dict[str, Callable[[View], object]]):
+    """The conditions that a scene waits for, by step. Everything else that a scene does does nothing."""
+
+    def workload(self, name: str, **sizes: object) -> dict[str, Any]:
+        return dict(workloads.load(name, sizes))
+
+    def wait_for(self, step: str, condition: Callable[[View], object], *_: Any, **__: Any) -> None:
+        self[step] = condition
+
+    settle = wait_for
+
+    def nodes(self, *_: Any) -> None: ...
+
+    create = quiet = mark = nodes
+
+
+@pytest.mark.parametrize(("lacking", "holds"), [(0, True), (1, False)])
+def test_pods_above_the_minimum_may_wait(lacking: int, holds: bool) -> None:
+    scene, conditions, story = BaseGangShortOfNodes(), Conditions(), Story()
+    scene.play(cast(SceneEnvironment, conditions))
+    for clique in scene.scaled:
+        bound = clique.template.min_available - lacking
+        for index in range(clique.template.replicas):
+            story.pod(f"{clique.name}-{index}", clique=clique.name, node="a" if index < bound else "")
+    assert any(clique.template.replicas > clique.template.min_available for clique in scene.scaled)
+    answer = conditions[STEP](story.history.view())
+    assert (answer is True) is holds and isinstance(answer, Unmet) is not holds
