@@ -50,6 +50,7 @@ def _low_budget_refused() -> None:
     "COHR-050",
     "COHR-051",
     "COHR-052",
+    "COHR-113",
 )
 def _scaling_not_blocked() -> None:
     replace(scaling, "updating", lambda pcs: False)

@@ -255,6 +255,24 @@ def _set_scaled_during_updates() -> None:
 
 
 @variant(
+    "other-replicas-scaled-during-updates",
+    "operator",
+    "accepts other sizes of the members of set replicas that are not being updated, as GREP-393 in pull request 649",
+    *("COHR-050", "COHR-053", "COHR-054", "COHR-104"),
+    exempt=("COHR-052", "COHR-113"),
+)
+def _other_replicas_scaled_during_updates() -> None:
+    def accepted(found: AdmissionResult, request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+        if pcs is None or (request.get("resource") or {}).get("resource") == "podcliquesets":
+            return found
+        turns = ((pcs.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or []
+        own = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
+        return found if str(request.get("name")).startswith(own) else AdmissionResult()
+
+    alter(scaling, "judge", accepted)
+
+
+@variant(
     "high-budget-refused",
     "operator",
     "refuses a maxUnavailable above the replicas of a clique with the strategy Coherent",

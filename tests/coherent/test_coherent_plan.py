@@ -117,6 +117,20 @@ def test_a_batch_beyond_the_budget_is_found_unless_it_was_unavailable() -> None:
     assert change.problems(step, "v1", components, unavailable={Key("group", "P"): 2}) == []
 
 
+def test_entries_may_lose_members_in_a_write_before_others_get_them() -> None:
+    components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
+    writes = (
+        ["B0*@v0: F4 P[0,1]"],
+        ["B0*@v0: F2 P[1]"],
+        ["B0*@v0: F2 P[1]", "M1*@v1: F2 P[0]"],
+        ["M1*@v1: F2 P[0]"],
+        ["M1*@v1: F2 P[0]", "M2*@v1: F2 P[1]"],
+    )
+    seen = [step.batch for step in change.changes(map(traces.layout, writes))]
+    assert plan.follows(seen, plan.from_totals(components), components)
+    assert not plan.follows(seen[:2], plan.from_totals(components), components)
+
+
 def test_pods_join_the_newest_anchor_of_the_update() -> None:
     components = [Component(Key("clique", "F"), 5, 2, 2)]
     before = traces.layout(["s-0-900*@v0: F1", "s-0-1000*@v1: F2", "s-0-1100*@v1: F2"])

@@ -88,10 +88,13 @@ def follows(seen: Sequence[Batch], reading: Sequence[Batch], components: Sequenc
 
 
 def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, int]]]:
-    """What each anchor holds, and what is replaced until the next one."""
+    """What each anchor holds, and what is replaced until the next one. Writes that only take members away count with
+    those that put them into new gangs: entries may be patched one by one."""
     found: list[tuple[dict[Key, int], dict[Key, int]]] = []
     for batch in batches:
         counts = {key: count for key, count in batch.counts.items() if count}
+        if not counts:
+            continue
         if batch.opens:
             found.append((counts, {}))
             continue

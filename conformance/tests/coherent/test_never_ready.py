@@ -53,9 +53,17 @@ def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-050")
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """Also of a replica of the set whose turn has not come, and of a component out of scope."""
+    """Also of a component out of scope."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused).items():
+    for each, reply in _of_children(run.scene.refused, run.scene.turn).items():
+        run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
+
+
+@requirement("COHR-113")
+def test_children_of_other_replicas_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
+    """Their turn has not come."""
+    run.given("first sub-step")
+    for each, reply in _of_children(run.scene.refused, 1 - run.scene.turn).items():
         run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
@@ -69,7 +77,7 @@ def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-052")
 def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> None:
-    """The same changes as those that COHR-050 is about."""
+    """The same changes as those that COHR-050 and COHR-113 are about."""
     run.given("first sub-step")
     for each, reply in _of_children(run.scene.refused_scale).items():
         run.expect(f"{each} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
@@ -91,7 +99,8 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
     silent = {
         each: reply.message
         for each, reply in _of_children(run.scene.refused).items()
-        if "coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1]
+        if reply.refused
+        and ("coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1])
     }
     run.expect("refusals that do not say why", {}, silent)
 
@@ -101,7 +110,7 @@ def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
     """The field is looked for in the message."""
     run.given("first sub-step")
     replies = _of_children(run.scene.refused).items()
-    silent = {each: reply.message for each, reply in replies if "spec.replicas" not in reply.message}
+    silent = {each: reply.message for each, reply in replies if reply.refused and "spec.replicas" not in reply.message}
     run.expect("refusals that do not name the field", {}, silent)
 
 
@@ -175,9 +184,12 @@ test_invariants = invariants(
 )
 
 
-def _of_children(replies: Mapping[str, Reply]) -> dict[str, Reply]:
-    """The answers to changes of PodCliques and PodCliqueScalingGroups."""
-    return {each: reply for each, reply in replies.items() if SCALED[each][0] != SETS}
+def _of_children(replies: Mapping[str, Reply], replica: int | None = None) -> dict[str, Reply]:
+    """The answers to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set or of one."""
+    own = "s-" if replica is None else f"s-{replica}-"
+    return {
+        each: reply for each, reply in replies.items() if SCALED[each][0] != SETS and SCALED[each][1].startswith(own)
+    }
 
 
 def _ready(view: View) -> int:

@@ -142,22 +142,25 @@ def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> 
 
 @requirement("COHR-006")
 def test_the_default_of_a_coherent_set(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The set has minAvailable 2 of the clique f and of the group p."""
+    """The set has minAvailable 2 of the clique f and of the group p. The member pl has no default with any strategy."""
     run.expect("f, pl, p", (2, None, 2), _budgets(run.scene.unset[COHERENT].object))
+    accepted = {each: reply.object for each, reply in run.scene.unset.items() if reply.accepted}
+    members = {each: member for each, found in accepted.items() if (member := _budgets(found)[1]) is not None}
+    run.expect("defaults of pl", {}, members)
 
 
 @requirement("COHR-007")
 def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """With RollingRecreate, 1 and no default are both permitted. A set that is refused, such as for a default of 1 with
-    minAvailable 2, has no default."""
-    open_, one = (None, None, None), (1, None, 1)
-    permitted = {ON_DELETE: (open_,), ROLLING: (open_, one)}
+    """With RollingRecreate, 1 and no default are both permitted, for each component. A set that is refused, such as for
+    a default of 1 with minAvailable 2, has no default."""
+    permitted = {ON_DELETE: (None,), ROLLING: (None, 1)}
     accepted = {strategy: reply for strategy in permitted if (reply := run.scene.unset[strategy]).accepted}
     if not accepted:
         raise Blocked(f"no set without maxUnavailable is accepted: {run.scene.unset[ON_DELETE]}", "circumstances")
     for strategy, reply in accepted.items():
-        seen = _budgets(reply.object)
-        run.expect(f"{strategy}: f, pl, p", seen if seen in permitted[strategy] else open_, seen)
+        clique, _, group = _budgets(reply.object)
+        wrong = {part: seen for part, seen in (("f", clique), ("p", group)) if seen not in permitted[strategy]}
+        run.expect(f"{strategy}: defaults that are not permitted", {}, wrong)
 
 
 @requirement("COHR-008")

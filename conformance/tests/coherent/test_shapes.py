@@ -54,11 +54,12 @@ def test_everything_is_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
 
 @requirement("COHR-046")
 def test_what_is_left_follows_after_the_last_step(run: Recorded[SetsOfEveryShape]) -> None:
-    """One pod of seven is left after two steps of three."""
-    last = shaped(run, "uneven")[-1]
-    anchors = [entry for entry in last.before if entry.anchor and entry.generation == last.after[-1].generation]
-    newest = max(anchors, key=lambda entry: entry.key).key if anchors else ""
-    run.expect("gangs that pods have joined", [newest], sorted(last.grown))
+    """One pod of seven is left after two steps of three. Entries may be written one by one."""
+    found = shaped(run, "uneven")
+    anchors = [(number, entry.key) for number, step in enumerate(found) for entry in step.opened]
+    last, newest = anchors[-1] if anchors else (-1, "")
+    joined = {gang for step in found[last + 1 :] for gang in step.grown}
+    run.expect("gangs that pods have joined", [newest], sorted(joined))
 
 
 @requirement("COHR-047")
@@ -81,6 +82,14 @@ def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
     early = {record.name for record in span.records("pods") if _new_and_ready(record.object)}
     run.expect("new pods of d that are Ready before one of f", [], sorted(early))
     shaped(run, ORDERED)
+
+
+@requirement("COHR-034")
+def test_what_an_update_waits_for_is_in_flight(run: Recorded[SetsOfEveryShape]) -> None:
+    """A new pod of the first anchor is held."""
+    run.given("deployed", f"{ORDERED}: pods of f wait")
+    waiting = run.at(f"{ORDERED}: f released").get(sets.SETS, ORDERED)
+    run.expect("whether gangs are in flight", True, any(shapes.in_flight(waiting).values()))
 
 
 @requirement("COHR-019")

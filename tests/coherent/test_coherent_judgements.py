@@ -1,0 +1,243 @@
+"""How tests of the profile judge what documents permit, on histories that are written down here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.grove import labels
+from conformance.suite.outcomes.checks import Checks
+from conformance.suite.outcomes.ledger import Check
+from conformance.suite.scenes.dry_run import Reply
+from conformance.suite.scenes.recorded import Recorded
+from conformance.suite.scenes.scene import Played, Scene, Step
+from conformance.tests.coherent import (
+    sets,
+    test_first_deployment,
+    test_never_ready,
+    test_served,
+    test_shapes,
+    test_update,
+)
+from conformance.tests.coherent.never_ready import SCALED, NeverReady
+from conformance.tests.coherent.scenes import ALL, ORDERED, SHAPES, SetsOfEveryShape, SetUpdatedFourTimes
+from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING
+from tests.history.story import Story
+
+HASH = "podCliqueSetGenerationHash"
+SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
+
+
+def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]) -> list[str]:
+    """The checks of a test that fail."""
+    made: list[Check] = []
+    recording = Played("scene", scene, story.history, steps, {})
+    test(Recorded(recording, scene, Checks("test", [id], made.append)))
+    assert made
+    return [check.what for check in made if check.outcome == "failed"]
+
+
+def step(name: str, story: Story) -> Step:
+    """A step after all that the story has told."""
+    told = story.tell("configmaps", "clock", {})
+    return Step(name, told.seq, None, told.at)
+
+
+# -- writes of PodGangMaps ---------------------------------------------------------------------------------------------
+
+Entry = tuple[str, str, int, Sequence[int]]
+"""Name, generation, pods of f, replicas of g."""
+FIRST: tuple[Entry, ...] = (("b", "1", 7, [0, 1]), ("t2", "1", 0, [2]), ("t3", "1", 0, [3]), ("t4", "1", 0, [4]))
+WRITES: tuple[tuple[Entry, ...], ...] = (
+    (("b", "1", 4, []), *FIRST[1:]),
+    (("b", "1", 4, []), *FIRST[1:], ("m5", "2", 3, [0, 1])),
+    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1])),
+    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 3, [2, 3])),
+    (("b", "1", 1, []), FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
+    (FIRST[3], ("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
+    (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
+    (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3]), ("t7", "2", 0, [4])),
+)
+"""Two steps with an anchor, and what is left: entries lose members in one write, and others get them in the next."""
+
+
+def updated_entry_by_entry(writes: Sequence[Sequence[Entry]]) -> list[str]:
+    story, scene = Story(), SetsOfEveryShape()
+    env: Any = SimpleNamespace(placed=lambda workload: workload)
+    scene.workloads = {"uneven": sets.coherent(env, "uneven", *SHAPES["uneven"])}
+    steps = {}
+    for number, write in enumerate((FIRST, *writes)):
+        listed = [
+            {"name": name, HASH: generation, "podCliques": {"f": pods}, "pcsgReplicaIndices": {"g": list(replicas)}}
+            | ({} if pods else {"dependsOn": SELECTOR})
+            for name, generation, pods, replicas in write
+        ]
+        spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
+        story.tell("podgangmaps", "uneven-0", {"metadata": {"labels": {labels.PART_OF: "uneven"}}, "spec": spec})
+        if number == 0:
+            steps = {name: step(name, story) for name in ("deployed", "change")}
+    steps |= {name: step(name, story) for name in ("uneven: updated", "end")}
+    return failed(test_shapes.test_what_is_left_follows_after_the_last_step, "COHR-046", scene, story, steps)
+
+
+def test_entries_may_be_written_one_by_one() -> None:
+    assert updated_entry_by_entry(WRITES) == []
+
+
+def test_pods_that_join_an_earlier_anchor_are_seen() -> None:
+    joined = [
+        [(name, own, {"m5": 4, "m6": 3}.get(name, pods), replicas) for name, own, pods, replicas in write]
+        for write in WRITES[4:]
+    ]
+    assert updated_entry_by_entry([*WRITES[:4], *joined]) == ["gangs that pods have joined"]
+
+
+# -- gangs of the first deployment -------------------------------------------------------------------------------------
+
+
+def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str = "0") -> dict[str, list[str]]:
+    """A set with one clique, one pod and one gang, and further gangs; the checks that fail, by requirement."""
+    story, tags = Story(), {labels.PART_OF: "s"}
+    entry = {"name": "s-0-1", HASH: "1", "podCliques": {"f": 1}}
+    spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
+    story.tell(sets.MAPS, "s-0", {"metadata": {"labels": tags}, "spec": spec})
+    story.tell(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
+    story.pod("s-0-f-a", gang="s-0-1", clique="s-0-f", extra=tags, owner=(sets.CLIQUES, "s-0-f"))
+    own = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
+    group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": each} for each in referred]}
+    story.tell(sets.GANGS, "s-0-1", {"metadata": {"labels": own}, "spec": {"podgroups": [group]}})
+    for each in further:
+        story.tell(sets.GANGS, each, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
+    steps = {name: step(name, story) for name in ("deployed", "at rest", f"{ALL}: at rest")}
+    tests = {
+        "COHR-012": test_first_deployment.test_a_gang_for_each_entry,
+        "COHR-013": test_first_deployment.test_anchors_are_marked,
+        "COHR-014": test_first_deployment.test_gangs_say_of_what_they_are,
+        "COHR-015": test_first_deployment.test_pods_name_their_gang,
+    }
+    found = {id: failed(test, id, SetUpdatedFourTimes(), story, steps) for id, test in tests.items()}
+    return {id: wrong for id, wrong in found.items() if wrong}
+
+
+def test_a_gang_that_no_entry_asks_for_is_judged_once() -> None:
+    assert deployed() == {}
+    assert deployed("s-0-2") == {"COHR-012": ["PodGroups"]}
+
+
+def test_the_labels_of_gangs_are_judged() -> None:
+    assert deployed(index="1") == {"COHR-014": ["replica and generation of gangs"]}
+
+
+def test_pods_must_be_in_their_gang_beside_whichever_others() -> None:
+    """That a gang refers to no other pods is judged elsewhere."""
+    assert deployed(referred=["s-0-f-a", "gone"]) == {}
+    steps = ("at rest", f"{ALL}: at rest")
+    assert deployed(referred=["gone"]) == {"COHR-015": [f"gangs of pods, {step}" for step in steps]}
+
+
+# -- what is in flight -------------------------------------------------------------------------------------------------
+
+
+def progress(*turns: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"updateStartedAt": "2026-01-01T00:00:00Z", "currentlyUpdating": list(turns)}
+    return {"status": {"currentGenerationHash": "2", "updateProgress": found}}
+
+
+@pytest.mark.parametrize(
+    ("turn", "wrong"),
+    [
+        ({"inFlightPodGangs": ["ordered-0-2"]}, []),
+        ({"inFlightEpochs": ["2"]}, []),
+        ({}, ["whether gangs are in flight"]),
+    ],
+)
+def test_what_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
+    story = Story()
+    story.tell(sets.SETS, ORDERED, progress({"replicaIndex": 0, **turn}))
+    steps = {name: step(name, story) for name in ("deployed", f"{ORDERED}: pods of f wait", f"{ORDERED}: f released")}
+    test = test_shapes.test_what_an_update_waits_for_is_in_flight
+    assert failed(test, "COHR-034", SetsOfEveryShape(), story, steps) == wrong
+
+
+@pytest.mark.parametrize(
+    ("turn", "wrong"),
+    [
+        ({}, []),
+        ({"inFlightPodGangs": []}, []),
+        ({"inFlightPodGangs": ["s-0-2"]}, ["gangs in flight that are not new", "in flight at the end"]),
+    ],
+)
+def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
+    """That no replica has its turn in the end is judged elsewhere."""
+    story = Story()
+    steps = {name: step(name, story) for name in (f"{ALL}: change",)}
+    story.tell(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
+    steps |= {name: step(name, story) for name in (f"{ALL}: updated", f"{ALL}: at rest")}
+    assert failed(test_update.test_what_is_in_flight, "COHR-034", SetUpdatedFourTimes(), story, steps) == wrong
+
+
+# -- scaling during an update ------------------------------------------------------------------------------------------
+
+
+def scaled(refused: Callable[[str], bool]) -> list[str]:
+    """The requirements that fail where changes of these objects are refused."""
+    story, scene = Story(), NeverReady()
+    scene.turn = 0
+    no = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
+    scene.refused = {each: no if refused(name) else Reply(200) for each, (_, name, _) in SCALED.items()}
+    steps = {"first sub-step": step("first sub-step", story)}
+    tests = {
+        "COHR-050": test_never_ready.test_children_cannot_be_scaled,
+        "COHR-054": test_never_ready.test_the_refusal_says_why,
+        "COHR-104": test_never_ready.test_the_refusal_names_the_field,
+        "COHR-113": test_never_ready.test_children_of_other_replicas_cannot_be_scaled,
+    }
+    return [id for id, test in tests.items() if failed(test, id, scene, story, steps)]
+
+
+def test_only_the_replica_that_is_updated_must_not_be_scaled() -> None:
+    assert scaled(lambda name: name.startswith("s-")) == []
+    assert scaled(lambda name: name.startswith("s-0-")) == ["COHR-113"]
+    assert scaled(lambda name: name.startswith("s-1-")) == ["COHR-050"]
+    assert scaled(lambda name: name in ("s-0-f", "s-0-p")) == ["COHR-050", "COHR-113"]
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+Budgets = tuple[int | None, int | None, int | None]
+"""maxUnavailable of the clique f, of the member pl and of the group p."""
+
+
+def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[str]:
+    def reply(clique: int | None, member: int | None, group: int | None) -> Reply:
+        parts = [
+            {} if each is None else {"rollingUpdate": {"maxUnavailable": each}} for each in (clique, member, group)
+        ]
+        return Reply(201, {"spec": {"template": {"cliques": parts[:2], "podCliqueScalingGroups": parts[2:]}}})
+
+    scene = test_served.AskedAboutCoherentUpdates()
+    scene.unset = {COHERENT: reply(2, None, 2), **{each: reply(*own) for each, own in defaults.items()}}
+    return failed(test, id, scene, Story(), {})
+
+
+@pytest.mark.parametrize(
+    ("rolling", "wrong"),
+    [
+        ((1, None, 1), []),
+        ((None, None, None), []),
+        ((1, None, None), []),
+        ((2, None, 2), ["RollingRecreate: defaults that are not permitted"]),
+    ],
+)
+def test_each_component_may_have_the_default_of_its_strategy(rolling: Budgets, wrong: list[str]) -> None:
+    unset = {ROLLING: rolling, ON_DELETE: (None, None, None)}
+    assert defaulted(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == wrong
+
+
+def test_a_default_of_a_member_is_judged_by_its_own_requirement() -> None:
+    unset = {ROLLING: (1, 1, 1), ON_DELETE: (None, None, None)}
+    assert defaulted(test_served.test_defaults_of_other_strategies, "COHR-007", **unset) == []
+    assert defaulted(test_served.test_the_default_of_a_coherent_set, "COHR-006", **unset) == ["defaults of pl"]
