@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.api.pods import Service
+from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import children, labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
@@ -121,6 +124,32 @@ def _pods_owned() -> None:
 
     alter(PodBuilder, "pod", pod)
     replace(ObjectMeta, "controller", property(controller))
+
+
+@variant(
+    "service-of-the-whole-set",
+    "operator",
+    "creates a further headless Service, which selects the pods of all replicas of a set",
+    "CORE-001",
+    "CORE-006",
+    "LIFE-002",
+)
+def _service_of_the_whole_set() -> None:
+    right = SetReconciler._difference
+
+    def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
+        yield from right(self, pcs, index, child, *rest)
+        name = f"{pcs.metadata.name}-all"
+        if index or child.kind != "Service" or self._cache.services.get(pcs.metadata.namespace, name) is not None:
+            return
+        found = children.service(pcs, index)
+        selector = {key: value for key, value in found["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
+        owners = [{**owner, "controller": False} for owner in found["metadata"]["ownerReferences"]]
+        metadata = {"name": name, "namespace": pcs.metadata.namespace, "ownerReferences": owners}
+        whole = {**found, "metadata": metadata, "spec": {**found["spec"], "selector": selector}}
+        yield partial(self._writer.create, self._cache.services, whole)
+
+    replace(SetReconciler, "_difference", difference)
 
 
 @variant(

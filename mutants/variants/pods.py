@@ -9,7 +9,7 @@ from typing import Any
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.pods import Pod
-from reference_impl.plan import children, pods, startup
+from reference_impl.plan import children, labels, names, pods, startup
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
@@ -134,3 +134,30 @@ def _typed(value: Any) -> Any:
             if item != [] and not (key == "initialDelaySeconds" and item == 0)
         }
     return [_typed(item) for item in value] if isinstance(value, list) else value
+
+
+@variant(
+    "init-containers-of-its-own",
+    "operator",
+    "gives pods a further init container with a volume, and the ServiceAccount of their set",
+    "CORE-008",
+    "CORE-009",
+    "CORE-014",
+)
+def _init_containers_of_its_own() -> None:
+    helper = {
+        "name": "grove-helper",
+        "image": "registry.example/helper:1",
+        "volumeMounts": [{"name": "grove-helper", "mountPath": "/grove-helper"}],
+    }
+
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        spec, tags = manifest["spec"], manifest["metadata"]["labels"]
+        further = {
+            "initContainers": [helper, *spec.get("initContainers", ())],
+            "volumes": [*spec.get("volumes", ()), {"name": "grove-helper", "emptyDir": {}}],
+            "serviceAccountName": spec.get("serviceAccountName") or names.service_account(tags[labels.PART_OF]),
+        }
+        return {**manifest, "spec": {**spec, **further}}
+
+    alter(PodBuilder, "pod", pod)

@@ -9,7 +9,7 @@ from mutants.profiles.resources_compute_domains import domain_sized, init_contai
 from mutants.registry import variant
 from mutants.replacement import alter
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
-from reference_impl.plan import mnnvl, secondary_resources, template_drift
+from reference_impl.plan import claims, mnnvl, secondary_resources, template_drift
 from reference_impl.plan.children import Manifest
 
 
@@ -69,6 +69,24 @@ def _members_in_any_order() -> None:
 )
 def _claims_for_main_containers() -> None:
     init_containers_without_claims()
+
+
+@variant(
+    "claims-for-first-containers",
+    "operator",
+    "passes claims to the first container of a pod only",
+    "RES-043",
+    "RES-044",
+    exempt=("RES-098",),
+)
+def _claims_for_first_containers() -> None:
+    def with_claims(result: Manifest, spec: Manifest, _: Any) -> Manifest:
+        first, *_ = result["containers"]
+        _, *rest = spec["containers"]
+        others = {"initContainers": spec["initContainers"]} if "initContainers" in spec else {}
+        return {**result, **others, "containers": [first, *rest]}
+
+    alter(claims, "with_claims", with_claims)
 
 
 @variant("nodes-counted", "operator", "asks for a number of nodes in ComputeDomains", "RES-070", exempt=("RES-099",))
