@@ -71,7 +71,8 @@ def _last_replica_first() -> None:
 
 
 @mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
-def _replicas_side_by_side() -> None:
+def update_replicas_side_by_side() -> None:
+    """Update all replicas of a set as soon as one of them has its turn."""
     replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
 
 

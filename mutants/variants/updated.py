@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mutants.profiles.update import update_replicas_side_by_side
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
@@ -35,6 +36,18 @@ def _selected_replica_cleared() -> None:
 )
 def _last_replica_of_a_set_first() -> None:
     alter(update_set_replicas, "order", lambda key, found, index: (*key[:-1], -index))
+
+
+@variant(
+    "set-replicas-together",
+    "operator",
+    "updates all replicas of a set in parallel",
+    *("UPD-031", "UPD-032", "UPD-034", "UPD-035"),
+    exempt=("UPD-001", "UPD-029", "UPD-030", "UPD-033"),
+    alone="scenes of other requirements count the replicas that an update has reached",
+)
+def _replicas_side_by_side() -> None:
+    update_replicas_side_by_side()
 
 
 @variant(
