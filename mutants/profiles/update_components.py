@@ -52,7 +52,9 @@ def _deadline_ignored() -> None:
 
 
 @mutant("ends-with-the-minimum", "operator", "ends the update of a clique with minAvailable Ready pods", "UPD-052")
-def _ends_with_the_minimum() -> None:
+def end_with_the_minimum() -> None:
+    """End the update of a clique as soon as minAvailable of its pods are Ready."""
+
     def enough(clique: PodClique, found: list[Pod]) -> bool:
         return sum(pod.ready for pod in found if pod.active) >= update_progress.minimum(clique)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mutants.registry import variant
@@ -13,7 +13,7 @@ from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import coherent as rules
 from reference_impl.admission.rules import paths
-from reference_impl.api.models import PodCliqueSet
+from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
 from reference_impl.api.pods import Pod
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
@@ -320,3 +320,19 @@ def _added_pods_join_the_newest_anchor() -> None:
         return [entry for entry in self.entries.values() if entry.anchor][-1].key
 
     alter(fitting._Fitting, "_home", newest)
+
+
+@variant(
+    "last-replica-of-a-coherent-set-first",
+    "operator",
+    "updates the replicas of a set with the strategy Coherent from the last to the first",
+    *("COHR-064", "COHR-071", "COHR-107", "INV-016"),
+    alone="scenes of other requirements wait for the update of the first replica",
+)
+def _last_replica_of_a_coherent_set_first() -> None:
+    right = update.advanced
+
+    def advanced(progress: SetUpdateProgress, waiting: Sequence[int], *rest: Any) -> SetUpdateProgress:
+        return right(progress, waiting[-1:], *rest)
+
+    replace(update, "advanced", advanced)

@@ -6,21 +6,35 @@ import asyncio
 import dataclasses
 import itertools
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from kube.objects import ObjectMeta, OwnerReference
 from mutants.profiles.gang_maps import keep_generations_of_gangs
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.coherent import MapEntry
-from reference_impl.api.models import PodCliqueSet
+from reference_impl.api.models import PODGANGMAPS, PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueReconciler, Place
-from reference_impl.plan import children, fitting, gang_migration, gangs, labels, lines, maps, update_progress
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.plan import (
+    children,
+    desired,
+    fitting,
+    gang_migration,
+    gangs,
+    labels,
+    lines,
+    maps,
+    names,
+    update_progress,
+)
 from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
@@ -261,3 +275,36 @@ def _unlabeled_pods_replaced() -> None:
 )
 def _gangs_labelled_as_created() -> None:
     keep_generations_of_gangs()
+
+
+@variant(
+    "gangs-controlled-by-their-maps",
+    "operator",
+    "makes a PodGangMap the controller of its PodGangs, and the set a further owner",
+    *("GANG-001", "MAP-001", "MAP-020", "MAP-043"),
+    exempt=("CORE-045",),
+)
+def _gangs_controlled_by_their_maps() -> None:
+    right, right_controller = SetReconciler._difference, vars(ObjectMeta)["controller"].fget
+
+    def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
+        for write in right(self, pcs, index, child, *rest):
+            name = names.gang_map(pcs.metadata.name, index)
+            owner = self._cache.maps.get(pcs.metadata.namespace, name)
+            if not isinstance(child, desired.Gang) or write.func != self._writer.create or owner is None:
+                yield write
+                continue
+            informer, manifest = write.args
+            metadata = manifest["metadata"]
+            reference = children.owner_reference(PODGANGMAPS.api_version, PODGANGMAPS.kind, owner.metadata)
+            owners = [reference, *({**each, "controller": False} for each in metadata["ownerReferences"])]
+            yield partial(write.func, informer, {**manifest, "metadata": {**metadata, "ownerReferences": owners}})
+
+    def controller(self: ObjectMeta) -> OwnerReference | None:
+        found = right_controller(self)
+        if found is None or found.kind != PODGANGMAPS.kind:
+            return found
+        return next((owner for owner in self.owner_references or () if owner.kind == "PodCliqueSet"), found)
+
+    replace(SetReconciler, "_difference", difference)
+    replace(ObjectMeta, "controller", property(controller))

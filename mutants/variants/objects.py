@@ -192,3 +192,19 @@ def _services_on_demand() -> None:
 
     replace(children, "service", service)
     alter(PodBuilder, "pod", pod)
+
+
+@variant(
+    "members-owned-by-their-set-as-well",
+    "operator",
+    "lets the cliques of a scaling group outlive it, as their set owns them as well",
+    *("LIFE-001", "LIFE-002", "LIFE-009", "LIFE-012"),
+)
+def _members_owned_by_their_set_as_well() -> None:
+    def member_cliques(cliques: Iterator[Manifest], pcs: PodCliqueSet, *_: Any, **__: Any) -> Iterator[Manifest]:
+        for clique in cliques:
+            metadata = clique["metadata"]
+            owners = [*metadata["ownerReferences"], {**children.set_reference(pcs), "controller": False}]
+            yield {**clique, "metadata": {**metadata, "ownerReferences": owners}}
+
+    alter(children, "member_cliques", member_cliques)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mutants.profiles.update import update_replicas_side_by_side
+from mutants.profiles.update_components import end_with_the_minimum
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
@@ -167,3 +168,15 @@ def _last_selection_kept() -> None:
         return dataclasses.replace(step, progress=progress)
 
     alter(update_clique_pods, "step", kept)
+
+
+@variant(
+    "ended-with-the-minimum",
+    "operator",
+    "ends the update of a clique with minAvailable Ready pods",
+    *("UPD-050", "UPD-051"),
+    exempt=("UPD-052",),
+    alone="scenes of other requirements wait for the end of an update and then count Ready pods",
+)
+def _ended_with_the_minimum() -> None:
+    end_with_the_minimum()
