@@ -101,11 +101,12 @@ prune: $(READY)  ## remove clusters and processes that a killed run left behind
 clean:  ## remove the virtual environment and the outputs of runs
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# Modules are compiled when they are first imported: most modules of the dependencies never are.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": say which one with make PYTHON=…")'
 	@$(PYTHON) -c 'import os, sys; bad = sorted(set(os.getcwd()) & set("\x22\x24\x27\x3a\x5c\x60\n")); sys.exit("the path of this checkout, " + os.getcwd() + ", contains " + " ".join(bad) + ", which virtual environments and pip cannot handle: move it to another path" if bad else 0)'
 	@echo "making $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip -q --disable-pip-version-check install --require-hashes -r requirements.lock
+	@$(BIN)/pip -q --disable-pip-version-check install --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/pip -q --disable-pip-version-check install --no-deps --no-build-isolation -e .
 	@touch $@

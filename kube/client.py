@@ -26,6 +26,11 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
+IN_FLIGHT = 16
+"""Requests that a client has under way at most. An API server on two cores answers no more of them a second when there
+are 64, but its watches wait behind them. It closes a watch that 10 to 20 events wait for longer than 0.1 s, and a watch
+that starts behind the present is closed again before it has caught up."""
+
 Body = Mapping[str, Any] | list[Any] | bytes
 
 
@@ -56,7 +61,7 @@ class Client:
     """
 
     def __init__(
-        self, connection: config.Connection, *, user_agent: str, in_flight: int = 64, timeout: float = 60.0
+        self, connection: config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT, timeout: float = 60.0
     ) -> None:
         self._connection = connection
         # Compressing an answer costs more than sending it over loopback.
@@ -72,7 +77,7 @@ class Client:
         self._watches: aiohttp.ClientSession | None = None
 
     @classmethod
-    def from_kubeconfig(cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = 64) -> Client:
+    def from_kubeconfig(cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT) -> Client:
         """A client for the current context of a kubeconfig file, or for one that was read before."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 

@@ -154,7 +154,7 @@ async def _with_client(
     work: Callable[[Environment], Coroutine[Any, Any, T]],
 ) -> T:
     run = f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-    async with Client.from_kubeconfig(driver.cluster.kubeconfig, user_agent=AGENT) as client:
+    async with Client.from_kubeconfig(driver.cluster.kubeconfig, user_agent=AGENT, in_flight=floor.IN_FLIGHT) as client:
         return await work(Environment(run, cluster, driver, recorder, client, report))
 
 
