@@ -190,6 +190,12 @@ class Api:
 
         self._run(all_of_them())
 
+    def remove_pods(self, namespace: str) -> None:
+        """Delete all pods of a namespace at once, without a grace period: no kubelet has to end them. Raises
+        ApiError."""
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        self._run(self._client.request("DELETE", PODS.path(namespace), body=body))
+
     def evict(self, namespace: str, pod: str) -> None:
         """Evict a pod. Raises ApiError: 429 if a disruption budget forbids it."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}

@@ -397,6 +397,9 @@ class ClusterEnvironment:
         self._restore()
         try:
             api.delete("namespaces", None, [each.namespace for each in spaces])
+            for each in spaces if self._cluster is not None else ():
+                # KWOK would write to each pod twice, and not at all to those whose nodes have gone.
+                api.remove_pods(each.namespace)
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
             if not running.wrong:
