@@ -326,8 +326,7 @@ def _added_pods_join_the_newest_anchor() -> None:
     "last-replica-of-a-coherent-set-first",
     "operator",
     "updates the replicas of a set with the strategy Coherent from the last to the first",
-    *("COHR-064", "COHR-071", "COHR-107", "INV-016"),
-    alone="scenes of other requirements wait for the update of the first replica",
+    *("COHR-050", "COHR-060", "COHR-062", "COHR-063", "COHR-064", "COHR-071", "COHR-107", "INV-016"),
 )
 def _last_replica_of_a_coherent_set_first() -> None:
     right = update.advanced

@@ -10,7 +10,6 @@ from conformance.grove.coherent import shapes
 from conformance.grove.fields import label, name, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
-from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.dry_run import Request
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
@@ -18,16 +17,15 @@ from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import CLIQUES, GROUPS, SECONDS, SETS
 
-FRONT = "s-0-f"
 SCALED = {
-    "scaling group of the replica that is updated": (GROUPS, "s-0-p", 5),
-    "scaling group of another replica": (GROUPS, "s-1-p", 5),
-    "standalone clique of the replica that is updated": (CLIQUES, "s-0-f", 5),
-    "standalone clique of another replica": (CLIQUES, "s-1-f", 5),
-    "scaling group out of scope": (GROUPS, "s-0-d", 3),
+    "scaling group of the replica that is updated": (GROUPS, "s-{updated}-p", 5),
+    "scaling group of another replica": (GROUPS, "s-{other}-p", 5),
+    "standalone clique of the replica that is updated": (CLIQUES, "s-{updated}-f", 5),
+    "standalone clique of another replica": (CLIQUES, "s-{other}-f", 5),
+    "scaling group out of scope": (GROUPS, "s-{updated}-d", 3),
     "the set": (SETS, "s", 3),
 }
-"""What is scaled during the update: resource, name, replicas."""
+"""What is scaled during the update: resource, name, replicas. Either replica of the set may be updated first."""
 
 
 class NeverReady(Scene):
@@ -54,8 +52,7 @@ class NeverReady(Scene):
         env.wait_for("first sub-step", all_of(sets.held("s", 6, "2"), sets.held("tight", 2, "2")), SECONDS)
         new = [pod for pod in sets.of_set(env.history.view(), "s") if sets.tag(pod) == "2"]
         [self.turn, *_] = sorted({int(clique.split("-")[1]) for clique in sets.uids(new).values()})
-        if self.turn != 0:  # no document says which replica is the first one
-            raise Blocked("the scene looks into replica 0, and the operator updates another one first", "circumstances")
+        self.front, self.out_of_scope = f"s-{self.turn}-f", f"s-{self.turn}-d-0-dm"
         env.settle("reason reported", _reason, 30)
         env.quiet(4, real=True)
         env.mark("stuck")
@@ -81,7 +78,8 @@ class NeverReady(Scene):
         """Asks for changes of replicas, and for others, without making them."""
 
         def scale(each: str, subresource: str | None = None) -> Request:
-            resource, target, size = SCALED[each]
+            resource, pattern, size = SCALED[each]
+            target = pattern.format(updated=self.turn, other=1 - self.turn)
             return env.dry_run.patch(resource, target, {"spec": {"replicas": size}}, subresource)
 
         asked = [*map(scale, SCALED), *(scale(each, "scale") for each in SCALED)]
@@ -93,14 +91,14 @@ class NeverReady(Scene):
 
     def _lose(self, env: SceneEnvironment) -> None:
         """Deletes a pod of an old gang, one of the new gang, and one of a component that does not change."""
-        env.wait_for("pods of both versions", lambda view: all(_by_tag(view).values()), 30)
+        env.wait_for("pods of both versions", lambda view: all(_by_tag(view, self.front).values()), 30)
         view = env.history.view()
-        self.old, self.new = (found[0] for found in _by_tag(view).values())
-        [self.other] = predicates.pods_of(view, "s-0-d-0-dm")
+        self.old, self.new = (found[0] for found in _by_tag(view, self.front).values())
+        [self.other] = predicates.pods_of(view, self.out_of_scope)
         for pod in (self.old, self.new, self.other):
             env.delete("pods", name(pod))
-        env.settle("lost pod of a new gang recreated", _again(self.new, FRONT), 30)
-        env.settle("lost pod of another component recreated", _again(self.other, "s-0-d-0-dm"), 30)
+        env.settle("lost pod of a new gang recreated", _again(self.new, self.front, 2), 30)
+        env.settle("lost pod of another component recreated", _again(self.other, self.out_of_scope, 1), 30)
         env.quiet(2)
         env.mark("pods lost")
 
@@ -112,9 +110,9 @@ def _harmless(env: SceneEnvironment) -> list[Request]:
     return [env.dry_run.patch(SETS, "s", patch) for patch in (note, delay)]
 
 
-def _by_tag(view: View) -> dict[str, list[Mapping[str, Any]]]:
-    """The pods of f of the first and the second version."""
-    return {each: [pod for pod in predicates.pods_of(view, FRONT) if sets.tag(pod) == each] for each in ("1", "2")}
+def _by_tag(view: View, clique: str) -> dict[str, list[Mapping[str, Any]]]:
+    """The pods of a clique of the first and the second version."""
+    return {each: [pod for pod in predicates.pods_of(view, clique) if sets.tag(pod) == each] for each in ("1", "2")}
 
 
 def _reason(view: View) -> bool | Unmet:
@@ -122,10 +120,9 @@ def _reason(view: View) -> bool | Unmet:
 
 
 @predicate
-def _again(view: View, lost: object, clique: str) -> bool | Unmet:
-    """The clique has as many pods of the lost one's gang and image as before, without that one."""
+def _again(view: View, lost: object, clique: str, size: int) -> bool | Unmet:
+    """The clique has so many pods of the lost one's gang and image, without that one."""
     found = predicates.pods_of(view, clique)
     same = [pod for pod in found if label(pod, labels.GANG) == label(lost, labels.GANG)]
-    wanted = 2 if clique == FRONT else 1
-    done = len(same) == wanted and uid(lost) not in {uid(pod) for pod in found}
-    return done or Unmet(f"{len(same)} of {wanted} pods of {clique} are of gang {label(lost, labels.GANG)}")
+    done = len(same) == size and uid(lost) not in {uid(pod) for pod in found}
+    return done or Unmet(f"{len(same)} of {size} pods of {clique} are of gang {label(lost, labels.GANG)}")

@@ -12,7 +12,7 @@ from conformance.suite.scenes.dry_run import Reply
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.never_ready import FRONT, SCALED, NeverReady
+from conformance.tests.coherent.never_ready import SCALED, NeverReady
 from conformance.tests.coherent.sets import SETS
 
 
@@ -27,7 +27,7 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     generation = updates.generation(view.get(SETS, "s"))
     new = [
         entry.sizes()
-        for entry in sets.layout(view, "s")
+        for entry in sets.layout(view, "s", run.scene.turn)
         if entry.generation == generation and any(key.name in ("f", "p") for key in entry.components())
     ]
     run.expect("gangs of the new version", ["{f2, p×2}"], new)
@@ -124,8 +124,9 @@ def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None
 @requirement("COHR-063")
 def test_what_is_broken_is_replaced_first(run: Recorded[NeverReady]) -> None:
     """Two pods of f are not Ready, and one was lost."""
-    least = _ready(run.at("fix"))
-    run.always("as many Ready pods of f as before", _at_least(least), after="fix", until="fixed")
+    front = run.scene.front
+    least = _ready(run.at("fix"), front)
+    run.always("as many Ready pods of f as before", _at_least(front, least), after="fix", until="fixed")
 
 
 @requirement("COHR-107", reaches="fixed")
@@ -140,7 +141,11 @@ def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> Non
     """The new version never becomes Ready."""
     run.given("first sub-step")
     gang = label(run.scene.new, labels.GANG)
-    found = [sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
+    found = [
+        sets.tag(pod)
+        for pod in predicates.pods_of(run.at("pods lost"), run.scene.front)
+        if label(pod, labels.GANG) == gang
+    ]
     run.expect("images in the new gang", ["2", "2"], found)
 
 
@@ -149,7 +154,9 @@ def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -
     """Another pod of the same clique and gang is left."""
     run.given("first sub-step")
     gang = label(run.scene.old, labels.GANG)
-    found = [name(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
+    found = [
+        name(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.front) if label(pod, labels.GANG) == gang
+    ]
     run.expect("pods of f in the old gang", 1, len(found))
 
 
@@ -157,7 +164,7 @@ def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -
 def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
     """The update stands still meanwhile."""
     run.given("first sub-step")
-    found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), "s-0-d-0-dm")}
+    found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.out_of_scope)}
     run.expect("images", ["1"], sorted(found.values()))
 
 
@@ -192,14 +199,14 @@ def _of_children(replies: Mapping[str, Reply], replica: int | None = None) -> di
     }
 
 
-def _ready(view: View) -> int:
-    return sum(map(pods.ready, predicates.pods_of(view, FRONT)))
+def _ready(view: View, clique: str) -> int:
+    return sum(map(pods.ready, predicates.pods_of(view, clique)))
 
 
 @predicate
-def _at_least(view: View, least: int) -> bool | Unmet:
-    found = _ready(view)
-    return found >= least or Unmet(f"{found} pods of {FRONT} are Ready, {least} were")
+def _at_least(view: View, clique: str, least: int) -> bool | Unmet:
+    found = _ready(view, clique)
+    return found >= least or Unmet(f"{found} pods of {clique} are Ready, {least} were")
 
 
 @predicate
