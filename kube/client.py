@@ -77,7 +77,9 @@ class Client:
         self._watches: aiohttp.ClientSession | None = None
 
     @classmethod
-    def from_kubeconfig(cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT) -> Client:
+    def from_kubeconfig(
+        cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT
+    ) -> Client:
         """A client for the current context of a kubeconfig file, or for one that was read before."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
