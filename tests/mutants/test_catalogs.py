@@ -30,6 +30,7 @@ OF_KUBERNETES = (
     90,
     91,
     92,
+    97,
 )
 UNCLAIMED = {
     **{f"INV-{number:03}": TRACES for number in (12, 13, 14, 15, 19, 20, 21, 22, 23)},
