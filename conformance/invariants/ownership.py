@@ -14,9 +14,11 @@ CONTROLLERS = {
     "pods": ("podcliques",),
     "podcliques": ("podcliquescalinggroups", "podcliquesets"),
     "podcliquescalinggroups": ("podcliquesets",),
-    "podgangs": ("podcliquesets",),
+    "podgangs": ("podcliquesets", "podgangmaps"),
+    "podgangmaps": ("podcliquesets",),
 }
 """The resources that may control an object of a resource."""
+JUDGED = ("pods", "podcliques", "podcliquescalinggroups", "podgangs")
 
 
 class Ownership(Invariant):
@@ -52,13 +54,16 @@ class Ownership(Invariant):
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for uid in self._owners:
             for owner, record in self._owners[uid].items():
+                if record.resource not in JUDGED:
+                    continue
                 lack = self._lack(record.resource, owner)
                 if lack:
                     return f"{record.resource}/{record.name} {lack}", (record,)
         return None
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
-        return "" if self._owners else "an operator made nothing"
+        judged = any(self._places[uid][0] in JUDGED for uid in self._owners)
+        return "" if judged else "an operator made nothing"
 
     def _lack(self, resource: str, owner: str) -> str:
         """Return what is wrong with the controller of UID `owner`, following controllers all the way up."""

@@ -14,6 +14,7 @@ from conformance.history.record import ADDED, DELETED, MODIFIED, Record
 
 SPACE = "space"
 KINDS = {
+    "podgangmaps": "PodGangMap",
     "podcliquesets": "PodCliqueSet",
     "podcliques": "PodClique",
     "podcliquescalinggroups": "PodCliqueScalingGroup",

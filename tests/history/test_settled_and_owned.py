@@ -152,6 +152,26 @@ def test_a_whole_tree_is_right(story):
     assert owned(story).holds is True
 
 
+def test_a_gang_controlled_by_a_map_of_the_set_is_right(story):
+    tree(story)
+    story.owned("podgangmaps", "s-0", ("podcliquesets", "s"))
+    story.gang("s-1", {}, owner=("podgangmaps", "s-0"))
+    assert owned(story).holds is True
+
+
+def test_a_gang_controlled_by_a_map_that_is_not_of_the_set_is_wrong(story):
+    tree(story)
+    story.owned("podgangmaps", "s-0", None)
+    story.gang("s-1", {}, owner=("podgangmaps", "s-0"))
+    assert "podgangmaps/s-0, which has no controller reference" in owned(story).reason
+
+
+def test_a_map_without_a_controller_is_not_judged(story):
+    tree(story)
+    story.owned("podgangmaps", "s-0", None)
+    assert owned(story).holds is True
+
+
 def test_a_pod_without_a_controller_is_wrong(story):
     tree(story)
     story.pod("a2", **A)
