@@ -42,6 +42,15 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         else:
             super()._assign_work_unit(node)
 
+    def _reschedule(self, node: Any) -> None:
+        """Hand out groups until a worker has a second test, or is shut down: it begins no test before it knows which
+        one follows. A worker that has not collected the tests yet gets its groups when it has."""
+        if node not in self.registered_collections:
+            return
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
     def _elsewhere(self, node: Any) -> bool:
         return bool(self._only) and node.gateway.id != self._only
 
@@ -51,6 +60,8 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
     def remove_node(self, node: object) -> str | None:
         """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""
         workload = self.assigned_work.pop(node)
+        if self.collection is None:
+            self.registered_collections.pop(node, None)  # else the replacement would count as one of the others
         running: tuple[dict[str, bool], str] | None = next(
             ((unit, test) for unit in workload.values() for test, done in unit.items() if not done), None
         )
