@@ -55,7 +55,7 @@ def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
     """Also of a component out of scope."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused, run.scene.turn).items():
+    for each, reply in _of_children(run.scene.refused, "{updated}").items():
         run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
@@ -63,7 +63,7 @@ def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 def test_children_of_other_replicas_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
     """Their turn has not come."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused, 1 - run.scene.turn).items():
+    for each, reply in _of_children(run.scene.refused, "{other}").items():
         run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
@@ -191,12 +191,10 @@ test_invariants = invariants(
 )
 
 
-def _of_children(replies: Mapping[str, Reply], replica: int | None = None) -> dict[str, Reply]:
-    """The answers to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set or of one."""
-    own = "s-" if replica is None else f"s-{replica}-"
-    return {
-        each: reply for each, reply in replies.items() if SCALED[each][0] != SETS and SCALED[each][1].startswith(own)
-    }
+def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, Reply]:
+    """The answers to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set, or of `{updated}` or
+    `{other}`."""
+    return {each: reply for each, reply in replies.items() if SCALED[each][0] != SETS and replica in SCALED[each][1]}
 
 
 def _ready(view: View, clique: str) -> int:
