@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kube import config
+from kube import config, nesting
 from kube.errors import ApiError
 from kube.resource import Resource
 
@@ -155,7 +155,7 @@ class Client:
                     server_hostname=self._connection.tls_server_name,
                 ) as response:
                     status = response.status
-                    content = await response.read()
+                    content = nesting.bounded(await response.read(), path)
                     retry_after = response.headers.get("Retry-After")
                     return Answer(status, content, tuple(response.headers.getall("Warning", ())), retry_after)
             finally:

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from kube import errors
+from kube import errors, nesting
 from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import Object, envelope
@@ -245,7 +245,7 @@ class Reflector(Generic[T]):
 
     def _take(self, line: bytes) -> None:
         try:
-            event = _events.decode(line)
+            event = _events.decode(nesting.bounded(line, self._path))
         except _SPOILT as error:
             raise _Garbled(f"no watch event: {error}: {line[:80]!r}") from error
         if event.type == "ERROR":

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from conformance.cluster.growing import Growing
+from kube import nesting
 
 
 class AuditKey(NamedTuple):
@@ -228,7 +229,7 @@ class AuditLog:
             if end - len(line) >= until:
                 return
             try:
-                event = _EVENT.decode(line)
+                event = _EVENT.decode(nesting.bounded(line, "the audit log"))
             except msgspec.MsgspecError as error:
                 raise self._log.wrong(f"has a line that is no audit event, before byte {end}: {error}") from error
             yield event, end

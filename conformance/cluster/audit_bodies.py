@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.cluster.audit import READS
+from kube import nesting
 
 
 class _Metadata(msgspec.Struct):
@@ -72,7 +73,7 @@ def writes(path: Path, namespace: str, since: int = 0) -> Iterator[Write]:
     with path.open("rb") as log:
         log.seek(since)
         for line in log:
-            event = _event.decode(line)
+            event = _event.decode(nesting.bounded(line, "the audit log"))
             if (
                 event.stage == "ResponseComplete"
                 and event.verb not in READS

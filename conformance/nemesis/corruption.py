@@ -6,12 +6,14 @@ from typing import Any
 
 import orjson
 
+from kube import nesting
+
 
 def corrupted(body: bytes) -> bytes:
     """Return the body of a write without one thing: an owner reference, else a label, else the entries of a map, else a
     number of a status. A body that has none of these, or is no JSON object, stays as it is."""
     try:
-        document = orjson.loads(body)
+        document = orjson.loads(nesting.bounded(body, "a write"))
     except orjson.JSONDecodeError:
         return body
     if not isinstance(document, dict):

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import orjson
 from aiohttp import web
 
+from kube import nesting
 from reference_impl.admission import authorizer, podcliqueset, scaling, topologybinding
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules.topology import Levels
@@ -70,7 +71,7 @@ class Hooks:
         """Answer an AdmissionReview. Internal errors become an answer, too."""
         request: Any = None
         try:
-            review = orjson.loads(body)
+            review = orjson.loads(nesting.bounded(body, "a review"))
             request = review.get("request") if isinstance(review, dict) else None
         except orjson.JSONDecodeError:
             pass

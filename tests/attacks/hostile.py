@@ -294,6 +294,26 @@ def drip(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
+def nest_deep(kubeconfig: Path, folder: Path) -> None:
+    """Let the managed fields of each pod be so deep that no decoder of Python reads them."""
+    nested: set[str] = set()
+    levels = 1_200
+    fields = '{"f:a":' * levels + "{}" + "}" * levels
+    entry = (
+        '{"manager":"x","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1"'
+    )
+    body = f'{{"metadata":{{"managedFields":[{entry},"fieldsV1":{fields}}}]}}}}'.encode()
+
+    def deepen(pod: Any) -> None:
+        about = pod["metadata"]
+        if about["uid"] not in nested:
+            nested.add(about["uid"])
+            patch(kubeconfig, f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}", body)
+
+    each(kubeconfig, "/api/v1/pods", deepen)
+
+
+@mode
 def say_much_of_a(kubeconfig: Path, folder: Path) -> None:
     """Write a line that some regular expressions take exponential time on."""
     os.write(1, b"a" * 60 + b"!\n")

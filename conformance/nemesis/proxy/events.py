@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from conformance.nemesis.proxy.frames import PROTOBUF
+from kube import nesting
 
 _MAGIC = b"k8s\x00"
 _LENGTH = 4
@@ -51,7 +52,7 @@ def read(frame: bytes, content_type: str) -> Event:
     try:
         if content_type.startswith(PROTOBUF):
             return _of_protobuf(frame)
-        watched = _decode(frame)
+        watched = _decode(nesting.bounded(frame, "a watch"))
     except (msgspec.MsgspecError, ValueError, IndexError, UnicodeDecodeError):
         return Event("", "", "", "", frame)
     metadata = watched.object.metadata
