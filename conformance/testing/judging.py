@@ -149,7 +149,6 @@ BESIDE: Mapping[str, frozenset[str]] = MappingProxyType(
         "SCHED-022": frozenset({"GS-21"}),
         EITHER: IN_PART | {"OR-1"},
         GATED: IN_PART,
-        SCALED: IN_PART,
         EVICTS: IN_PART | {"GS-28", "GS-30"},
         REPLICAS: IN_PART | {"OR-1"},
         "TOPO-036": frozenset({"GS-28", "GS-34"}),
@@ -285,8 +284,6 @@ def _speaks_of(id: str, breach: Breach, played: PlayedScenario) -> bool:
         return breach.rule != "OR-1" or len(placed) != 1
     if id == GATED:
         return any(group.gated for group in instance.gang(breach.gang).groups)
-    if id == SCALED:
-        return bool(instance.gang(breach.gang).base)
     if id == EVICTS:
         return max(instance.gangs, key=lambda gang: gang.priority).name not in placed
     if id == REPLICAS and breach.rule == "OR-1":
