@@ -27,6 +27,8 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 }
 """Set → its PodCliques with their pods, when the operator is replaced."""
 TAKEN_OVER = "maps followed after the upgrade"
+MIGRATED = ("s", "k")
+"""The sets that must be migrated. Whether a set is, whose only clique has no replicas, is open."""
 
 
 class GangsOfAnEarlierVersion(Scene):
@@ -46,7 +48,7 @@ class GangsOfAnEarlierVersion(Scene):
         env.roles.upgrade()
         env.roles.kill("operator")
         env.roles.restart("operator")
-        env.settle(TAKEN_OVER, all_of(*map(following.followed, ("s", "k"))), 60)
+        env.settle(TAKEN_OVER, all_of(*map(following.followed, MIGRATED)), 60)
         env.settle("migration ended", _not_migrating, 60)
         env.quiet(2)
         env.mark("taken over")
@@ -81,7 +83,7 @@ class GangsOfAnEarlierVersion(Scene):
 
 def _migrating(view: View) -> list[str]:
     """Return the sets that say that they are being migrated."""
-    return [name(pcs) for pcs in view.list(SETS) if condition_is(pcs, MIGRATING) not in ("", "False")]
+    return [each for each in MIGRATED if condition_is(view.get(SETS, each), MIGRATING) not in ("", "False")]
 
 
 def _not_migrating(view: View) -> bool | Unmet:
