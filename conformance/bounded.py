@@ -1,20 +1,32 @@
-"""Limits for files of users: their length, their depth, and their number of values with all aliases expanded.
+"""The gate for all that is read from outside: limits of length, of depth, and of values with all aliases expanded.
 
 A few lines of YAML can stand for more values than fit into memory, because an alias costs one word, and everything that
 walks the values or writes them as JSON visits what it stands for each time.
+
+Files pass `text` or `content`; then YAML passes `check_depth` and `check` (through `documents`), JSON `json`, and lines
+of JSON `decoded`. Behind them nothing but UsageError is raised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
+import msgspec
+import orjson
 import yaml
 
 from conformance.errors import UsageError
 from conformance.suggestions import unreadable
+from kube import nesting
+
+T = TypeVar("T")
 
 LENGTH = 1 << 20
 """Bytes of a file for the suite: descriptors, node profiles, workloads."""
+LOG = 1 << 28
+"""Bytes of a ledger, or of the results of a measurement."""
 MANIFESTS = 32 << 20
 """Bytes of a file of Kubernetes objects. An API server accepts 1.5 MiB per object, and a file may contain several
 CRDs."""
@@ -22,39 +34,72 @@ DEPTH = 100
 """Nested values. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
 VALUES = 1_000_000
 """Values of a document with its aliases expanded; all CRDs of Grove together have 60,000."""
+REPORT = 300_000
+"""Values of a report; that of a whole run has 30,000."""
+SCALAR = 10_000
+"""Characters of a number, a date or another value that is no text: reading such numbers takes the square of that."""
+INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of PyYAML's constructors for values that are not of the kind that they claim to be, such as `!!bool maybe`."""
+UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Errors of decoders of JSON. Invalid UTF-8 is a ValueError."""
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """CRDs are long: with libyaml they are read in a tenth of the time."""
 _DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
 
 
-def text(path: Path, most: int, where: str) -> str:
-    """Return the text of a file. Raises UsageError if it cannot be read, is not UTF-8, or is longer than `most`
-    bytes."""
+def content(path: Path, most: int, where: str) -> bytes:
+    """Return the bytes of a file. Raises UsageError if it cannot be read or is longer than `most` bytes."""
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            found = file.read(most + 1)
     except OSError as error:
         what, near = unreadable(path, error)
         raise UsageError(what, where=where, hint=near or "give a readable file") from error
-    if len(content) > most:
+    if len(found) > most:
         raise UsageError(f"is longer than {most >> 20} MiB", where=where, hint="give a shorter file")
+    return found
+
+
+def text(path: Path, most: int, where: str) -> str:
+    """Return the text of a file. Raises UsageError, as `content`, and if it is not UTF-8."""
     try:
-        return content.decode("utf-8")
+        return content(path, most, where).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text", where=where, hint="save it as UTF-8") from error
 
 
-def check_depth(content: str, where: str) -> None:
-    """Raise UsageError if a text nests too deeply, or a yaml.YAMLError. This must come before composing: PyYAML
-    recurses in C there, which ends the process instead of raising an exception."""
-    depth = 0
+def json(raw: bytes, where: str, hint: str = "") -> Any:
+    """Return the value of JSON. Raises UsageError."""
+    if nesting.deep(raw, DEPTH):
+        raise UsageError(_DEEP, where=where, hint=_FLATTER)
+    try:
+        return orjson.loads(raw)
+    except ValueError as error:
+        raise UsageError(f"is not JSON: {error}", where=where, hint=hint) from error
+
+
+def decoded(decode: Callable[[bytes], T], raw: bytes, where: str, *, what: str = "cannot be read", hint: str = "") -> T:
+    """Return what a decoder of typed JSON makes of a line. Raises UsageError."""
+    try:
+        return decode(raw)
+    except UNDECODABLE as error:
+        raise UsageError(f"{what}: {error}", where=where, hint=hint) from error
+
+
+def check_depth(content: str, where: str, most: int = VALUES) -> None:
+    """Raise UsageError if a text nests too deeply or has too many values, or a yaml.YAMLError. This must come before
+    composing: PyYAML recurses in C there, which ends the process instead of raising an exception."""
+    depth = values = 0
     for event in yaml.parse(content, LOADER):
+        values += isinstance(event, yaml.NodeEvent)
+        if values > most:
+            raise _wrong(event, where, f"has more than {most:,} values", "make it smaller")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
             raise _wrong(event, where, _DEEP, _FLATTER)
 
 
-def check(root: yaml.Node, where: str) -> None:
+def check(root: yaml.Node, where: str, most: int = VALUES) -> None:
     """Raise UsageError if a document is too deep or too big with its aliases expanded, or has an alias that contains
     itself."""
     known: dict[int, tuple[int, int]] = {}
@@ -64,6 +109,8 @@ def check(root: yaml.Node, where: str) -> None:
         """Return the number of values in a node and their depth below it. Each node is visited once, however many
         aliases it has."""
         if isinstance(node, yaml.ScalarNode):
+            if len(node.value) > SCALAR and node.tag != "tag:yaml.org,2002:str":
+                raise _wrong(node, where, f"has a value of {len(node.value):,} characters that is no text", "quote it")
             return 1, 0
         if id(node) in above:
             raise _wrong(node, where, "has an alias that holds itself", "write it out")
@@ -82,8 +129,8 @@ def check(root: yaml.Node, where: str) -> None:
         return values, height
 
     values, _ = measured(root, 0)
-    if values > VALUES:
-        what = f"stands for more than {VALUES:,} values"
+    if values > most:
+        what = f"stands for more than {most:,} values"
         raise _wrong(root, where, what, "make it smaller, above all what its aliases stand for")
 
 

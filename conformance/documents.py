@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import yaml
 
 from conformance import bounded, data, document_cache
@@ -23,6 +24,10 @@ from conformance.suggestions import suggestion as suggestion
 
 if TYPE_CHECKING:
     import jsonschema
+
+
+_BITS = 63
+"""Bits of a whole number, without its sign, in JSON of Kubernetes and of our encoder."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,12 @@ def parse(path: Path) -> Document:
     return _parse(path, _text(path))
 
 
+def report(path: Path, text: str) -> Any:
+    """Return the value of YAML that the suite has written with this text, as JSON has it: it may also be no mapping.
+    Raises UsageError."""
+    return _value(path, text, {}, bounded.REPORT, written=True)
+
+
 def several(path: Path, text: str) -> list[Any]:
     """Return the documents of a YAML file with this text that are not empty. Raises UsageError."""
     values: list[Any] = []
@@ -83,12 +94,15 @@ def several(path: Path, text: str) -> list[Any]:
             assert node is not None  # it was found a moment ago
             bounded.check(node, shown(path))
             values += filter(None, [loader.construct_document(node)])
+        orjson.dumps(values)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
             f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
         ) from error
-    except ValueError as error:  # an invalid date, a number of thousands of digits
+    except yaml.YAMLError as error:
+        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="fix the syntax") from error
+    except bounded.INVALID as error:  # an invalid date, a number of thousands of digits, a key that is no text
         raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
@@ -101,13 +115,20 @@ def _text(path: Path) -> str:
 
 def _parse(path: Path, text: str) -> Document:
     lines: dict[Field, int] = {}
+    value = _value(path, text, lines, bounded.VALUES)
+    if not isinstance(value, dict):
+        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", hint="its root must be a mapping")
+    return Document(path, value, lines)
+
+
+def _value(path: Path, text: str, lines: dict[Field, int], most: int, *, written: bool = False) -> Any:
     loader = yaml.CSafeLoader(text)
     try:
-        bounded.check_depth(text, shown(path))
+        bounded.check_depth(text, shown(path), most)
         node = loader.get_single_node()
         if node is not None:
-            bounded.check(node, shown(path))
-        value = None if node is None else _construct(loader, node, (), lines, path)
+            bounded.check(node, shown(path), most)
+        return None if node is None else _construct(loader, node, (), lines, path, written)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -117,9 +138,6 @@ def _parse(path: Path, text: str) -> Document:
         raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="fix the syntax") from error
     finally:
         loader.dispose()
-    if not isinstance(value, dict):
-        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", hint="its root must be a mapping")
-    return Document(path, value, lines)
 
 
 def check(document: Document, schema: Path) -> None:
@@ -155,28 +173,31 @@ def spelled(field: Iterable[str | int]) -> str:
     return text
 
 
-def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:
+def _construct(
+    loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path, written: bool
+) -> Any:
     lines.setdefault(at, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         _no_key_twice(node, at, path)
         loader.flatten_mapping(node)
         result = {}
         for key_node, value_node in node.value:
-            key = _scalar(loader, key_node, at, path)
+            key = _scalar(loader, key_node, at, path, written)
             if not isinstance(key, str):
                 where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
                 named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
                 raise UsageError(f"{named} is not text", where=where, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
-            result[key] = _construct(loader, value_node, (*at, key), lines, path)
+            result[key] = _construct(loader, value_node, (*at, key), lines, path, written)
         return result
     if isinstance(node, yaml.SequenceNode):
-        return [_construct(loader, item, (*at, index), lines, path) for index, item in enumerate(node.value)]
-    return _scalar(loader, node, at, path)
+        return [_construct(loader, item, (*at, index), lines, path, written) for index, item in enumerate(node.value)]
+    return _scalar(loader, node, at, path, written)
 
 
-def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) -> Any:
-    """Return a scalar. Raises UsageError for a value that cannot be JSON, a file name or an argument."""
+def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, written: bool) -> Any:
+    """Return a scalar. Raises UsageError for a value that cannot be JSON or, unless the suite has written it, a file
+    name or an argument."""
 
     def rejected(what: str, hint: str) -> UsageError:
         where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
@@ -184,12 +205,16 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) ->
 
     try:
         value = loader.construct_object(node)
-    except ValueError as error:  # an invalid date, a number of thousands of digits
+    except bounded.INVALID as error:  # an invalid date, a number of thousands of digits
         raise rejected(f"cannot be read: {error}", "fix the value, or put it in quotes") from error
-    if isinstance(value, str) and "\0" in value:
+    if isinstance(value, str) and "\0" in value and not written:
         raise rejected("holds a NUL character", "remove it")
     if isinstance(value, float) and not math.isfinite(value):
         raise rejected(f"is not a finite number: {value}", "give a number")
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        raise rejected(f"has more than {_BITS} bits", "give a smaller number, or put it in quotes")
+    if isinstance(node, yaml.ScalarNode) and not isinstance(value, str | float | int | datetime.date | None):
+        raise rejected(f"is a {node.tag.rpartition(':')[2]}", "give text")
     # A schema knows only JSON: for YAML, `expires: 2027-01-31` is a date; here it is text.
     return value.isoformat() if isinstance(value, datetime.date) else value
 

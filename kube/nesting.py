@@ -12,7 +12,7 @@ import re
 from array import array
 from itertools import accumulate
 
-DEPTH = 128
+DEPTH = 64
 """Levels that are kept. The deepest Kubernetes object, a CRD with a pod spec, has 30."""
 log = logging.getLogger(__name__)
 
@@ -28,19 +28,21 @@ _REMOVED = b"null"
 def bounded(raw: bytes, where: str) -> bytes:
     """Return JSON with null for each value below the deepest level that is kept, so that the rest can be read: whoever
     nests an object must not hide it. Text without such values is returned as it is. `where` is for the log."""
-    if raw.count(b"{") + raw.count(b"[") <= DEPTH or not _deep(raw):
+    if not deep(raw, DEPTH):
         return raw
     _complain(where)
     return _flat(raw)
 
 
-def _deep(raw: bytes) -> bool:
-    """Return whether JSON may be too deep; of text that is no JSON, this may be a mistake. All loops are in C."""
+def deep(raw: bytes, most: int) -> bool:
+    """Return whether JSON has more levels; of text that is no JSON, this may be a mistake. All loops are in C."""
+    if raw.count(b"{") + raw.count(b"[") <= most:
+        return False
     text = _ESCAPED.sub(b"", raw) if b"\\" in raw else raw
     # Without two quotes that are neighbours, the others still enclose the same brackets.
     text = text.translate(None, _OTHERS).replace(b'""', b"")
     text = _STRING.sub(b"", text) if b'"' in text else text
-    return max(accumulate(array("b", text.translate(_STEPS))), default=0) > DEPTH
+    return max(accumulate(array("b", text.translate(_STEPS))), default=0) > most
 
 
 def _flat(raw: bytes) -> bytes:

@@ -5,16 +5,17 @@ OCI distribution API, without any other program. Pure, except `fetch`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from conformance import bounded
 from conformance.cluster import archives
 from conformance.cluster.pins import Program
 from conformance.cluster.sites import Unavailable
 from conformance.cluster.transfer import Transfers
+from conformance.errors import UsageError
 
 INDEX = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
@@ -28,10 +29,11 @@ def fetch(program: Program, members: Mapping[str, Path], platform: str, transfer
 
     def document(digest: str, kinds: str) -> Any:
         transfers.fetch(f"{program.repository}/manifests/{digest}", scratch, digest, kinds)
+        where = f"{program.repository}: {digest}"
         try:
-            return json.loads(scratch.read_bytes())
-        except ValueError as error:
-            raise Unavailable(f"{program.repository}: {digest} is not JSON") from error
+            return bounded.json(bounded.content(scratch, bounded.MANIFESTS, where), where)
+        except UsageError as error:
+            raise Unavailable(str(error)) from error
 
     manifest = document(manifest_digest(document(program.digest, INDEX), platform), MANIFEST)
     missing = dict(members)

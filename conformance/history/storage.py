@@ -17,11 +17,12 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from conformance import credentials, regular
+from conformance import bounded, credentials, regular
 from conformance.errors import UsageError
 from conformance.history.origins import Origins
 from conformance.history.record import Record
 from conformance.suggestions import unreadable
+from kube import nesting
 
 FORMAT = 1
 _GZIP = b"\x1f\x8b"
@@ -58,6 +59,9 @@ class _Line(msgspec.Struct):
 
 
 _encoder = msgspec.json.Encoder()
+_end = msgspec.json.Decoder(_End)
+LONGEST = 2 << 30
+"""Bytes of a history that is read, unpacked."""
 
 
 def save(path: Path, namespace: str, now: float, records: Iterable[Record], origins: Origins | None = None) -> None:
@@ -113,16 +117,14 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
     with _opened(path) as file:
         header = _header(file, path)
         decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
-        for number, text in enumerate(file, 2):
+        for number, text in enumerate(_lines(file, path), 2):
             if not header.now and not text.endswith(b"\n"):
                 break  # a recording whose recorder was killed in the middle of this line
-            try:
-                if text.startswith(_ENDED):
-                    now = msgspec.json.decode(text, type=_End).ended
-                    continue
-                line = decoder.decode(text)
-            except msgspec.DecodeError as error:
-                raise UsageError(f"no record: {error}", where=f"{path}:{number}", hint="was the file cut?") from error
+            where, cut = f"{path}:{number}", "was the file cut?"
+            if text.startswith(_ENDED):
+                now = bounded.decoded(_end.decode, text, where, what="no record", hint=cut).ended
+                continue
+            line = bounded.decoded(decoder.decode, nesting.bounded(text, str(path)), where, what="no record", hint=cut)
             records.append(
                 Record(
                     seq=line.seq,
@@ -148,10 +150,18 @@ def origins(path: Path) -> Origins:
 
 
 def _header(file: BinaryIO, path: Path) -> _Header:
-    try:
-        return msgspec.json.decode(next(file, b""), type=_Header)
-    except msgspec.DecodeError as error:
-        raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl.gz") from error
+    what, hint = "no saved history", "give a history.jsonl.gz"
+    first = file.readline(bounded.MANIFESTS)
+    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", what=what, hint=hint)
+
+
+def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Yield lines. Raises UsageError once there are too many: a short file may be long when it is unpacked."""
+    left = LONGEST
+    while text := file.readline(bounded.MANIFESTS):
+        if (left := left - len(text)) < 0:
+            raise UsageError(f"is longer than {LONGEST >> 30} GiB", where=str(path), hint="give a shorter history")
+        yield text
 
 
 @contextmanager

@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
+from conformance import bounded
 from conformance.errors import UsageError
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, Workload
 from conformance.lab.playing import Outcome
-from conformance.suggestions import unreadable
 
 Document = dict[str, Any]
 Trials = Sequence[Mapping[str, Any]]
@@ -54,13 +53,7 @@ def document(versions: Mapping[str, str]) -> Document:
 
 def load(path: Path) -> Document:
     """Return a stored document. Raises UsageError."""
-    try:
-        found = orjson.loads(path.read_bytes())
-    except OSError as error:
-        what, near = unreadable(path, error)
-        raise UsageError(what, where=str(path), hint=near) from None
-    except orjson.JSONDecodeError as error:
-        raise UsageError(f"cannot be read: {error}", where=str(path)) from None
+    found = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
     if not isinstance(found, dict) or (found.get("kind"), found.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))
     return found

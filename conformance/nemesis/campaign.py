@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from conformance import bounded
 from conformance.cluster.progress import Report
 from conformance.implementation.descriptor import Descriptor
 from conformance.nemesis import choice
@@ -93,8 +94,13 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
-        self.known = {tried.plan: tried for tried in map(msgspec.json.Decoder(Tried).decode, whole.splitlines())}
+        whole = bounded.content(path, bounded.LOG, str(path)).rpartition(b"\n")[0] if path.exists() else b""
+        decode, hint = msgspec.json.Decoder(Tried).decode, "give a new folder"
+        lines = [
+            bounded.decoded(decode, line, f"{path}:{number}", hint=hint)
+            for number, line in enumerate(whole.splitlines(), 1)
+        ]
+        self.known = {tried.plan: tried for tried in lines}
         if whole:  # what follows the last line break was being written when the campaign was killed
             with path.open("r+b") as file:
                 file.truncate(len(whole) + 1)

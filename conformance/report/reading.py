@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
-
 from conformance import bounded, documents
 from conformance.errors import HarnessError, UsageError
 from conformance.report.document import Document, validate
@@ -61,9 +59,9 @@ def nearest_run(path: Path) -> str:
 def parsed(content: str, path: Path) -> Document:
     """Return the report that a text is. Raises UsageError, which names `path`."""
     try:
-        found = yaml.load(content, Loader=yaml.CSafeLoader)
+        found = documents.report(path, content)
         validate(found)
-    except (yaml.YAMLError, HarnessError) as error:
+    except HarnessError as error:
         what = " ".join(str(error).split())
         raise UsageError(what, where=documents.shown(path), hint="give the report.yaml of a run") from error
     return found  # type: ignore[no-any-return]

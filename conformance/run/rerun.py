@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance import bounded
 from conformance.errors import UsageError
 from conformance.suggestions import nearest
 from conformance.suite.outcomes import book, ledger
@@ -23,11 +24,9 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
         near = nearest(run, [each.parent.name for each in report_dir.glob("*/run.json")])
         hint = f'did you mean "{near}"?' if near else f"give the folder of a run, or the id of one in {report_dir}"
         raise UsageError(f"{run}: no such run", where=WHERE, hint=hint)
-    try:
-        found = decoded((folder / "run.json").read_bytes())
-    except (OSError, msgspec.MsgspecError) as error:
-        hint = "give a run of this version of the suite"
-        raise UsageError(f"{folder / 'run.json'} cannot be read: {error}", where=WHERE, hint=hint) from error
+    path, hint = folder / "run.json", "give a run of this version of the suite"
+    what = f"{path} cannot be read"
+    found = bounded.decoded(decoded, bounded.content(path, bounded.LENGTH, str(path)), WHERE, what=what, hint=hint)
     tests = unpassed(book.read(folder / "ledger"), frozenset(found.expected))
     if not tests:
         raise UsageError(f"nothing is left to run: every test of {folder} has passed", where=WHERE, hint="leave it out")

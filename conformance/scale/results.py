@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 
-from conformance import disk, documents
+from conformance import bounded, disk, documents
 from conformance.errors import UsageError
-from conformance.suggestions import unreadable
 
 API_VERSION, KIND = "conformance.grove.io/v1alpha2", "ScaleResult"
 SCHEMA = Path(__file__).parent / "result.schema.json"
@@ -38,13 +37,7 @@ def write(result: Result, path: Path) -> None:
 def read(path: Path) -> Result:
     """Read a result file. Raises UsageError for a file that is none, in one line."""
     place = documents.shown(path)
-    try:
-        value = orjson.loads(path.read_bytes())
-    except OSError as error:
-        what, near = unreadable(path, error)
-        raise UsageError(what, where=place, hint=near or "give the result of a run") from error
-    except orjson.JSONDecodeError as error:
-        raise UsageError(f"is not JSON: {error}", where=place, hint="give the result of a run") from error
+    value = bounded.json(bounded.content(path, bounded.LOG, place), place, "give the result of a run")
     if not isinstance(value, dict) or value.get("kind") != KIND:
         raise UsageError(f"is not a {KIND}", where=place, hint="give a file that `grove-conformance scale` wrote")
     if value.get("apiVersion") != API_VERSION:

@@ -8,13 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from conformance import documents
+from conformance import bounded, documents
 from conformance.errors import UsageError
 from conformance.scale.markers import MARKERS
 from conformance.scale.results import Result
-from conformance.suggestions import unreadable
 
 
 def result_file(result: Result, namespace: str) -> dict[str, Any]:
@@ -87,21 +84,14 @@ class PublishedRun:
 
 def history(path: Path) -> Iterator[PublishedRun]:
     """Yield the runs of upstream's `index/runs.ndjson`. Raises UsageError for a line that is none."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        what, near = unreadable(path, error)
-        raise UsageError(what, where=documents.shown(path), hint=near or "give index/runs.ndjson") from error
-    for number, line in enumerate(lines, start=1):
+    shown, hint = documents.shown(path), "give index/runs.ndjson of their branch"
+    for number, line in enumerate(bounded.content(path, bounded.LOG, shown).splitlines(), start=1):
         if line.strip():
+            where = f"{shown}:{number}"
             try:
-                yield _published(orjson.loads(line))
-            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-                raise UsageError(
-                    f"is not a run of upstream's history: {error!r}",
-                    where=f"{documents.shown(path)}:{number}",
-                    hint="give index/runs.ndjson of their branch",
-                ) from error
+                yield _published(bounded.json(line, where, hint))
+            except bounded.INVALID as error:
+                raise UsageError(f"is not a run of upstream's history: {error!r}", where=where, hint=hint) from error
 
 
 def _published(line: dict[str, Any]) -> PublishedRun:

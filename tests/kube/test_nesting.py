@@ -74,7 +74,7 @@ def test_the_log_has_one_line_for_each_place(caplog: pytest.LogCaptureFixture) -
     for _ in range(3):
         nesting.bounded(deep("a", 1_200), "/api/v1/pods")
     [line] = caplog.messages
-    assert line == "/api/v1/pods: an object is more than 128 levels deep; what is deeper is left out"
+    assert line == "/api/v1/pods: an object is more than 64 levels deep; what is deeper is left out"
 
 
 def test_proxies_read_deep_writes() -> None:

@@ -11,7 +11,6 @@ import orjson
 import yaml
 
 from conformance import disk, documents
-from conformance.errors import UsageError
 from conformance.nemesis.changes import wanted
 from conformance.nemesis.changes.search import Found
 from conformance.nemesis.changes.wanted import Change
@@ -97,10 +96,4 @@ def changes_of(document: Document) -> list[Change]:
 
 def is_one(path: Path) -> bool:
     """Return whether a file is that of changes, and not of a plan. Raises UsageError if it cannot be read."""
-    try:
-        value = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UsageError(error.strerror or str(error), where=str(path), hint="give a file of a campaign") from error
-    except (yaml.YAMLError, UnicodeDecodeError):
-        return False  # who reads it says what is wrong
-    return isinstance(value, dict) and value.get("kind") == KIND
+    return documents.parse(path).value.get("kind") == KIND

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from conformance import disk, documents
+from conformance import bounded, disk, documents
 from conformance.cluster.progress import Report
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
@@ -62,10 +62,8 @@ def remember(plan: Plan, folder: Path) -> None:
         with disk.errors(where=f"--dir {folder}", hint="give another folder"):
             path.write_bytes(orjson.dumps(written, option=orjson.OPT_INDENT_2))
         return
-    try:
-        known = orjson.loads(path.read_bytes())
-    except orjson.JSONDecodeError as error:
-        raise UsageError(f"is not JSON: {error}", where=documents.shown(path), hint="give a new folder") from error
+    where = documents.shown(path)
+    known = bounded.json(bounded.content(path, bounded.LENGTH, where), where, "give a new folder")
     changed = [name for name in written if not isinstance(known, dict) or known.get(name) != written[name]]
     if changed := [name for name in changed if name not in ("rounds", "spare")]:
         raise UsageError(

@@ -17,7 +17,7 @@ from typing import Self
 
 import msgspec
 
-from conformance import regular
+from conformance import bounded, regular
 from conformance.errors import UsageError
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, encoded
 
@@ -56,7 +56,7 @@ class Book:
         """Add an event as a worker has sent it, and return it."""
         try:
             event: AnyEvent = _decoder.decode(line)
-        except msgspec.MsgspecError as error:
+        except bounded.UNDECODABLE as error:
             event = HarnessFault(worker="run", what=f"a worker sent something other than an event: {error}")
             line = encoded(event)
         with self._lock:
@@ -138,14 +138,14 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     for path in sorted(folder.glob("*.jsonl")):
         try:
             file = regular.Held(path)
+            if file.size > bounded.LOG:
+                what = f"is longer than {bounded.LOG >> 20} MiB"
+                raise UsageError(what, where=str(path), hint="give the folder of another run")
             lines = file.at(0, file.size).splitlines(keepends=True)
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                try:
-                    events.append(_decoder.decode(line))
-                except msgspec.MsgspecError as error:
-                    hint = "give the folder of another run"
-                    raise UsageError(f"is no event: {error}", where=f"{path}:{number}", hint=hint) from error
+                where, hint = f"{path}:{number}", "give the folder of another run"
+                events.append(bounded.decoded(_decoder.decode, line, where, what="is no event", hint=hint))
     return iter(sorted(events, key=lambda event: event.wall))
