@@ -24,6 +24,9 @@ FEW = 10_000
 """Records of a namespace that are not worth condensing."""
 LARGE = 1 << 16
 """Size in bytes above which an object is kept in a file."""
+IN_MEMORY = 32 << 20
+"""Bytes of objects of all namespaces that are kept in memory: once there are more, further ones are kept in files. What
+is decoded of those in memory is kept there, too, and can be several times as long."""
 
 
 class Present(NamedTuple):
@@ -51,6 +54,8 @@ class Log:
         self._condensed: dict[str, int] = {}
         """How many records of a namespace `condense` has left."""
         self._spilled: dict[str, SpillFile] = {}
+        self._in_memory: dict[str, int] = {}
+        """Bytes of the objects of a namespace that are kept in memory."""
         self.evidence: frozenset[str] = frozenset()
         """Resources that are recorded as evidence only: their changes do not show that something is still going on."""
         self._clock: list[tuple[int, float]] = []
@@ -82,6 +87,7 @@ class Log:
             kept = self._opened is None or namespace == CLUSTER or namespace in self._opened
             self._seq += 1
             self.received += len(raw)
+            spill = kept and (len(raw) > LARGE or sum(self._in_memory.values()) + len(raw) > IN_MEMORY)
             moment = self._moment(version, self.now() if at is None else at)
             record = Record(
                 seq=self._seq,
@@ -93,11 +99,12 @@ class Log:
                 name=name,
                 uid=uid,
                 version=version,
-                raw=self._spill(namespace, raw) if kept and len(raw) > LARGE else raw,
+                raw=self._spill(namespace, raw) if spill else raw,
                 listed=listed,
             )
             if kept:
                 self._records.setdefault(namespace, []).append(record)
+                self._in_memory[namespace] = self._in_memory.get(namespace, 0) + record.in_memory
                 self._news.notify_all()
             return record
 
@@ -173,7 +180,10 @@ class Log:
                 return
             read = bisect_right(records, seq, key=lambda record: record.seq)
             left = [*_last_states(records[:read]), *records[read:]]
-            self._records[namespace], self._condensed[namespace] = left, len(left)
+            self._condensed[namespace] = len(left)
+            self._keep(namespace, left)
+            if self._spilled.pop(namespace, None) is not None:
+                release()  # the file goes, and what was dropped with it, once no record that is left is in it
 
     def forget(self, namespace: str) -> None:
         """Drop the records of a namespace whose test is over. Once no namespace is open, only the last state of each
@@ -181,13 +191,14 @@ class Log:
         with self._news:
             self._records.pop(namespace, None)
             self._condensed.pop(namespace, None)
+            self._in_memory.pop(namespace, None)
             if self._spilled.pop(namespace, None) is not None:
                 release()
             if self._opened is None:
                 return
             self._opened.discard(namespace)
             if not self._opened:
-                self._records[CLUSTER] = _last_states(self._records[CLUSTER])
+                self._keep(CLUSTER, _last_states(self._records[CLUSTER]))
 
     def last(self, resource: str, namespace: str, name: str) -> Record | None:
         """Return the last record of an object, if it is kept."""
@@ -208,6 +219,11 @@ class Log:
                         if not wanted:
                             break
         return found
+
+    def _keep(self, namespace: str, records: list[Record]) -> None:
+        """Let these be the records of a namespace."""
+        self._records[namespace] = records
+        self._in_memory[namespace] = sum(record.in_memory for record in records)
 
     def _spill(self, namespace: str, raw: bytes) -> Spilled:
         """Write a large object to a file, so that an implementation with many writes does not fill the memory."""

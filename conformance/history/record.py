@@ -95,6 +95,11 @@ class Record:
         return self._raw if isinstance(self._raw, bytes) else self._raw.read()
 
     @property
+    def in_memory(self) -> int:
+        """How many bytes of the object are kept in memory."""
+        return len(self._raw) if isinstance(self._raw, bytes) else 0
+
+    @property
     def object(self) -> Mapping[str, Any]:
         """The decoded object. Do not modify it."""
         return self._small if isinstance(self._raw, bytes) else _large(self._raw)

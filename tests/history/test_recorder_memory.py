@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import orjson
@@ -160,3 +162,46 @@ def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(kept: bool) -> None
     records = log.beyond("one", 0)
     assert [record.kind for record in records] == (["ADDED", "DELETED"] if kept else [])
     assert all(record.object["metadata"]["labels"] == {"x": "y"} for record in records)
+
+
+def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do they if they are decoded, and what was condensed or forgotten makes room."""
+    monkeypatch.setattr(logs, "IN_MEMORY", 10_000)
+    log = Log()
+    log.open("one")
+    for version in range(100):
+        tell(log, f"p{version % 3}", namespace="one", kind="MODIFIED", more="x" * 1_000)
+    records = log.beyond("one", 0)
+    assert 8_000 < sum(record.in_memory for record in records) == log._in_memory["one"] <= 10_000
+    assert [record.object["metadata"]["name"] for record in records] == [f"p{n % 3}" for n in range(100)]
+    monkeypatch.setattr(logs, "FEW", 0)
+    log.condense("one", log.last_seq())
+    assert log._in_memory["one"] == 0 and log._spilled == {}
+    assert isinstance(tell(log, "a", namespace="one")._raw, bytes)
+    log.forget("one")
+    assert not any(log._in_memory.values())
+
+
+def test_a_worker_stays_below_its_bound_under_many_large_writes() -> None:
+    """20,000 objects of 60 KiB take 1.3 GiB, and decoded several times as much."""
+    said = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True).stdout
+    assert int(said) < 500, f"{said} MiB"
+
+
+_MANY = """
+import orjson
+import resource
+from conformance.history.log import Log
+
+log = Log()
+log.open("one")
+raw = orjson.dumps({"metadata": {"name": "p"}, "fields": {f"field-{n}": {"f:value": n} for n in range(1_900)}})
+assert 50_000 < len(raw) < 1 << 16, len(raw)
+for number in range(20_000):
+    how = {"namespace": "one", "name": "p", "uid": "u", "version": str(number), "raw": bytes(bytearray(raw))}
+    record = log.append("MODIFIED", "pods", **how)
+    if record.in_memory or number % 100 == 0:
+        record.object
+assert log.last_seq() == 20_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
