@@ -46,5 +46,9 @@ class HarnessError(Exception):
         super().__init__((f"{where}: " if where else "") + what + (f" — {hint}" if hint else ""))
 
 
+class SupervisorLost(HarnessError):
+    """The suite's own supervisor of a process was killed, and the process with it: no implementation is at fault."""
+
+
 class ClusterTooSlow(HarnessError):
     """The cluster has not done its own work in time, such as serving a CRD: no implementation is at fault."""

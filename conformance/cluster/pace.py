@@ -13,6 +13,7 @@ USUAL = 4.0
 """Processes that want to run, for each CPU, on a machine that is busy with runs alone: limits are made for it."""
 MOST = 20.0
 """The largest factor."""
+_stretched = 1.0
 _LOAD = Path("/proc/loadavg")
 
 
@@ -26,7 +27,13 @@ def factor() -> float:
 
 def patience(seconds: float) -> float:
     """Return for how long to wait for what is done within so many seconds on a machine that is not overloaded."""
-    return seconds * factor()
+    return seconds * factor() * _stretched
+
+
+def stretch(time_scale: float) -> None:
+    """Make the limits of this process longer by a time scale. One below 1 is for waits of scenes alone."""
+    global _stretched
+    _stretched = max(1.0, time_scale)
 
 
 def stop_after(seconds: float) -> Callable[[tenacity.RetryCallState], bool]:

@@ -26,7 +26,7 @@ import psutil
 
 from conformance import regular
 from conformance.cluster import pace
-from conformance.errors import HarnessError
+from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation.output import TAIL, Endless, Output
 
 LOOK_EVERY = 0.05
@@ -54,13 +54,17 @@ class ReadyLate(NotReady):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. `code` is the exit code, or minus the number of the signal."""
+    """How a process ended. `code` is the exit code, or minus the number of the signal. `unsupervised`: the suite has
+    ended it, since its supervisor was killed."""
 
     code: int
     at: float
     """Seconds on the monotonic clock."""
+    unsupervised: bool = False
 
     def __str__(self) -> str:
+        if self.unsupervised:
+            return "was ended because the suite's own process that supervises it was killed"
         if self.code >= 0:
             return f"exited with code {self.code}"
         try:
@@ -72,7 +76,7 @@ class Ended:
 class ProcessGroup:
     """A started program and everything that it starts (see `supervisor.py`).
 
-    Output is appended to `log`. Raises OSError if the program cannot be started.
+    Output is appended to `log`. Raises OSError if the program cannot be started, and SupervisorLost.
     """
 
     def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> None:
@@ -97,6 +101,8 @@ class ProcessGroup:
         if word != "started":
             self._supervisor.communicate()
             self._told.close()
+            if not word:
+                raise SupervisorLost(f"the process that supervises {argv[0]} was killed before it had started that")
             raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
         self.pid = int(number)
         self._ended: Ended | None = None
@@ -175,7 +181,7 @@ class ProcessGroup:
                 line = line or self.has_logged(log_pattern or "")
             except Endless as error:
                 raise NotReady(f"is not found to be ready: {error}") from error
-            if not (page and line) and (waited := time.monotonic() - begin) > pace.patience(within):
+            if not (page and line) and (waited := time.monotonic() - begin) > within * pace.factor():
                 missing = f"{http_url} did not answer 200" if not page else f"no log line matched {log_pattern!r}"
                 after = f"{within:g} s" if waited < within + 1 else f"{waited:.0f} s, on an overloaded machine"
                 raise ReadyLate(f"is not ready after {after}: {missing}; {self.tail()}")
@@ -214,7 +220,7 @@ class ProcessGroup:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         with self._ordering:
-            self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic())
+            self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
             with contextlib.suppress(BrokenPipeError):
                 self._orders.close()
         self._over.set()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.errors import HarnessError
+from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
@@ -31,6 +31,11 @@ class Failure:
     implementation: str
     ended: Ended
     tail: str
+
+    def require_supervised(self) -> None:
+        """Raise SupervisorLost if it is no finding: the process ended with its supervisor."""
+        if self.ended.unsupervised:
+            raise SupervisorLost(str(self))
 
     def __str__(self) -> str:
         return f"{self.implementation}: the {subject(self.role, self.process)} {self.ended}; {self.tail}"
@@ -92,7 +97,7 @@ class RoleProcess:
         return self.group.pid if self.group is not None and self.group.ended is None else None
 
     def launch(self) -> None:
-        """Start it without waiting until it is ready. Raises NotStarted."""
+        """Start it without waiting until it is ready. Raises NotStarted and SupervisorLost."""
         self.notice()
         self._ready = False
         directory = self._values.directory(self.name)
@@ -112,7 +117,8 @@ class RoleProcess:
             raise self._not_started(f"cannot be started: {error.filename or argv[0]}: {error.strerror}") from error
 
     def wait_ready(self, others: list[RoleProcess]) -> None:
-        """Wait until a launched process is ready. Raises NotStarted, also if one of the `others` ends meanwhile."""
+        """Wait until a launched process is ready. Raises NotStarted, also if one of the `others` ends meanwhile, and
+        SupervisorLost."""
         assert self.group is not None
         ready = self._process.ready
         page = self._fill(ready.http) if ready.http is not None else None
@@ -125,13 +131,17 @@ class RoleProcess:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
             late = isinstance(error, ReadyLate)
-            code = ended.code if (ended := self.group.ended) is not None else None
+            ended = self.group.ended
+            if ended is not None:
+                self._failure(ended, self.group.tail()).require_supervised()
+            code = ended.code if ended is not None else None
             raise self._not_started(str(error) + self._missed(str(error)), late=late, code=code) from error
         self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
         if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
+            self._failure(ended, self.group.tail()).require_supervised()
             when = "after it was ready, before all others were" if self._ready else "before it was ready"
             raise self._not_started(f"{ended} {when}; {self.group.tail()}")
 
@@ -147,8 +157,7 @@ class RoleProcess:
         """Record a failure if the process has ended by itself."""
         if self.group is not None and (ended := self.group.ended) is not None:
             said = self.group.tail()
-            died = Failure(self.role, self._process.name, self._descriptor.name, ended, said + self._missed(said))
-            self._failures.append(died)
+            self._failures.append(self._failure(ended, said + self._missed(said)))
             self.group = None
 
     def last_words(self, lines: int) -> str:
@@ -162,6 +171,9 @@ class RoleProcess:
         if self.group is not None:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
+
+    def _failure(self, ended: Ended, said: str) -> Failure:
+        return Failure(self.role, self._process.name, self._descriptor.name, ended, said)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program."""

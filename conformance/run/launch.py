@@ -29,6 +29,7 @@ from conformance.report.progress import Progress
 from conformance.report.time_left import TimeLeft
 from conformance.run import pytest_options
 from conformance.run.watch import Watch, sweep
+from conformance.run.watchdog import Watchdog
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
@@ -134,18 +135,30 @@ def run(
     )
     if plan.selected:
         watch = Watch(settings, book, plan.groups, plan.alone)
+
+        def last() -> int:
+            book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.INTERNAL_ERROR))
+            return _conclude(settings, book, out, err)
+
         with (
             _stoppable(err) as only_answer,
             _progress(settings, book, plan, err, begin),
+            _guarded(settings, book, watch, last),
         ):
             status = _pytest(settings, plan, watch)
             only_answer()
-            interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not watch.enough)
+            ended = watch.enough or watch.stuck
+            interrupted = watch.interrupted or (status == pytest.ExitCode.INTERRUPTED and not ended)
             sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
     else:
         err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
         book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
+    return _conclude(settings, book, out, err)
+
+
+def _conclude(settings: RunSettings, book: Book, out: Console, err: Console) -> Exit:
+    """Close the book of a run that has ended, judge it and report."""
     book.close()
     path = settings.folder / "report.yaml"
     unwritten: HarnessError | None = None
@@ -192,6 +205,15 @@ def _progress(
         verbose=settings.verbose,
         left=TimeLeft(plan.groups, costs, plan.alone, settings.workers),
     )
+
+
+def _guarded(
+    settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]
+) -> AbstractContextManager[object]:
+    """Return what ends a run in which nothing happens any more; nothing if somebody talks to pytest."""
+    if pytest_options.interactive(settings.pytest_options):
+        return contextlib.nullcontext()
+    return Watchdog(settings, book, watch, last)
 
 
 def _kept(event: ledger.ClusterKept) -> list[str]:

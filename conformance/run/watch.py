@@ -28,7 +28,7 @@ class Watch:
     and `alone` the groups that run after all others; both may be filled until the tests are handed out."""
 
     def __init__(self, settings: RunSettings, book: Book, groups: Mapping[str, str], alone: Collection[str]) -> None:
-        self.interrupted = self.enough = False
+        self.interrupted = self.enough = self.stuck = False
         self._settings, self._book, self._groups, self._alone = settings, book, groups, alone
         self._workers = Workers(settings, book, self.collected)
 
@@ -59,8 +59,8 @@ class Watch:
         if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
             self.enough = True
             return
-        self.interrupted = True
-        for pid in self._pids():
+        self.interrupted = not self.stuck
+        for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
@@ -82,7 +82,7 @@ class Watch:
         """Add a harness error of this process."""
         self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
 
-    def _pids(self) -> list[int]:
+    def pids(self) -> list[int]:
         """Return the workers' processes: those that are in the ledger and are children of this one."""
         told = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in told]

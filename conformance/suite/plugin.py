@@ -7,6 +7,7 @@ Invariant: a test that has ended leaves an outcome for every id that it declares
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import signal
 import threading
@@ -20,6 +21,7 @@ from typing import Literal
 import pytest
 
 from conformance import disk, invariants, regular
+from conformance.cluster import pace
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import refusals
 from conformance.history.query import Withheld
@@ -48,6 +50,9 @@ NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
 """What a worker is started with: its line to the controlling process, and the settings that `run.json` once had."""
 
+STACKS = signal.SIGUSR1
+"""The signal at which a worker adds the stacks of its threads to the log of the run."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that makes pytest a conformance run."""
@@ -69,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
         given = getattr(config, "workerinput", {}).get(SETTINGS) or Path(file).read_bytes()
-        config.pluginmanager.register(Judge(config, settings.decoded(given)), NAME)
+        run = settings.decoded(given)
+        pace.stretch(run.time_scale)
+        config.pluginmanager.register(Judge(config, run), NAME)
 
 
 @pytest.fixture
@@ -124,6 +131,7 @@ class Judge:
         if self._line is not None:
             self.begin(self._line.send)
             self._own_standard_error()
+            self._give_stacks()
 
     def begin(self, send: Callable[[bytes], object]) -> None:
         """Judge in this process, and send the events."""
@@ -428,6 +436,11 @@ class Judge:
             what = f"clearing up failed: {error}"
             self._ledger.write(ledger.HarnessFault(worker=self.worker, what=what, log=str(self.run.log), clearing=True))
             traceback.print_exc()
+
+    def _give_stacks(self) -> None:
+        with contextlib.suppress(OSError):
+            self._log = regular.opened(self.run.log, "ab")  # stays open for the signal
+            faulthandler.register(STACKS, self._log, all_threads=True)
 
     def _own_standard_error(self) -> None:
         """Send a worker's last messages (a broken pipe to a controller that is gone) to a file."""

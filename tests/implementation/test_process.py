@@ -321,7 +321,7 @@ def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Star
     group = start(PARENT)
     leader, child = psutil.Process(group.pid), child_of(group)
     supervisor_of(leader).kill()
-    assert group.wait().code == -signal.SIGKILL
+    assert (group.wait().code, group.wait().unsupervised) == (-signal.SIGKILL, True)
     assert gone(leader) and gone(child)
 
 

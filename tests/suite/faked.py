@@ -199,11 +199,12 @@ def _forked(given: str, environment: dict[str, str], folder: Path, out: Path, er
 def main(text: str) -> int:
     from rich.console import Console
 
-    from conformance.run import launch
+    from conformance.run import launch, watchdog
     from conformance.suite.outcomes import ledger
     from conformance.suite.settings import RunSettings
 
     given = json.loads(text)
+    watchdog.LONGEST, watchdog.END_WITHIN = given.pop("limits", (watchdog.LONGEST, watchdog.END_WITHIN))
     expected = tuple(ledger.ExpectedFailure(**e) for e in given.pop("expected", ()))
     for name in ("profiles", "ids", "skip", "only", "part", "pytest_options", "roles", "features"):
         if name in given:

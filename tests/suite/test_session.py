@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster import users
 from conformance.cluster.audit import Writer
 from conformance.cluster.outages import Watcher
-from conformance.errors import ClusterTooSlow, HarnessError
+from conformance.errors import ClusterTooSlow, HarnessError, SupervisorLost
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import NotStarted
 from conformance.suite.environment import GivenUp, folder_name, randomness, short_name
@@ -108,6 +108,7 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
 
 SLOW = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
 LATE = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", late=True)
+UNSUPERVISED = SupervisorLost("mine: the operator was ended because the suite's own process … was killed")
 DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
 
 
@@ -115,6 +116,7 @@ DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was r
     ("error", "raised", "words"),
     [
         (SLOW, GivenUp, "given up: CRDs are not established"),
+        (UNSUPERVISED, GivenUp, "given up: mine: the operator was ended because the suite's own process"),
         (LATE, GivenUp, "given up, since nothing can be judged: .* — if it needs longer, say so in its descriptor"),
         (DEAD, Blocked, "mine cannot be started: .*exited with code 3"),
     ],

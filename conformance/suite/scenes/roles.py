@@ -11,6 +11,7 @@ from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
+from conformance.implementation.role_process import Failure
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.machine import Machine
 
@@ -40,8 +41,13 @@ class Roles:
         self._deaths = len(driver.failures())
 
     def dead(self) -> str:
-        """Return which processes have ended by themselves since the test began; empty for none."""
-        return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
+        """Return which processes have ended by themselves since the test began; empty for none. Raises SupervisorLost
+        if one of them has not."""
+        deaths = self._driver.failures()[self._deaths :]
+        for death in deaths:
+            if isinstance(death, Failure):
+                death.require_supervised()
+        return "; ".join(self._of_the_bundle(str(death)) for death in deaths)
 
     def last_words(self) -> str:
         """Return how the logs of the implementation's processes end, as one line of text; empty if none runs."""

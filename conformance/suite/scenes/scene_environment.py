@@ -117,7 +117,7 @@ class SceneEnvironment:
 
     def patience(self, seconds: float) -> float:
         """Return how long to wait for what the cluster does by itself."""
-        return pace.patience(seconds * max(1.0, self._scale))
+        return pace.patience(seconds)
 
     def served(self, kind: str) -> str:
         """Return the preferred apiVersion of a kind by `plural.group`; empty if the API server does not serve it."""

@@ -71,6 +71,7 @@ def occupied(kubeconfig: Path, wanted: Wanted, report: Report = silent) -> Itera
     if another run uses it, if a killed run has left something, if its KWOK does not play what it should, or if another
     scheduler serves the judged scheduler name; HarnessError if it does not answer."""
     ask = partial(_ask, kubeconfig)
+    pace.stretch(wanted.time_scale)
     with ExitStack() as stack:
         claim = stack.enter_context(claimed(kubeconfig, wanted.run, report))
         _require_clean([each for each in ask(leftovers.find) if not each.kept], wanted)
@@ -138,8 +139,8 @@ def _install(kubeconfig: Path, wanted: Wanted, stack: ExitStack) -> tuple[list[s
 
 def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
     """Return what the cluster does not play, each with what was seen instead. A KWOK needs a moment for new Stages."""
-    within = pace.patience(existing.WITHIN * max(1.0, wanted.time_scale))
-    played = pace.patience(PLAYED_WITHIN * max(1.0, wanted.time_scale))
+    within = pace.patience(existing.WITHIN)
+    played = pace.patience(PLAYED_WITHIN)
     deadline = time.monotonic() + (played if wanted.install_stages else 0)
 
     async def look(client: Client) -> dict[Ability, str]:

@@ -24,7 +24,7 @@ from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings, Reads
-from conformance.errors import ClusterTooSlow, HarnessError, UsageError
+from conformance.errors import ClusterTooSlow, HarnessError, SupervisorLost, UsageError
 from conformance.evidence import bundle
 from conformance.grove import refusals
 from conformance.history import redaction
@@ -185,7 +185,7 @@ class ClusterEnvironment:
         unrecorded = watched.unrecorded(recorded) if cluster else None
         self._recorder = Recorder(self._server, "grove-conformance/recorder", recorded, unrecorded)
         self._stack.callback(self._recorder.stop)
-        self._recorder.start(pace.patience(60 * max(1.0, self._settings.time_scale)))
+        self._recorder.start(pace.patience(60))
         self._phase("ready")
 
     def _own(self, scheduler_name: str) -> Cluster:
@@ -266,7 +266,7 @@ class ClusterEnvironment:
     def _breaks(self) -> Outage | None:
         """Return the outage that has not ended in time: then the cluster is broken."""
         if self._broken is None:
-            lasting = self._watcher.over(pace.patience(RECOVERY * max(1.0, self._settings.time_scale)))
+            lasting = self._watcher.over(pace.patience(RECOVERY))
             self._broken = lasting[0] if lasting else None
         return self._broken
 
@@ -291,7 +291,7 @@ class ClusterEnvironment:
         begin = time.monotonic()
         try:
             action()
-        except ClusterTooSlow as error:
+        except (ClusterTooSlow, SupervisorLost) as error:
             raise GivenUp(f"given up: {error}") from error
         except (HarnessError, UsageError) as error:
             self._sound(begin, True)
