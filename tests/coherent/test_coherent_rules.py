@@ -278,6 +278,14 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
     assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True
 
 
+def test_a_pod_that_has_failed_does_not_count_as_bound() -> None:
+    def evicted(played: Played) -> None:
+        played._pod(played.of("M1", "F")[0], node="n", phase="Failed")
+        played.bind(pod(played, "M1", F, "F"))
+
+    assert verdicts(Played(ALL, after={1: evicted}).play())["INV-019"].holds is True
+
+
 def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> None:
     """The garbage collector comes late, in an update that leaves the component alone."""
 

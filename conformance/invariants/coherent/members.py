@@ -34,7 +34,8 @@ class NoSurge(CoherentRule):
             return
         self.judged += 1
         replicas = count(clique, "spec", "replicas")
-        bound = sum(each.bound for each in self.state.of_clique(pod.clique, ended=True))
+        found = self.state.of_clique(pod.clique, ended=True)
+        bound = sum(each.bound and not each.finished for each in found)
         if bound > replicas:
             self._violate(f"{bound} pods of {pod.clique} are bound, and it has {replicas} replicas", record)
 

@@ -45,6 +45,8 @@ class Pod:
     created: float
     ready: bool = False
     bound: bool = False
+    finished: bool = False
+    """Whether it has failed or succeeded: its place is free."""
     going: bool = False
     excused: bool = False
 
@@ -338,6 +340,7 @@ class State:
             created=before.created if before else record.at,
             ready=pods.ready(document) and not going,
             bound=pods.bound(document),
+            finished=pods.ended(document),
             going=going,
             excused=record.uid in self.origins.excused,
         )
