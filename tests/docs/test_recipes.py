@@ -105,6 +105,7 @@ def tree(tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.mark.timeout(900)  # 46 s alone, and more than 300 s beside a run of the suite
 def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree: Path) -> None:
     found = list(blocks())
     assert {block.recipe for block in found} == RECIPES
