@@ -51,13 +51,13 @@ def content(path: Path, most: int, where: str) -> bytes:
     """Return the bytes of a file. Raises UsageError if it cannot be read or is longer than `most` bytes."""
     try:
         with path.open("rb") as file:
-            found = file.read(most + 1)
+            data = file.read(most + 1)
     except OSError as error:
         what, near = unreadable(path, error)
         raise UsageError(what, where=where, hint=near or "give a readable file") from error
-    if len(found) > most:
+    if len(data) > most:
         raise UsageError(f"is longer than {most >> 20} MiB", where=where, hint="give a shorter file")
-    return found
+    return data
 
 
 def text(path: Path, most: int, where: str) -> str:

@@ -72,11 +72,11 @@ def selection(part: Document | None) -> str | int | None:
 def named(part: Document | None) -> set[str | int]:
     """Return the pods of a clique, or the replicas of a scaling group, that its progress names as selected, now or
     before."""
-    found: list[object] = []
+    selections: list[object] = []
     for field in ("readyPodsSelectedToUpdate", "readyReplicaIndicesSelectedToUpdate"):
         completed = at(progress(part), field, "completed")
-        found += [at(progress(part), field, "current"), *(completed if isinstance(completed, list) else ())]
-    return {one for one in found if isinstance(one, str | int)}
+        selections += [at(progress(part), field, "current"), *(completed if isinstance(completed, list) else ())]
+    return {selection for selection in selections if isinstance(selection, str | int)}
 
 
 def targets(part: Document | None) -> dict[str, str]:

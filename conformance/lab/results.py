@@ -53,10 +53,10 @@ def document(versions: Mapping[str, str]) -> Document:
 
 def load(path: Path) -> Document:
     """Return a stored document. Raises UsageError."""
-    found = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
-    if not isinstance(found, dict) or (found.get("kind"), found.get("experiment")) != ("LabResult", "coherent"):
+    result = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
+    if not isinstance(result, dict) or (result.get("kind"), result.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))
-    return found
+    return result
 
 
 def add(found: Document, outcome: Outcome) -> None:

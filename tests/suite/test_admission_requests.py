@@ -1,4 +1,4 @@
-"""What the profile admission asks for: manifests as they stand in their files, and changes until they are allowed."""
+"""Requests of the profile admission: manifests as they stand in their files, and changes until they are allowed."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_an_anchor_may_list_pods_that_do_not_run(pods: int, count: int) -> None:
 
 
 def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() -> None:
-    """What the map holds is MAP-007."""
+    """MAP-007 judges the contents of the map."""
     story = Sets()
     story.of("s")
     story.tell("podcliques", "s-0-a", {"metadata": {"labels": {labels.PART_OF: "s"}}, "spec": {"replicas": 2}})

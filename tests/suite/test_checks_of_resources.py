@@ -98,7 +98,7 @@ def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, co
 
 @pytest.mark.parametrize(("kept", "count"), ((True, 0), (False, 1)))
 def test_gangs_that_are_still_needed_are_those_of_before(kept: bool, count: int) -> None:
-    """What they hold is the subject of others."""
+    """Other requirements judge the contents of these PodGangs."""
     story = Story()
     for gang, cliques in {"a": ["p-0-fe"], "b": ["p-0-sg-1-wk"], "c": ["p-1-fe"], "d": ["p-0-sg-3-ld"]}.items():
         story.tell("podgangs", gang, {"spec": {"podgroups": [{"name": clique} for clique in cliques]}})

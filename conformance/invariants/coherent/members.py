@@ -34,8 +34,8 @@ class NoSurge(CoherentRule):
             return
         self.judged += 1
         replicas = count(clique, "spec", "replicas")
-        found = self.state.of_clique(pod.clique, ended=True)
-        bound = sum(each.bound and not each.finished for each in found)
+        siblings = self.state.of_clique(pod.clique, ended=True)
+        bound = sum(sibling.bound and not sibling.finished for sibling in siblings)
         if bound > replicas:
             self._violate(f"{bound} pods of {pod.clique} are bound, and it has {replicas} replicas", record)
 

@@ -25,7 +25,7 @@ SCALED = {
     "scaling group out of scope": (GROUPS, "s-{updated}-d", 3),
     "the set": (SETS, "s", 3),
 }
-"""What is scaled during the update: resource, name, replicas. Either replica of the set may be updated first."""
+"""Changes of replicas during the update: resource, name, replicas. Either replica of the set may be updated first."""
 
 
 class NeverReady(Scene):

@@ -138,7 +138,7 @@ def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOth
 
 @requirement("RES-034", reaches="gangs of removed replicas are deleted")
 def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
-    """What the others hold is left to other requirements."""
+    """Other requirements judge the PodGangs that stay."""
     before, after = (
         sorted(map(cliques_of, run.at(f"nothing moves after the {what}").list("podgangs")))
         for what in ("update", "removal")
