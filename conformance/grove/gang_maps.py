@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.grove import labels, names, template
-from conformance.grove.fields import Document, at, items, label, name, number, text, texts
+from conformance.grove.fields import Document, at, controller, items, label, name, number, text, texts
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE, TAIL_ROLE
 from conformance.grove.template import SetTemplate
 
@@ -64,9 +64,19 @@ def entries(document: Document | None) -> tuple[Entry, ...]:
             {k: tuple(sorted(v)) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
             tuple(texts(each, "dependsOn")),
         )
-        for each in items(document, "spec", "entries")
+        for each in entry_documents(document)
     ]
     return tuple(sorted(found, key=lambda entry: (_order(entry), entry.epoch)))
+
+
+def entry_documents(document: Document | None) -> list[Document]:
+    """Return the entries of a map as it lists them, with the names that the template has for standalone PodCliques. The
+    comment says "standalone PodClique name", which may also be the name of the PodClique object (GM-31)."""
+    prefix = names.clique(set_of(document), replica_of(document or {}), "")
+    return [
+        {**entry, "podCliques": {key.removeprefix(prefix): pods for key, pods in _mapping(entry, "podCliques").items()}}
+        for entry in items(document, "spec", "entries")
+    ]
 
 
 def first(pcs: Document, generation: str) -> dict[str, object]:
@@ -206,6 +216,11 @@ def referenced(gang: Document) -> Iterator[str]:
     """Yield the names of the pods that a PodGang refers to."""
     for group in items(gang, "spec", "podgroups"):
         yield from (text(pod, "name") for pod in items(group, "podReferences"))
+
+
+def set_of(document: Document | None) -> str:
+    """Return the set that a map belongs to: its controller, or else its label."""
+    return text(controller(document), "name") or label(document, labels.PART_OF)
 
 
 def replica_of(found: Document) -> int:

@@ -16,7 +16,7 @@ from kube.objects import ObjectMeta, OwnerReference
 from mutants.profiles.gang_maps import keep_generations_of_gangs
 from mutants.registry import variant
 from mutants.replacement import alter, replace
-from reference_impl.api.coherent import MapEntry
+from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PODGANGMAPS, PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.gang_migration import GangMigration
@@ -57,6 +57,41 @@ def _maps_written_often() -> None:
         return found
 
     replace(MapWriter, "renew", renew)
+
+
+@variant(
+    "cliques-by-their-own-names",
+    "operator",
+    "names standalone PodCliques in maps as their objects are named, not as the template does",
+    "MAP-007",
+    "COHR-011",
+    "COHR-032",
+    "COHR-080",
+    profiles=("gang-maps",),
+)
+def _cliques_by_their_own_names() -> None:
+    manifest, read = maps.manifest, maps.read
+
+    def with_own_names(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+        written = manifest(pcs, index, wanted)
+        for entry in written["spec"]["entries"]:
+            if cliques := entry.get("podCliques"):
+                entry["podCliques"] = {names.clique(pcs.metadata.name, index, key): n for key, n in cliques.items()}
+        return written
+
+    def with_template_names(stored: PodGangMap) -> Stored:
+        prefix = f"{stored.metadata.name}-"
+        entries = [
+            msgspec.structs.replace(
+                entry, pod_cliques=cliques and {k.removeprefix(prefix): n for k, n in cliques.items()}
+            )
+            for entry in stored.spec.entries
+            for cliques in [entry.pod_cliques]
+        ]
+        return read(msgspec.structs.replace(stored, spec=msgspec.structs.replace(stored.spec, entries=entries)))
+
+    replace(maps, "manifest", with_own_names)
+    replace(maps, "read", with_template_names)
 
 
 @variant("epochs-far-apart", "operator", "leaves a second between epochs", "MAP-002", profiles=("gang-maps",))

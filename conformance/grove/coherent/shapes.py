@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
 from typing import Any
 
-from conformance.grove import updates
+from conformance.grove import gang_maps, updates
 from conformance.grove.coherent.model import Entry, Layout
 from conformance.grove.fields import (
     Document,
     at,
     condition_is,
-    controller,
     items,
     label,
     mapping,
@@ -27,7 +26,7 @@ from conformance.grove.fields import (
     text,
     texts,
 )
-from conformance.grove.labels import ANCHOR_ROLE, EPOCH, GANG_ROLE, PART_OF
+from conformance.grove.labels import ANCHOR_ROLE, EPOCH, GANG_ROLE
 
 ANCHOR = "scheduling.grove.io/anchor"
 """`true` on gangs that others depend on, where entries have names instead of epochs (COH-081)."""
@@ -38,14 +37,9 @@ def replica(found: Document | None) -> int | None:
     return number(found, "spec", "podCliqueSetReplicaIndex")
 
 
-def set_of(found: Document | None) -> str:
-    """The set that a map belongs to: its controller, or else its label."""
-    return text(controller(found), "name") or label(found, PART_OF)
-
-
 def entries(found: Document | None) -> Layout:
     """The gangs that a map asks for, in its order; entries that hold nothing are left out."""
-    every = (gang for entry in items(found, "spec", "entries") for gang in _gangs(entry))
+    every = (gang for entry in gang_maps.entry_documents(found) for gang in _gangs(entry))
     return tuple(entry for entry in every if not entry.empty)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from conformance.grove import labels, pods, template, updates
+from conformance.grove import gang_maps, labels, pods, template, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.grove.fields import Document, at, condition, label, number, terminating, text
@@ -290,7 +290,7 @@ class State:
             self.sizes[Place(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
 
     def _see_map(self, record: Record) -> None:
-        pcs, replica = shapes.set_of(record.object), shapes.replica(record.object)
+        pcs, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
         if replica is None:
             return
         layout = () if record.kind == DELETED else shapes.entries(record.object)

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.grove import health, labels, pods, updates
+from conformance.grove import gang_maps, health, labels, pods, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Entry, Key, Layout, total
 from conformance.grove.fields import Document, label, name, number, uid
@@ -176,7 +176,7 @@ def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
 
 def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
     """The PodGangMap of a replica, whatever its name is."""
-    found = (each for each in view.list(MAPS) if shapes.set_of(each) == set_name and shapes.replica(each) == replica)
+    found = (each for each in view.list(MAPS) if gang_maps.set_of(each) == set_name and shapes.replica(each) == replica)
     return next(found, None)
 
 
@@ -190,7 +190,7 @@ def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
     records = [
         record.object
         for record in span.records(MAPS)
-        if shapes.set_of(record.object) == set_name and shapes.replica(record.object) == replica
+        if gang_maps.set_of(record.object) == set_name and shapes.replica(record.object) == replica
     ]
     return [layout(span.begin(), set_name, replica), *(shapes.entries(each) for each in records)]
 
@@ -267,7 +267,7 @@ def complete(view: View, set_name: str) -> bool | Unmet:
                 return Unmet(f"{name(clique)}: {sum(map(pods.ready, found))} of {wanted} pods are Ready")
     of_gangs = gangs(view, set_name)
     for found_map in view.list(MAPS):
-        for entry in shapes.entries(found_map) if shapes.set_of(found_map) == set_name else ():
+        for entry in shapes.entries(found_map) if gang_maps.set_of(found_map) == set_name else ():
             if not shapes.gang_done(of_gangs.get(entry.key)):
                 return Unmet(f"the gang of entry {entry.key} has not been Ready")
     return True
@@ -315,7 +315,7 @@ def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
 @predicate
 def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
     """Every PodGang of the set is that of an entry that holds something."""
-    maps = [each for each in view.list(MAPS) if shapes.set_of(each) == set_name]
+    maps = [each for each in view.list(MAPS) if gang_maps.set_of(each) == set_name]
     named = {entry.key for found in maps for entry in shapes.entries(found)}
     others = sorted(gangs(view, set_name).keys() - named)
     return not others or Unmet(f"PodGangs without an entry: {', '.join(others)}")
