@@ -115,7 +115,7 @@ def _terminated_when_gone() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003")
+@mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003", "NODE-010")
 def _lost_pods_are_healthy() -> None:
     replace(termination, "_lost", lambda pod: False)
 

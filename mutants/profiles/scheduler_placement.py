@@ -247,7 +247,7 @@ def _config_level_ignored() -> None:
     "group-level-ignored",
     "ignores constraints of single groups in a gang of several",
     "GS-34",
-    caught_by="TOPO-036",
+    caught_by="TOPO-036 TOPO-054",
 )
 def _group_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))

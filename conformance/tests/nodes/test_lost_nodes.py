@@ -114,7 +114,12 @@ def test_pods_that_cannot_terminate_are_not_scheduled(run: Recorded[NodeThatIsLo
     _expect_held(run, "stuck")
 
 
-@requirement("NODE-003", reaches=("cliques on the lost node breached", "clique on the lost node terminated"))
+@requirement("NODE-003", reaches="cliques on the lost node breached")
+def test_a_clique_on_a_lost_node_is_breached(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """Pods of a lost node are not Ready, whether they are evicted or not."""
+
+
+@requirement("NODE-010", reaches="clique on the lost node terminated")
 def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """Terminated is a clique that is being deleted, or another one of its name."""
     _expect_evicted(run, "lasts")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
 from conformance.suite.scenes.api import Object
-from conformance.testing import predicates
+from conformance.testing import node_selection, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 
@@ -59,11 +59,12 @@ class WorkersOfThreeNodes(ServiceThatWaits):
 
 
 class NoNodeForDecode(ServiceThatWaits):
-    """Ten nodes for ten prefill pods, none of which has room for the decode pod; later a larger node."""
+    """Ten nodes for ten prefill pods, none of which has room for the decode pod; later a larger node, for it alone."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 10)
         workload = env.workload("components", prefills=10, decodes=1, decodeGpus=8)
+        node_selection.only_on(workload, "prefill", gpus=2)
         wanted = expected(workload)
         [gang] = wanted.gangs.values()
         self.waiting = wanted.of_gang(gang.name)

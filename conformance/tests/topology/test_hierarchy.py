@@ -52,8 +52,14 @@ def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThree
     for worker in ("0", "1"):
         own = [clique for clique in cliques if clique.labels.get(labels.GROUP_INDEX) == worker]
         run.expect(f"racks of worker {worker}", 1, len(_domains(view, "rack", own)))
-        prefill = [clique for clique in own if clique.template.name == "prefill"]
-        run.expect(f"hosts of the prefill pods of worker {worker}", 1, len(_domains(view, "host", prefill)))
+
+
+@requirement("TOPO-054")
+def test_pods_of_a_clique_run_in_one_domain(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
+    run.given("workers of the first set bound")
+    for prefill in (clique for clique in run.scene.first if clique.template.name == "prefill"):
+        hosts = _domains(run.at("first set at rest"), "host", [prefill])
+        run.expect(f"hosts of the pods of {prefill.name}", 1, len(hosts))
 
 
 @requirement("TOPO-050")

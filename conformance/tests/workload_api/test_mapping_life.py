@@ -8,8 +8,7 @@ from conformance.grove.expected import Clique, Gang, expected
 from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
-from conformance.suite.scenes.api import Object
-from conformance.testing import composition, predicates
+from conformance.testing import composition, node_selection, predicates
 from conformance.testing.held import held
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -25,7 +24,7 @@ class ServiceOnTooFewNodes(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 10)
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=1, decodeGpus=8)
-        _only_on(workload, "prefill", gpus=1)
+        node_selection.only_on(workload, "prefill", gpus=1)
         self.wanted = expected(workload)
         [self.gang] = self.wanted.base_gangs
         self.cliques = list(self.wanted.cliques.values())
@@ -152,7 +151,7 @@ class LostPods(Scene):
         workload = env.workload(
             "components", prefills=2, prefillsMinAvailable=2, prefillGpus=2, decodes=1, decodeGpus=1
         )
-        _only_on(workload, "decode", gpus=1)
+        node_selection.only_on(workload, "decode", gpus=1)
         self.wanted = expected(workload)
         [self.gang] = self.wanted.base_gangs
         cliques = {c.name.rpartition("-")[2]: c for c in self.wanted.cliques.values()}
@@ -261,10 +260,3 @@ def _says(view: View, /, gang: Gang, **wanted: str) -> bool | Unmet:
     """The conditions of a PodGang, by type, have these values."""
     found = {kind: condition_is(objects.podgang(view, gang), kind) for kind in wanted}
     return found == wanted or Unmet(f"{gang.name} says {found}")
-
-
-def _only_on(workload: Object, clique: str, *, gpus: int) -> None:
-    """Let the pods of a clique run on nodes of so many GPUs only. kube-scheduler places one clique after the other, and
-    need not find room for the second where the first could have gone elsewhere (KEP-L01)."""
-    [template] = [each for each in workload["spec"]["template"]["cliques"] if each["name"] == clique]
-    template["spec"]["podSpec"]["nodeSelector"]["nvidia.com/gpu.count"] = str(gpus)
