@@ -32,7 +32,7 @@ from conformance.report import (
 )
 from conformance.report import matrix as matrices
 from conformance.report.comparison import Side
-from conformance.report.document import Document
+from conformance.report.document import Document, render
 from conformance.report.markdown import between
 from conformance.report.terminal import clean
 from conformance.run import launch
@@ -71,16 +71,20 @@ def compare(
 
 @app.command()
 def verify(report: Report) -> int:
-    """Check the digests, counts, texts, evidence and ledger of a report against each other.
+    """Check the digests, counts, texts and ledger of a report, and the files beside it, against each other.
 
     Exit codes: 1 if something is wrong, else 0. Who made a report cannot be seen from it.
     """
-    content = reading.load(report)
-    found = verification.verify(content, reading.place(report).parent, requirement.load(), suite_digest())
+    path = reading.place(report)
+    text = reading.text(path)
+    content = reading.parsed(text, path)
+    found = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     for what in found.problems:
         typer.echo(f"wrong: {clean(what)}")
     for what in found.unchecked:
         typer.echo(f"not checked: {clean(what)}")
+    if text != render(content):
+        typer.echo(f"not checked: comments and layout of {clean(path.name)}, which are not those of the suite")
     if not found.problems:
         typer.echo(f"verified: {', '.join(found.checked)}")
     return Exit.NOT_CONFORMANT if found.problems else Exit.CONFORMANT
@@ -256,7 +260,8 @@ def _require_ledger(folder: Path) -> None:
 def _verified(report: Path) -> Document:
     """Read a report. Raises UsageError if it was changed."""
     content = reading.load(report)
-    found = verification.verify(content, reading.place(report).parent, requirement.load(), suite_digest())
+    path = reading.place(report)
+    found = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     if found.problems:
         what, hint = f"is not what was written: {clean(found.problems[0])}", "see grove-conformance report verify"
         raise UsageError(what, where=documents.shown(report), hint=hint)

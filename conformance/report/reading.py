@@ -45,6 +45,8 @@ def text(path: Path) -> str:
             hint = nearest_run(run) if path.name == NAME else ""
         hint = hint or near or "give the folder of a run, or its report.yaml"
         raise UsageError(what, where=documents.shown(path), hint=hint)
+    if path.name == NAME and not path.is_file():  # a pipe in a folder from elsewhere would never end
+        raise UsageError("is no file", where=documents.shown(path), hint="give the folder of a run, or its report.yaml")
     return bounded.text(path, LONGEST, documents.shown(path))
 
 

@@ -1,4 +1,5 @@
-"""Verify a report: its digests, its sums, its texts, its evidence, and its verdict, which follows from the ledger.
+"""Verify a report: its digests, its sums, its texts, the files beside it, and its verdict, which follows from the
+ledger.
 
 None of this proves who made a report: somebody who edits it can compute the digests anew. But an edited verdict then
 contradicts the outcomes, the outcomes the failures, and all of them the ledger (docs/trust.md).
@@ -17,6 +18,7 @@ from conformance.errors import Exit
 from conformance.report import document, evidence, model
 from conformance.report.document import Document
 from conformance.report.model import BLOCKED, EXIT, Outcome, RunVerdict
+from conformance.report.reading import LEDGER, NAME
 from conformance.suite.outcomes import book
 from conformance.suite.registry.requirement import Level, Registry
 
@@ -38,10 +40,11 @@ class Verified:
     unchecked: tuple[str, ...]
 
 
-def verify(content: Document, folder: Path, registry: Registry, suite: str) -> Verified:
-    """Verify a report that lies in `folder`. `suite`: the digest of this suite, whose requirements `registry` has.
+def verify(content: Document, folder: Path, registry: Registry, suite: str, name: str = NAME) -> Verified:
+    """Verify a report that lies in `folder` under a name. `suite`: the digest of this suite, whose requirements
+    `registry` has.
 
-    Raises UsageError if the ledger or the list of evidence cannot be read.
+    Raises UsageError if the ledger or the list of files cannot be read.
     """
     problems = [*_digests(content), *_sums(content), *_verdicts(content)]
     checked, unchecked = ["digest of the verdict", "outcomes, counts and verdict"], []
@@ -56,18 +59,17 @@ def verify(content: Document, folder: Path, registry: Registry, suite: str) -> V
         checked.append("requirements of this suite")
     else:
         unchecked.append(f"requirements: they are those of another suite ({of['version']}, {of['digest'][:19]}…)")
-    if "evidence" not in content["run"]:
-        unchecked.append("evidence: the report does not have its digest")
-    elif len(absent := evidence.absent(folder)) == len(evidence.FOLDERS) and not (folder / evidence.FILE).is_file():
-        unchecked.append("evidence: it does not lie beside the report")
-    else:
-        problems += evidence.problems(folder, content["run"]["evidence"])
-        checked.append(f"evidence ({', '.join(sorted({*evidence.FOLDERS} - {*absent}))})")
-    if same and (folder / "ledger").is_dir():
-        problems += _ledger(content, folder / "ledger", registry)
+    files = evidence.compare(folder, content["run"].get("evidence", ""), name)
+    problems += files.problems
+    unchecked += files.unchecked
+    if files.compared:
+        checked.append(f"{files.compared} files of {evidence.FILE}")
+    linked = any(special.partition("/")[0] == LEDGER for special in files.special)
+    if same and (folder / LEDGER).is_dir() and not linked:
+        problems += _ledger(content, folder / LEDGER, registry)
         checked.append("verdict of the ledger")
     else:
-        why = "it does not lie beside the report" if same else "another suite wrote it"
+        why = "it has links" if linked else "it does not lie beside the report" if same else "another suite wrote it"
         unchecked.append(f"ledger: {why}")
     return Verified(tuple(problems), tuple(checked), tuple(unchecked))
 

@@ -226,17 +226,25 @@ def _kept(event: ledger.ClusterKept) -> list[str]:
 
 
 def write(path: Path, report: model.Report) -> document.Document:
-    """Write the report, and the other files that say what was found. Raises HarnessError."""
-    sums = evidence.listed(path.parent)
-    document.save(path.with_name(evidence.FILE), sums)
-    content = document.write(path, report, evidence.digest(sums))
+    """Write the report, after the other files that say what was found: it has the digest of their list. Raises
+    HarnessError."""
+    document.validate(document.document(report))
+    try:
+        _write_others(path, report)
+    finally:
+        sums = evidence.listed(path.parent)
+        document.save(path.with_name(evidence.FILE), sums)
+        content = document.write(path, report, evidence.digest(sums))
+    return content
+
+
+def _write_others(path: Path, report: model.Report) -> None:
     document.save(path.with_name("junit.xml"), junit.render(report))
     allure.write(path.with_name("allure"), report)
     text = StringIO()
     terminal.show(report, path, Console(file=text, width=120, highlight=False), verbose=True)
     document.save(path.with_name(terminal.TEXT), text.getvalue())
     document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
-    return content
 
 
 def _pytest(settings: RunSettings, plan: Plan, watch: Watch) -> int:

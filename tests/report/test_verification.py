@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import os
+import shutil
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from msgspec.structs import replace
 from test_document import EVENTS, REGISTRY, made
 
 from conformance import cli
-from conformance.errors import Exit
+from conformance.errors import Exit, HarnessError
 from conformance.report import document, evidence, model, verification
+from conformance.run import launch
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import Check, TestFinished
 
@@ -25,13 +27,12 @@ Content = dict[str, Any]
 
 
 def written(folder: Path) -> Content:
-    """A run's folder with ledger, bundle, list of evidence and report."""
+    """A run's folder with ledger, bundle, settings, report, and all that is made of the report."""
     book.save(folder / "ledger", EVENTS)
     (folder / "bundles" / "one").mkdir(parents=True)
     (folder / "bundles" / "one" / "history.jsonl").write_text("{}\n")
-    sums = evidence.listed(folder)
-    document.save(folder / evidence.FILE, sums)
-    document.write(folder / "report.yaml", made(), evidence.digest(sums))
+    (folder / "run.json").write_text("{}\n")
+    launch.write(folder / "report.yaml", made())
     found: Content = yaml.safe_load((folder / "report.yaml").read_text("utf-8"))
     return found
 
@@ -133,20 +134,134 @@ def test_an_interrupted_run_is_not_conformant(tmp_path: Path) -> None:
     assert "the verdict is conformant, and the run was interrupted" in problems(content, tmp_path)
 
 
+READ = ("report.html", "report.txt", "junit.xml", "run.json")
+"""What people and CI systems read in place of the report."""
+
+
+def rewrite(run: Path, name: str) -> None:
+    text = (run / name).read_text("utf-8")
+    (run / name).write_text(text.replace("not conformant", "conformant") + " ", "utf-8")
+
+
+def link(path: Path) -> None:
+    """Put a link to another file of the same content in place of a file."""
+    path.rename(elsewhere := path.parents[1] / f"{path.name} of another")
+    path.symlink_to(elsewhere)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         (lambda run: (run / "bundles/one/history.jsonl").write_text("[]\n"), "bundles/one/history.jsonl was changed"),
         (lambda run: (run / "bundles/one/history.jsonl").unlink(), "bundles/one/history.jsonl is missing"),
         (lambda run: (run / "bundles/two").write_text(""), "bundles/two was added"),
+        *((partial(rewrite, name=name), f"{name} was changed") for name in READ),
+        (lambda run: rewrite(run, "allure/environment.properties"), "allure/environment.properties was changed"),
+        (lambda run: (run / "allure/a-result.json").write_text("{}"), "allure/a-result.json was added"),
+        (lambda run: (run / "allure/categories.json").unlink(), "allure/categories.json is missing"),
+        (lambda run: link(run / "report.html"), "report.html is missing"),
         (lambda run: (run / evidence.FILE).write_text(""), "SHA256SUMS is not the list of the report"),
         (lambda run: (run / evidence.FILE).unlink(), "SHA256SUMS is missing"),
     ],
 )
-def test_changed_evidence_is_found(tmp_path: Path, change: Callable[[Path], object], problem: str) -> None:
+def test_a_changed_file_is_found(tmp_path: Path, change: Callable[[Path], object], problem: str) -> None:
+    content = written(tmp_path / "run")
+    change(tmp_path / "run")
+    assert problems(content, tmp_path / "run") == (problem,)
+
+
+def unchecked(content: Content, folder: Path) -> tuple[str, ...]:
+    """What is not checked of a report in which nothing is wrong."""
+    found = verification.verify(content, folder, REGISTRY, SUITE)
+    assert found.problems == ()
+    return found.unchecked
+
+
+def test_what_is_not_covered_is_named(tmp_path: Path) -> None:
     content = written(tmp_path)
-    change(tmp_path)
-    assert problems(content, tmp_path) == (problem,)
+    (tmp_path / "summary.html").write_text("conformant")
+    (tmp_path / "allure" / "history").mkdir()
+    (tmp_path / "allure" / "history" / "history.json").write_text("{}")
+    os.truncate(open_new(tmp_path / "logs" / "hole"), evidence.LONGEST + 1)
+    shutil.rmtree(tmp_path / "bundles")
+    (tmp_path / "junit.xml").unlink()
+    assert unchecked(content, tmp_path) == (
+        "what was not passed on with the report: bundles, junit.xml",
+        "files that SHA256SUMS does not cover: allure/history/history.json, logs/hole, summary.html",
+    )
+
+
+def open_new(path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    return path
+
+
+def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> None:
+    content = written(tmp_path)
+    for name in ("bundles", "ledger"):
+        shutil.rmtree(tmp_path / name)
+    (tmp_path / evidence.FILE).unlink()
+    assert unchecked(content, tmp_path) == (
+        "evidence: it does not lie beside the report",
+        "files that no list covers: allure, junit.xml, report.html, report.txt, run.json",
+        "ledger: it does not lie beside the report",
+    )
+
+
+def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> None:
+    """As earlier versions wrote it."""
+    content = written(tmp_path)
+    sums = (tmp_path / evidence.FILE).read_text()
+    sums = "".join(line for line in sums.splitlines(True) if line[66:].startswith(evidence.FOLDERS))
+    (tmp_path / evidence.FILE).write_text(sums)
+    content["run"]["evidence"] = evidence.digest(sums)
+    content["runDigest"] = document.digest(content["run"])
+    [line] = unchecked(content, tmp_path)
+    assert line == "files that SHA256SUMS does not cover: allure, junit.xml, report.html, report.txt, run.json"
+
+
+@pytest.mark.timeout(20)
+def test_no_link_is_followed_and_no_pipe_is_read(tmp_path: Path) -> None:
+    content = written(run := tmp_path / "run")
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "run.jsonl").write_text("no event\n")
+    (run / "bundles" / "link").symlink_to(tmp_path)
+    os.mkfifo(run / "allure" / "pipe")
+    (run / "report.xml").symlink_to("/dev/zero")
+    os.mkfifo(run / "ledger" / "a.jsonl")
+    assert unchecked(content, run) == (
+        "files that SHA256SUMS does not cover: report.xml",
+        "links and other things that are no files: allure/pipe, bundles/link, ledger/a.jsonl",
+        "ledger: it has links",
+    )
+    shutil.rmtree(run / "ledger")
+    (run / "ledger").symlink_to(tmp_path / "ledger")
+    assert problems(content, run) == ("ledger/run.jsonl is missing",)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_the_report_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "report.yaml")
+    assert call(tmp_path) == Exit.USAGE
+    assert "is no file" in capsys.readouterr().err
+
+
+def test_the_report_is_written_although_another_file_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").mkdir()
+    with pytest.raises(HarnessError, match="cannot be written"):
+        launch.write(tmp_path / "report.yaml", made())
+    assert (tmp_path / "report.yaml").is_file()
+
+
+def test_comments_of_a_report_are_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path)
+    path = tmp_path / "report.yaml"
+    assert call(path) == Exit.CONFORMANT
+    assert "comments" not in capsys.readouterr().out
+    path.write_text("# conformant\n" + path.read_text("utf-8"), "utf-8")
+    assert call(path) == Exit.CONFORMANT
+    assert "not checked: comments and layout of report.yaml" in capsys.readouterr().out
 
 
 def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
@@ -165,9 +280,8 @@ def test_what_another_suite_wrote_is_told_as_unchecked(tmp_path: Path) -> None:
 
 def test_a_report_alone_is_verified_as_far_as_it_goes(tmp_path: Path) -> None:
     content = written(tmp_path / "run")
-    found = verification.verify(copy.deepcopy(content), tmp_path, REGISTRY, SUITE)
-    assert found.problems == ()
-    assert found.unchecked == (
+    (tmp_path / "alone").mkdir()
+    assert unchecked(content, tmp_path / "alone") == (
         "evidence: it does not lie beside the report",
         "ledger: it does not lie beside the report",
     )
