@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, cast
 
 import orjson
 import pytest
 
+from conformance.cluster import pace
 from conformance.cluster.existing import helm_releases, leftovers, other_scheduler
 from conformance.cluster.existing.leftovers import Left
 from conformance.cluster.existing.marks import HELM, RUN, marked, marked_if_own
+from conformance.errors import HarnessError
+from kube.client import Client
 from kube.resource import NAMESPACES, NODES
 
 QUEUE = {"kind": "Queue", "metadata": {"name": "q", "labels": {"app": "x"}}}
@@ -32,6 +39,30 @@ def test_only_what_the_run_has_made_is_labelled(there: Any, label: str | None) -
 def test_what_was_left_is_told_in_one_line() -> None:
     found = [Left(NODES, None, "n0", "r1"), Left(NODES, None, "n1", "r1"), Left(NAMESPACES, None, "a", "r0")]
     assert leftovers.described(found) == "1 namespaces, 2 nodes, of the run r0, r1"
+
+
+class Slow:
+    """A client of an API server that takes a second to delete a node."""
+
+    def __init__(self) -> None:
+        self.deleted = 0.0
+
+    async def delete(self, *_: Any) -> None:
+        self.deleted = time.monotonic()
+
+    async def get_or_none(self, *_: Any) -> Any:
+        return {} if time.monotonic() < self.deleted + 1 else None
+
+
+@pytest.mark.parametrize("factor", [1.0, 20.0])
+def test_an_overloaded_machine_has_longer_to_remove_what_was_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, factor: float
+) -> None:
+    monkeypatch.setattr(pace, "factor", lambda: factor)
+    monkeypatch.setattr(leftovers, "WITHIN", 0.5)
+    limit = nullcontext() if factor > 1 else pytest.raises(HarnessError, match="1 objects are still there after 1 s")
+    with limit:
+        asyncio.run(leftovers.remove(cast(Client, Slow()), [Left(NODES, None, "n0", "r1")], tmp_path))
 
 
 def test_a_release_of_helm_has_a_note() -> None:

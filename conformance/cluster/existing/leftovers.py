@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from conformance.cluster import pace
 from conformance.cluster.existing import helm_releases, kwok_stages
 from conformance.cluster.existing.marks import HELM, KEPT, RUN
 from conformance.errors import HarnessError
@@ -26,7 +27,7 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
 
 WITHIN = 60.0
-"""Seconds within which what is removed must be gone."""
+"""Seconds within which what is removed must be gone, on a machine that is not overloaded."""
 LOOK_EVERY = 0.2
 """Seconds between two looks."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -112,16 +113,16 @@ def _left(resource: Resource, metadata: Object) -> Left:
 
 async def _delete(client: Client, found: Sequence[Left]) -> None:
     await asyncio.gather(*(client.delete(each.resource, each.namespace, each.name) for each in found))
-    deadline, waiting = time.monotonic() + WITHIN, list(found)
+    begin, waiting = time.monotonic(), list(found)
     while True:
         there = await asyncio.gather(*(_there(client, each) for each in waiting))
         waiting = [each for each, still in zip(waiting, there, strict=True) if still]
         if not waiting:
             return
-        if time.monotonic() > deadline:
-            first = waiting[0]
+        if (passed := time.monotonic() - begin) > pace.patience(WITHIN):
+            first = f"{waiting[0].resource} {waiting[0].name}"
             raise HarnessError(
-                f"{len(waiting)} objects are still there after {WITHIN:g} s, the first: {first.resource} {first.name}",
+                f"{len(waiting)} objects are still there after {passed:.0f} s, the first: {first}",
                 hint="see its finalizers",
             )
         for space in (each.name for each in waiting if each.resource == NAMESPACES):
