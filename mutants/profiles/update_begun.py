@@ -21,6 +21,7 @@ from reference_impl.plan import (
     revisions,
     statuses,
     template_drift,
+    update_clique_pods,
     update_progress,
 )
 from reference_impl.plan.hashing.schemes import Template
@@ -94,7 +95,7 @@ def _updated_with_the_end() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-042")
+@mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
 def _switch_rolls() -> None:
     right = revisions.of_set
     replace(
@@ -102,6 +103,23 @@ def _switch_rolls() -> None:
         "of_set",
         lambda pcs, policy: revisions._only(f"{right(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
     )
+
+
+@mutant("outdated-pods-spared", "operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
+def _outdated_pods_spared() -> None:
+    right, outdated = update_clique_pods.step, update_clique_pods.outdated
+    ended: set[tuple[str, str]] = set()
+    spared = [False]
+
+    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.Step:
+        progress = clique.status.update_progress if clique.status else None
+        if progress is not None and progress.update_ended_at is not None:
+            ended.add((clique.metadata.uid, progress.pod_template_hash))
+        spared[0] = (clique.metadata.uid, clique.metadata.label(labels.TEMPLATE_HASH)) in ended
+        return right(pcs, clique, *rest)
+
+    replace(update_clique_pods, "step", step)
+    replace(update_clique_pods, "outdated", lambda pod, current: not spared[0] and outdated(pod, current))
 
 
 @mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")

@@ -64,7 +64,7 @@ def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> N
     run.given("OnDelete: all pods of the clique replaced")
 
 
-@requirement("UPD-042")
+@requirement("UPD-062")
 def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
     """Both sets have outdated pods, which keep running."""
     span = run.between("switch to RollingRecreate", "RollingRecreate: at rest")
