@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, number
 from conformance.testing import disruption
-from conformance.testing.disruption import BREACHED, GROUPS, SERVING, SETS, STALLED, STARTING
+from conformance.testing.disruption import BREACHED, CLIQUES, GROUPS, SERVING, SETS, STALLED, STARTING
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.testing.services import headless_services
@@ -50,6 +50,7 @@ class PodsLosingReadiness(Scene):
         env.wait_for("group no longer breached", reports.group_breached(GROUP, "False"))
         env.wait_for("all available again", all_available)
         disruption.become(env, ROUTER, STALLED, 2)
+        env.wait_for("router breached", disruption.breached(CLIQUES, [ROUTER]))
         env.wait_for("set without its router unavailable", reports.available(SETS, "s", 0))
         env.quiet(1)
         env.mark("router unready")

@@ -279,6 +279,7 @@ def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> No
 @requirement("RES-041")
 def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
+    run.given("claims exist")
     wanted, view = run.scene.claims, run.at(PRESENT)
     found = judging.by_name(view, CLAIMS, wanted)
     tags = {name: judging.common(claim.labels) for name, claim in wanted.items()}
