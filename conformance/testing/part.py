@@ -95,15 +95,17 @@ class Part:
 def counted(
     breaches: Iterable[Breach], instance: Instance, *, at_once: bool = True, ranked: bool = True
 ) -> list[Breach]:
-    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
-    unless everything was there `at_once`, nothing that depends on the order of nodes. A scheduler for which gangs are
-    not `ranked` need not know who is first."""
+    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates.
+
+    Unless everything was there `at_once`, nothing counts that depends on the order of nodes, or on who is first: a gang
+    that was tried in vain may be in back-off. A scheduler for which gangs are not `ranked` need not know who is first.
+    """
     scaled = {gang.name for gang in instance.gangs if gang.base}
     several = sum(node.schedulable for node in instance.nodes) > 1
     return [
         breach
         for breach in breaches
         if not (breach.rule in ("GS-28", "OR-6") and breach.gang in scaled)
-        and not (not ranked and breach.rule == "GS-28")
-        and not (not at_once and several and (breach.rule == "GS-28" or breach.level == "SHOULD"))
+        and not (breach.rule == "GS-28" and not (ranked and at_once))
+        and not (breach.level == "SHOULD" and several and not at_once)
     ]

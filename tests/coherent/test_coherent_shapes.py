@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.grove import gang_maps
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import shape
 from conformance.history.summary import state
@@ -63,6 +64,18 @@ def test_maps(name: str) -> None:
     assert {entry.generation for entry in found} == {"h1"} == shapes.generations(SHAPES[name])
     assert len({entry.key for entry in found}) == len(found)
     assert shapes.replica(SHAPES[name]) == 0
+
+
+def test_names_of_pod_cliques_stand_for_their_cliques() -> None:
+    """The comments say "standalone PodClique name", which the object and the template have."""
+    owner = [{"kind": "PodCliqueSet", "name": "s", "uid": "u", "controller": True}]
+    gang_map = of({"epoch": "1", "role": "Anchor", "podCliques": {"s-0-F": 5}, "pcsgReplicaIndices": {"P": [0]}})
+    gang_map["metadata"]["ownerReferences"] = owner
+    assert shape(shapes.entries(gang_map)) == ["anchor {F5, P[0]}"]
+    assert [entry.cliques for entry in gang_maps.entries(gang_map)] == [{"F": 5}]
+    progress = {"updatedStandalonePodCliques": ["s-0-F", "s-1-F"], "updatedPodCliqueScalingGroups": ["P"]}
+    found = {"metadata": {"name": "s"}, "status": {"updateProgress": progress}}
+    assert shapes.scope(found) == {("clique", "F"), ("group", "P")}
 
 
 def test_entries_that_hold_nothing_are_told_apart() -> None:

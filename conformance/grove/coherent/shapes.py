@@ -8,6 +8,7 @@ they hold.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
 from typing import Any
@@ -106,11 +107,12 @@ def scopes(states: Iterable[Document]) -> list[tuple[str, ...]]:
 
 
 def scope(found: Document | None) -> set[tuple[str, str]]:
-    """The components that a set's update is to roll: kind and template name (COH-010, COH-068)."""
-    progress = updates.progress(found)
+    """The components that a set's update is to roll: kind and template name (COH-010, COH-068). A clique may also be
+    listed by the names of its PodCliques, with those of all replicas."""
+    progress, object_name = updates.progress(found), re.compile(rf"^{re.escape(name(found))}-\d+-")
     cliques = _first(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
     groups = _first(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
-    return {("clique", each) for each in cliques} | {("group", each) for each in groups}
+    return {("clique", object_name.sub("", each, 1)) for each in cliques} | {("group", each) for each in groups}
 
 
 def in_flight(found: Document | None) -> dict[int, list[str]]:

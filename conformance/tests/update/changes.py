@@ -189,6 +189,15 @@ def done(view: View, each: str, before: str) -> bool | Unmet:
 
 
 @predicate
+def rest_reported(view: View, each: str) -> bool | Unmet:
+    """After the end of an update, a set names no replica as being updated, and its counters are at their totals."""
+    found = view.get(SETS, each)
+    counts = updates.counts(found)
+    behind = [one for one, total in updates.COUNTERS if counts[one] != counts[total]]
+    return not (behind or updates.turns(found)) or Unmet(f"{each} reports {dict(updates.progress(found))}")
+
+
+@predicate
 def parts_ended(view: View, each: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
     """A set and these of its cliques and groups, by resource and name, report an update that has ended."""
     late = [part for kind, part in ((SETS, each), *parts) if not updates.ended(view.get(kind, part))]

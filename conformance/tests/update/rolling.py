@@ -73,6 +73,7 @@ class SetUpdatedThreeTimes(Scene):
             env.roles.kill("operator")
             env.roles.restart("operator")
         env.wait_for(f"{each}: update ended", changes.done("s", generation), SECONDS)
+        env.settle(f"{each}: counters at their totals", changes.rest_reported("s"), 30)
         env.settle(f"{each}: cliques and groups report the end", agreed)
         env.quiet(0.7)
         env.mark(f"{each}: at rest")

@@ -59,7 +59,8 @@ class ScaledBeforeAChange(Scene):
                 scale(env, kind, f"{each}-0-{part}", replicas)
             before[each] = changes.change(env, workload, "a", "b", "c", tag="2")
         for each in sets:
-            env.settle(f"{each}: update ended", changes.done(each, before[each]), 120)
+            env.settle(f"{each}: update ended", changes.done(each, before[each]), 150)
+            env.settle(f"{each}: counters at their totals", changes.rest_reported(each), 30)
         for each in SCALED:
             sizes = _sizes_in_the_end(each)
             env.settle(f"{each}: all pods Ready", all_of(pods_are(sizes, ready=True), changes.ready(sizes)), 60)
