@@ -1,4 +1,5 @@
-"""Remove credentials from text: JSON web tokens and private keys, as PEM and in base64, as kubeconfigs have them.
+"""Remove credentials from text: JSON web tokens and private keys, as PEM and in base64, as kubeconfigs have them, and
+whatever this process has handed out (`known_secrets`).
 
 The time is proportional to the length of the text, whatever it says: every repetition that may be tried again from
 another place is bounded, or begins where no other one of its kind can.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+
+from conformance import known_secrets
 
 HIDDEN = "REDACTED"
 
@@ -43,24 +46,58 @@ _KINDS = (
     ),
     _Kind(("client-key-data",), r"(client-key-data[\\\"'\s:=]{1,12})[A-Za-z0-9+/=]{8,}", rf"\1{HIDDEN}"),
 )
-_OF_TEXT = [(kind.signs, re.compile(kind.pattern, re.ASCII), kind.instead) for kind in _KINDS]
-_OF_BYTES = [
+_PATTERNS = [
     ([sign.encode() for sign in kind.signs], re.compile(kind.pattern.encode(), re.ASCII), kind.instead.encode())
     for kind in _KINDS
 ]
+_BEGIN = re.compile(rf"-----BEGIN {_LABEL}".encode())
+_END = re.compile(rf"-----END {_LABEL}".encode())
+_LINE = re.compile(rb"[^\n]{0,200}\n[^\n]{0,200}?[^\nA-Za-z0-9+/][A-Za-z0-9+/]{40,100}={0,2}\W{0,20}(?=\n|\Z)")
+"""The end of a line, and one that ends like a line of a key, after a prefix."""
+LONGEST = 1 << 15
+"""Bytes from the beginning to the end of a key, with all that a logger writes between its lines."""
 
 
 def text(said: str) -> str:
     """Return a text without credentials."""
-    for signs, pattern, instead in _OF_TEXT:
-        if any(sign in said for sign in signs):
-            said = pattern.sub(instead, said)
-    return said
+    return words(said.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def words(said: bytes) -> bytes:
-    """Return the output of a program without credentials."""
-    for signs, pattern, instead in _OF_BYTES:
+    """Return the output of a program without credentials. JSON stays JSON."""
+    for signs, pattern, instead in _PATTERNS:
         if any(sign in said for sign in signs):
             said = pattern.sub(instead, said)
-    return said
+    return known_secrets.cut(said, HIDDEN.encode())
+
+
+def log(said: bytes, name: str) -> bytes:
+    """Return a log without credentials: a line that says so if it contains one in pieces, which cannot be cut out."""
+    found = words(_without_blocks(said))
+    if known_secrets.scattered(found):
+        return f"({name} is withheld: it contains a private key or a token in pieces)\n".encode()
+    return found
+
+
+def _without_blocks(said: bytes) -> bytes:
+    """Return a log without private keys in PEM, whatever precedes their lines."""
+    parts, done, end = list[bytes](), 0, 0
+    for begin in _BEGIN.finditer(said):
+        if begin.start() < done:
+            continue
+        if end < begin.end():
+            found = _END.search(said, begin.end())
+            end = found.end() if found else len(said) + LONGEST
+        after = end if end - begin.start() <= LONGEST else _lines(said, begin.end())
+        if after > begin.end():
+            parts += said[done : begin.start()], HIDDEN.encode()
+            done = after
+    return b"".join((*parts, said[done:]))
+
+
+def _lines(said: bytes, begin: int) -> int:
+    """Return where the lines of a key end that have a prefix each, and of which the last one is not there."""
+    end = begin
+    while end - begin < LONGEST and (line := _LINE.match(said, end)):
+        end = line.end()
+    return end

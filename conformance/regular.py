@@ -38,6 +38,11 @@ class Held:
         weakref.finalize(self, os.close, self.descriptor)
 
     @property
+    def name(self) -> str:
+        """Return the name under which it was opened."""
+        return self._path.name
+
+    @property
     def size(self) -> int:
         """Return the present size in bytes."""
         return os.fstat(self.descriptor).st_size

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from conformance import disk
+from conformance import disk, known_secrets
 from conformance.cluster.facts import Facts
 from conformance.cluster.users import ADMINISTRATOR, MASTERS, SUITE
 
@@ -37,6 +37,7 @@ def _of(facts: Facts, user: str, *groups: str) -> Path:
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write(facts, path, user, *groups)
+    known_secrets.learn_kubeconfig(path)
     return path
 
 

@@ -199,7 +199,7 @@ def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
         file = regular.Held(log)
         end = file.size
         begin = offset if offset <= end else 0
-        window = credentials.words(file.at(max(begin, end - most), min(most, end - begin)))
+        window = credentials.log(file.at(max(begin, end - most), min(most, end - begin)), log.name)
     except FileNotFoundError:
         raise
     except OSError as error:

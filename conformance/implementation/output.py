@@ -108,8 +108,8 @@ class Output:
     def _end(self) -> list[str]:
         end = self._file.size
         begin = self._begin if self._begin <= end else 0
-        said = self._file.at(max(begin, end - LAST), min(LAST, end - begin)).decode("utf-8", "replace")
-        lines = [line.strip() for line in credentials.text(said).splitlines()]
+        said = credentials.log(self._file.at(max(begin, end - LAST), min(LAST, end - begin)), self._file.name)
+        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
         return [line for line in lines if line]
 
 

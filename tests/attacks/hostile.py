@@ -334,6 +334,28 @@ def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
     os.write(1, b"\n".join((said, json.dumps({"config": said.decode()}).encode(), base64.b64encode(said), b"")))
 
 
+def own_key(kubeconfig: Path) -> bytes:
+    """Return the private key of this program, in PEM."""
+    [key] = re.findall(r"client-key-data: (\S+)", kubeconfig.read_text())
+    return base64.b64decode(key)
+
+
+@mode
+def print_key_with_prefixes(kubeconfig: Path, folder: Path) -> None:
+    """Print the private key as a logger does, line by line, and in hexadecimal, and in base64."""
+    key = own_key(kubeconfig)
+    lines = b"".join(b"key: " + line + b"\n" for line in key.splitlines())
+    der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
+    os.write(1, lines + b"\n".join((der.hex().encode(), base64.b64encode(der), base64.b64encode(key), b"")))
+
+
+@mode
+def print_key_in_pieces(kubeconfig: Path, folder: Path) -> None:
+    """Print the private key in lines that are too short to be recognized one by one."""
+    body = b"".join(own_key(kubeconfig).splitlines()[1:-1])
+    os.write(1, b"".join(b"key: %s\n" % body[at : at + 10] for at in range(0, len(body), 10)))
+
+
 @mode
 def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
     """Remove all webhook configurations, which were installed before this program was started."""

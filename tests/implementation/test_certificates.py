@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import socket
 import ssl
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import credentials
 from conformance.implementation.certificates import Certificates
 
 
@@ -36,6 +38,20 @@ def test_a_client_that_trusts_the_bundle_accepts_the_server(tmp_path: Path, host
         ):
             assert secured.recv(10) == b"well"
         thread.join()
+
+
+def test_the_key_is_known_as_a_secret(tmp_path: Path) -> None:
+    key = (Certificates(tmp_path / "certificates").ensure() / "tls.key").read_bytes()
+    der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
+    assert credentials.text(f"key {der.hex()}!") == "key REDACTED!"
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_the_key_is_not_read(tmp_path: Path) -> None:
+    made = Certificates(tmp_path / "certificates")
+    (made.ensure() / "tls.key").unlink()
+    os.mkfifo(tmp_path / "certificates" / "tls.key")
+    made.ensure()
 
 
 def test_files_are_private_and_made_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from conformance import known_secrets
 from conformance.cluster import features, outages, preflight
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.existing.marks import run_of
@@ -163,6 +164,7 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)
     ports = DriverPorts(directory)
+    known_secrets.learn_kubeconfig(kubeconfig)
     return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first, index), run=run)
 
 

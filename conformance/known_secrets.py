@@ -1,0 +1,178 @@
+"""The secrets that this process has handed out to programs, and whether a text contains one of them.
+
+A secret is what only its owner knows: of a private key the numbers that no certificate has, of a token its signature.
+It is recognized as bytes, in hexadecimal digits, and in base64, up to three times in a row, wherever it begins in what
+was encoded. 16 consecutive characters of base64 are enough, and 32 digits.
+
+The time is proportional to the length of the text, whatever the number of secrets: windows of the text are looked up in
+a set of all windows of all forms, at every fifth place only, since each stretch of 16 characters has such a window.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+
+from conformance import bounded, regular
+from conformance.errors import UsageError
+
+LEAST = 16
+"""Bytes of a secret that is looked for: shorter ones occur by chance."""
+TIMES = 3
+"""How often base64 is applied: a kubeconfig in base64 contains a key in base64, which is PEM, which is base64."""
+_TEXT, _HEX = (12, 5), (24, 9)
+"""Length of a window, and the distance of those that are looked up."""
+_RUN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+_PLAIN = bytes.maketrans(b"-_", b"+/")
+"""From the alphabet of base64 for URLs to the usual one."""
+_AFTER_RUN = re.compile(rb"[^A-Za-z0-9+/=_-]")
+_ALL = bytes(range(256))
+_NO_TEXT = _ALL.translate(None, _RUN.replace(b"=", b""))
+_NO_HEX = _ALL.translate(None, b"0123456789abcdefABCDEF")
+_BREAK = re.compile(rb"\\+[nrtx]|0x")
+"""A line break as a program may write it, and what precedes hexadecimal digits."""
+_LAST = re.compile(rb"(?<![A-Za-z0-9+/=:_-])[A-Za-z0-9+/=:_-]++(?=[^A-Za-z0-9+/=:_\n-]*(?:\n|\Z))")
+"""The last word of a line: what precedes it may be the prefix of a log."""
+_BYTES = re.compile(rb"\d{1,3}(?:[\s,]{1,9}\d{1,3}){15,}")
+"""Bytes as a list of numbers."""
+_ESCAPED = re.compile(rb"\\+x([0-9a-fA-F]{2})")
+_PIECE = 1 << 20
+
+_secrets = set[bytes]()
+_windows: dict[tuple[int, int], set[bytes]] = {_TEXT: set(), _HEX: set()}
+
+
+def learn_kubeconfig(path: Path) -> None:
+    """Remember the keys and tokens of a kubeconfig. Programs can reach it: of one that is none any more, nothing is
+    learnt."""
+    with suppress(OSError, UsageError, yaml.YAMLError, AttributeError, TypeError, ValueError):
+        content = _content(path)
+        bounded.check_depth(content, str(path))
+        for entry in yaml.safe_load(content)["users"]:
+            user = entry["user"]
+            learn_key(base64.b64decode(user.get("client-key-data", "")))
+            if "client-key" in user:
+                learn_key(_content(path.parent / user["client-key"]).encode())
+            token = _content(path.parent / user["tokenFile"]) if "tokenFile" in user else user.get("token", "")
+            learn(token.strip().rpartition(".")[2].encode())  # of a JSON web token the signature
+            learn(user.get("password", "").encode())
+
+
+def _content(path: Path) -> str:
+    return regular.Held(path).at(0, bounded.LENGTH).decode()
+
+
+def learn_key(pem: bytes) -> None:
+    """Remember a private key, if it is one."""
+    if b"PRIVATE KEY" not in pem:  # to import cryptography takes longer than all the rest
+        return
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    with suppress(ValueError, TypeError):  # it is damaged, or encrypted
+        key = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
+        if isinstance(key, ec.EllipticCurvePrivateKey):
+            learn(key.private_numbers().private_value.to_bytes((key.key_size + 7) // 8, "big"))
+        elif isinstance(key, rsa.RSAPrivateKey):
+            numbers = key.private_numbers()
+            for number in (numbers.d, numbers.p, numbers.q, numbers.dmp1, numbers.dmq1, numbers.iqmp):
+                learn(number.to_bytes((number.bit_length() + 7) // 8, "big"))
+
+
+def learn(secret: bytes) -> None:
+    """Remember a secret, unless it is too short."""
+    if len(secret) < LEAST or secret in _secrets:
+        return
+    _secrets.add(secret)
+    forms, last = [secret], [secret]
+    for _ in range(TIMES):
+        last = [form for each in last for form in _in_base64(each)]
+        forms += last
+    in_hex = [digits for form in forms[:4] for digits in (form.hex().encode(), form.hex().upper().encode())]
+    for kind, listed in ((_TEXT, forms), (_HEX, in_hex)):
+        for form in listed:
+            plain, length = form.translate(_PLAIN), kind[0]
+            _windows[kind].update(plain[at : at + length] for at in range(len(plain) - length + 1))
+
+
+def cut(said: bytes, instead: bytes) -> bytes:
+    """Return a text with each word replaced that contains a part of a secret. JSON stays JSON."""
+    if not _secrets:
+        return said
+    parts, done = list[bytes](), 0
+    plain = said.translate(_PLAIN)
+    for at, length in sorted(place for kind in _windows for place in _places(plain, kind)):
+        if at < done:
+            continue
+        begin = done + len(said[done:at].rstrip(_RUN))
+        if said[begin - 1 : begin] == b"\\":  # an escape, such as \n or \u003e
+            begin += 5 if said[begin : begin + 1] == b"u" else 1
+        after = _AFTER_RUN.search(said, at + length)
+        end = after.start() if after else len(said)
+        if said[begin:end].strip(b"0123456789eE+-"):  # no number
+            parts += said[done:begin], instead
+            done = end
+    return b"".join((*parts, said[done:])) if parts else said
+
+
+def scattered(said: bytes) -> bool:
+    """Return whether a log contains a secret in pieces: with other characters between them, at the ends of lines, or as
+    numbers."""
+    if not _secrets:
+        return False
+    all_words, last_words = bytearray(), bytearray()
+    for piece in _pieces(said):
+        broken = _BREAK.sub(b"\n", piece)
+        all_words += broken.translate(_PLAIN, _NO_TEXT)
+        last_words += b"".join(_LAST.findall(broken))
+        lists = (_of_numbers(found[0]) for found in _BYTES.finditer(piece))
+        escaped = [_ESCAPED.sub(_byte, piece)] if b"\\x" in piece else []
+        if any(_has(content.translate(_PLAIN), _TEXT) for content in (*escaped, *lists)):
+            return True
+    return _within(all_words) or _within(last_words)
+
+
+def _in_base64(content: bytes) -> Iterator[bytes]:
+    """Yield what base64 of a longer text contains of a part of it, for each place at which that may begin."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + content)
+        yield text[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
+
+
+def _places(plain: bytes, kind: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the beginning and the length of windows that belong to a secret."""
+    windows, (length, step) = _windows[kind], kind
+    if windows:
+        yield from ((at, length) for at in range(0, len(plain), step) if plain[at : at + length] in windows)
+
+
+def _has(plain: bytes, kind: tuple[int, int]) -> bool:
+    return next(_places(plain, kind), None) is not None
+
+
+def _within(words: bytearray) -> bool:
+    """Return whether a secret occurs in words, whatever separates its parts."""
+    return _has(bytes(words.translate(_PLAIN, _NO_TEXT)), _TEXT) or _has(bytes(words.translate(None, _NO_HEX)), _HEX)
+
+
+def _pieces(said: bytes) -> Iterator[bytes]:
+    """Yield a text in pieces, if possible whole lines: to handle all words of a text at once takes too much memory."""
+    begin = 0
+    while begin < len(said):
+        end = said.find(b"\n", begin + _PIECE, begin + 2 * _PIECE) + 1 or begin + 2 * _PIECE
+        yield said[begin:end]
+        begin = end
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    return bytes([int(escape[1], 16)])
+
+
+def _of_numbers(listed: bytes) -> bytes:
+    """Return a list of numbers as bytes."""
+    return bytes(number for found in re.finditer(rb"\d+", listed) if (number := int(found[0])) < 256)

@@ -1,0 +1,190 @@
+"""Secrets that were handed out are recognized in what a program prints, in whatever form, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from conformance import credentials, known_secrets
+from conformance.evidence import bundle
+
+_EC, _RSA = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048)
+_OTHER = rsa.generate_private_key(65537, 2048)
+
+
+def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, form: PrivateFormat = PrivateFormat.PKCS8) -> bytes:
+    return key.private_bytes(Encoding.PEM, form, NoEncryption())
+
+
+def kubeconfig(key: bytes) -> bytes:
+    user = {"client-key-data": base64.b64encode(key).decode()}
+    return yaml.safe_dump({"users": [{"name": "a", "user": user}]}).encode()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Handed out: a kubeconfig with a key, and another key."""
+    before = set(known_secrets._secrets), {kind: set(found) for kind, found in known_secrets._windows.items()}
+    path = tmp_path_factory.mktemp("learnt") / "kubeconfig"
+    path.write_bytes(kubeconfig(pem(_EC)))
+    known_secrets.learn_kubeconfig(path)
+    known_secrets.learn_key(pem(_RSA))
+    yield
+    known_secrets._secrets, known_secrets._windows = before
+
+
+def prefixed(lines: list[str]) -> str:
+    return "\n".join(f"I1129 10:00:{n % 60:02d}.123456 4711 main.go:42] key {line}" for n, line in enumerate(lines))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    return [text[at : at + width] for at in range(0, len(text), width)]
+
+
+def _body(key: bytes) -> str:
+    return "".join(key.decode().splitlines()[1:-1])
+
+
+FORMS: dict[str, Callable[[bytes], str]] = {
+    "a prefix before each line": lambda key: prefixed(key.decode().splitlines()),
+    "lines of JSON": lambda key: "\n".join(json.dumps({"ts": 1.5, "m": line}) for line in key.decode().splitlines()),
+    "lines without the first and the last one": lambda key: prefixed(key.decode().splitlines()[1:-1]),
+    "without its last line": lambda key: prefixed(key.decode().splitlines()[:-1]),
+    "a list": lambda key: json.dumps(key.decode().splitlines()),
+    "a string with escapes": lambda key: json.dumps(key.decode()),
+    "hexadecimal": lambda key: key.hex(),
+    "hexadecimal of DER": lambda key: base64.b64decode(_body(key)).hex().upper(),
+    "hexadecimal with colons": lambda key: base64.b64decode(_body(key)).hex(":"),
+    "hexadecimal bytes": lambda key: " ".join(f"0x{byte:02x}," for byte in base64.b64decode(_body(key))),
+    "lines of hexadecimal": lambda key: prefixed(wrapped(base64.b64decode(_body(key)).hex(":"), 45)),
+    "base64 of PEM": lambda key: base64.b64encode(key).decode(),
+    "base64 of base64 of PEM": lambda key: base64.b64encode(base64.b64encode(key)).decode(),
+    "base64 for URLs": lambda key: base64.urlsafe_b64encode(key).decode(),
+    "DER in base64": _body,
+    "lines of base64 of a kubeconfig": lambda key: prefixed(wrapped(base64.b64encode(kubeconfig(key)).decode(), 76)),
+    "short lines": lambda key: prefixed(wrapped(_body(key), 10)),
+    "short lines without a prefix": lambda key: "\n".join(wrapped(_body(key), 7)),
+    "short pieces in JSON": lambda key: json.dumps(wrapped(_body(key), 9)),
+    "numbers": lambda key: str(list(key)),
+    "numbers as Go writes them": lambda key: str(list(base64.b64decode(_body(key)))).replace(",", ""),
+    "bytes as Python writes them": lambda key: str(base64.b64decode(_body(key))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+@pytest.mark.parametrize("key", [_EC, _RSA], ids=["ec", "rsa"])
+def test_a_known_key_is_not_in_a_log(
+    tmp_path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat, form: str
+) -> None:
+    said = FORMS[form](pem(key, kind))
+    log = tmp_path / "operator.log"
+    log.write_text(f"begin\n{said}\nend\n")
+    bundle.copy_log(log, 0, copy := tmp_path / "copy.log")
+    kept = copy.read_bytes()
+    assert not known_secrets.scattered(kept) and not known_secrets.scattered(credentials.words(kept))
+    assert b"(operator.log is withheld: " in kept or (kept.startswith(b"begin\n") and kept.endswith(b"\nend\n"))
+    assert _numbers(key) not in kept.hex() and base64.b64encode(pem(key, kind))[120:160] not in kept
+
+
+def _numbers(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
+    numbers = key.private_numbers()
+    secret = numbers.private_value if isinstance(numbers, ec.EllipticCurvePrivateNumbers) else numbers.d
+    return f"{secret:064x}"[8:40]
+
+
+def test_a_log_with_a_key_in_pieces_is_withheld_in_one_line() -> None:
+    said = FORMS["short lines"](pem(_EC)).encode()
+    line = b"(operator.log is withheld: it contains a private key or a token in pieces)\n"
+    assert credentials.log(said, "operator.log") == line
+
+
+@pytest.mark.parametrize("form", ["a prefix before each line", "lines of JSON", "without its last line"])
+def test_any_private_key_is_removed_with_the_prefixes_of_its_lines(form: str) -> None:
+    said = f"begin\n{FORMS[form](pem(_OTHER))}\nthe end, all is well\n".encode()
+    kept = credentials.log(said, "operator.log")
+    assert kept.startswith(b"begin\n") and kept.endswith(b"the end, all is well\n")
+    assert not [line for line in pem(_OTHER).splitlines()[1:-2] if line in kept]
+
+
+def honest() -> bytes:
+    """What programs print that is no secret: certificates of the keys, public keys, hashes, manifests in base64."""
+    chance, now = random.Random(7), datetime.datetime(2026, 11, 29, tzinfo=datetime.UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
+    lines = list[str]()
+    for key in (_EC, _RSA):
+        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        made = made.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(1))
+        certificate = made.sign(key, hashes.SHA256())
+        text = certificate.public_bytes(Encoding.PEM)
+        user = {"client-certificate-data": base64.b64encode(text).decode()}
+        lines += [text.decode(), prefixed(text.decode().splitlines())]
+        lines += [yaml.safe_dump(user), text.hex(), certificate.public_bytes(Encoding.DER).hex(":"), str(list(text))]
+    lines += [f"sha256:{hashlib.sha256(str(n).encode()).hexdigest()} {n}" for n in range(2000)]
+    lines += [base64.b64encode(chance.randbytes(300)).decode() for _ in range(500)]
+    lines += [json.dumps({"ts": chance.random(), "data": base64.b64encode(b"a: b\n" * n).decode()}) for n in range(99)]
+    return "\n".join(lines).encode()
+
+
+def test_an_honest_log_stays_as_it_is() -> None:
+    said = honest()
+    assert credentials.log(said, "operator.log") == said
+    assert credentials.words(said) == said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_stays_json(form: str) -> None:
+    value = {"seen": FORMS[form](pem(_EC)), "\n" + _body(pem(_EC)): ["\u0001" + _body(pem(_EC)), 12345678901234567890]}
+    for line in (orjson.dumps(value), json.dumps(value).encode()):
+        found = json.loads(credentials.words(line))
+        assert found.keys() == {"seen", "\nREDACTED"} or "seen" in found
+        assert 12345678901234567890 in next(value for key, value in found.items() if key != "seen")
+
+
+def test_a_token_is_known_by_its_signature(tmp_path: Path) -> None:
+    signature = base64.urlsafe_b64encode(random.Random(1).randbytes(256)).decode().rstrip("=")
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        yaml.safe_dump({"users": [{"name": "a", "user": {"token": f"eyJhbGciOiJ9.eyJpc3MiOiJ.{signature}"}}]})
+    )
+    known_secrets.learn_kubeconfig(path)
+    for said in (signature[60:90], signature.encode().hex(), base64.b64encode(signature.encode()).decode()):
+        assert credentials.text(f"it is {said} !") == "it is REDACTED !"
+
+
+@pytest.mark.parametrize("content", ["", "users: 1", "users: [{user: {client-key-data: x}}]", "[" * 9999, "a: [", "\0"])
+def test_a_kubeconfig_that_is_none_is_no_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "kubeconfig").write_text(content)
+    known_secrets.learn_kubeconfig(tmp_path / "kubeconfig")
+
+
+@pytest.mark.parametrize("size", [1 << 20, 4 << 20])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"x",
+        b"-----BEGIN PRIVATE KEY-----\n",
+        b"-----BEGIN PRIVATE KEY-----" + b"a/" * 300 + b"\n",
+        b"1 ",
+        b"a" * 39 + b"\n",
+    ],
+)
+def test_the_time_is_proportional_to_the_log(piece: bytes, size: int) -> None:
+    said = (piece * (size // len(piece) + 1))[:size]
+    begin = time.process_time()
+    credentials.log(said, "operator.log")
+    assert time.process_time() - begin < 4 * (size >> 20)
