@@ -2,7 +2,7 @@
 
 The log contains writes, and reads only if the settings of the cluster ask for them; never leases (see
 `settings.audit_policy`). A line appears shortly after the client has its answer: count up to a mark that was taken
-while the cluster was idle.
+while the cluster was idle. The user of a request is the one whose act it was (see `identities`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from conformance.cluster import identities
+from conformance.cluster.facts import Facts
 from conformance.cluster.growing import Growing
+from conformance.cluster.identities import Identities
+from conformance.errors import HarnessError
 from kube import nesting
 
 
@@ -58,8 +62,17 @@ class Writer(NamedTuple):
     agent: str
 
 
+class _Extra(msgspec.Struct, frozen=True, gc=False):
+    credentials: tuple[str, ...] = msgspec.field(name="authentication.kubernetes.io/credential-id", default=())
+
+
 class _User(msgspec.Struct, frozen=True, gc=False):
     username: str = ""
+    extra: _Extra = _Extra()
+
+
+class _Annotations(msgspec.Struct, frozen=True, gc=False):
+    issued: str = msgspec.field(name="authentication.kubernetes.io/issued-credential-id", default="")
 
 
 class _Object(msgspec.Struct, frozen=True, gc=False):
@@ -86,6 +99,11 @@ class _Metadata(msgspec.Struct, frozen=True, gc=False):
 
 class _Answer(msgspec.Struct, frozen=True, gc=False):
     metadata: _Metadata = _Metadata()
+    status: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Issued(msgspec.Struct, frozen=True, gc=False):
+    token: str
 
 
 class _Event(msgspec.Struct, frozen=True, gc=False):
@@ -97,6 +115,22 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     responseStatus: _Status = _Status()  # noqa: N815
     stageTimestamp: datetime = datetime.fromtimestamp(0, UTC)  # noqa: N815
     responseObject: _Answer = _Answer()  # noqa: N815
+    annotations: _Annotations = _Annotations()
+
+    @property
+    def credential(self) -> str:
+        """Return the id of the client's credential; empty if it has none."""
+        return "".join(self.user.extra.credentials)
+
+    @property
+    def issued(self) -> str:
+        """Return the id of the token of a service account that was issued; empty if none was. An admission webhook can
+        write the annotation before the API server does, so the token itself decides if the log has it."""
+        if self.objectRef.path != TOKENS or self.verb != "create" or self.responseStatus.code >= 300:
+            return ""
+        if self.responseObject.status:
+            return identities.of_token(_ISSUED.decode(self.responseObject.status).token)
+        return self.annotations.issued
 
     @property
     def key(self) -> AuditKey:
@@ -120,8 +154,10 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         return Request(program, code, self.verb, about.namespace, at, about.path, about.name, user, version)
 
 
-_EVENT = msgspec.json.Decoder(_Event)
-
+_EVENT, _ISSUED = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Issued)
+TOKENS = "serviceaccounts/token"
+_OF_TOKENS = b'"token"'
+"""Part of the line of each request for a token: the other lines need not be decoded."""
 
 READS = ("get", "list", "watch")
 CONFLICT = 409
@@ -144,12 +180,17 @@ class AuditTail:
 
 
 class AuditLog:
-    """The audit log at `path`, which need not exist yet. All methods raise HarnessError if anybody but the API server
-    has written to it."""
+    """The audit log at `path`, which need not exist yet. `certificate`: the id of that of the cluster's components. All
+    methods raise HarnessError if anybody but the API server has written to it."""
 
-    def __init__(self, path: Path) -> None:
-        self._log = Growing(path)
+    def __init__(self, path: Path, certificate: str = "") -> None:
+        self._log, self._identities, self._learned = Growing(path), Identities(certificate), 0
         self._log.end()  # what it has now cannot be changed any more
+
+    @classmethod
+    def of(cls, cluster: Facts) -> AuditLog:
+        """Return the audit log of a cluster of the suite."""
+        return cls(cluster.audit_log, identities.of_certificate(cluster.pki / "admin.crt"))
 
     def mark(self) -> int:
         """Return the present end of the log in bytes, for `since` and `until`."""
@@ -225,11 +266,38 @@ class AuditLog:
     def events(self, since: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
         """Yield the events between two marks, each with the offset of its end."""
         until = self.mark() if until is None else until
+        self._learn()
         for line, end in self._log.lines(since):
             if end - len(line) >= until:
                 return
-            try:
-                event = _EVENT.decode(nesting.bounded(line, "the audit log"))
-            except msgspec.MsgspecError as error:
-                raise self._log.wrong(f"has a line that is no audit event, before byte {end}: {error}") from error
+            event = self._event(line, end)
+            actor = self._actor(event)
+            if actor != event.user.username:
+                event = msgspec.structs.replace(event, user=_User(actor))
             yield event, end
+
+    def _learn(self) -> None:
+        """Note which tokens were issued since the last call. The API server logs that before it sends the token."""
+        for line, end in self._log.lines(self._learned):
+            self._learned = end
+            if _OF_TOKENS not in line:
+                continue
+            event = self._event(line, end)
+            try:
+                issued = event.issued
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise self._no_event(end, error) from error
+            if issued:
+                self._identities.issued(issued, self._actor(event))
+
+    def _actor(self, event: _Event) -> str:
+        return self._identities.actor(event.user.username, event.credential)
+
+    def _event(self, line: bytes, end: int) -> _Event:
+        try:
+            return _EVENT.decode(nesting.bounded(line, "the audit log"))
+        except msgspec.MsgspecError as error:
+            raise self._no_event(end, error) from error
+
+    def _no_event(self, end: int, error: Exception) -> HarnessError:
+        return self._log.wrong(f"has a line that is no audit event, before byte {end}: {error}")

@@ -80,9 +80,11 @@ class ClusterSettings:
 def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes without bodies unless they are wanted, and the wanted reads of resources. Leases
     are noise of the nodes (FC-106). Who else than the components and the suite writes the status of a pod is logged
-    with the answer: its resource version tells which state of the pod that user has written."""
+    with the answer: its resource version tells which state of the pod that user has written. So are the tokens that
+    the components ask for, which tells which are theirs (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
     ours: dict[str, Any] = {"users": [*users.COMPONENTS, users.SUITE], **statuses}
+    tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
     unwanted: list[dict[str, Any]] = [{"verbs": READS}]
     if reads is not Reads.NONE:
         unwanted = [{"nonResourceURLs": ["*"]}]
@@ -99,6 +101,7 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "Metadata", **ours}]),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
+            *([] if bodies else [{"level": "RequestResponse", **tokens}]),
             {"level": "Metadata"},
         ],
     }

@@ -15,8 +15,9 @@ MASTERS = "system:masters"
 
 COMPONENT = "kwok-admin"
 """kwokctl's own user, which nobody but its components has (FC-022)."""
-COMPONENTS = (COMPONENT, "system:apiserver")
-"""That one, and the API server's."""
+SERVER = "system:apiserver"
+"""The API server's user, with which it asks itself."""
+COMPONENTS = (COMPONENT, SERVER)
 CONTROLLERS = "system:serviceaccounts:kube-system"
 """The group of the controllers of kube-controller-manager, each of which is a user of its own."""
 _CONTROLLER = "system:serviceaccount:kube-system:"
@@ -24,5 +25,5 @@ _CONTROLLER = "system:serviceaccount:kube-system:"
 
 
 def is_component(user: str) -> bool:
-    """Return whether a user is a component of a cluster of ours."""
+    """Return whether a user is a component of a cluster of ours. `identities` tells whether a request is its act."""
     return user in COMPONENTS or user.startswith(_CONTROLLER)

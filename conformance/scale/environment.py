@@ -67,7 +67,7 @@ class Environment:
     pids: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.audit = AuditLog(self.cluster.audit_log)
+        self.audit = AuditLog.of(self.cluster)
         self.pids.update(self.cluster.monitor.pids())
         for role in Role:
             self.pids.update(self.driver.pids(role))

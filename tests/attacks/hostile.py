@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import json
@@ -15,79 +14,18 @@ import re
 import shutil
 import signal
 import socket
-import ssl
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
-import yaml
 
 from conformance.cluster import users
-from kube import config
-from kube.client import JSON, MERGE_PATCH, Client
+from kube.client import MERGE_PATCH
 from kube.errors import ApiError
-
-Mode = Callable[[Path, Path], None]
-MODES: dict[str, Mode] = {}
-
-
-def mode(function: Mode) -> Mode:
-    """Register a mode under its name in attacks.yaml."""
-    MODES[function.__name__.replace("_", "-")] = function
-    return function
-
-
-# -- what modes use --------------------------------------------------------------------------------------------------
-
-
-def send(
-    kubeconfig: Path,
-    verb: str,
-    path: str,
-    body: Any = None,
-    *,
-    content_type: str = JSON,
-    agent: str = "hostile/1.0",
-    headers: Mapping[str, str] | None = None,
-    token: str = "",
-) -> bytes:
-    """Send a request to the API server and return the answer: as the user of the kubeconfig, or as that of a token.
-    Raises `kube.errors.ApiError`."""
-    connection = config.load(kubeconfig)
-    if token:
-        anonymous = ssl.create_default_context(cadata=_authority(kubeconfig))
-        connection = config.Connection(connection.server, anonymous, lambda: f"Bearer {token}")
-
-    async def sent() -> bytes:
-        async with Client(connection, user_agent=agent) as client:
-            return await client.request(verb, path, body=body, content_type=content_type, headers=headers)
-
-    return asyncio.run(sent())
-
-
-def _authority(kubeconfig: Path) -> str:
-    [cluster] = yaml.safe_load(kubeconfig.read_text())["clusters"]
-    return base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
-
-
-def when(condition: Callable[[], object], seconds: float = 240) -> None:
-    """Return once the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
-def failed(folder: Path) -> bool:
-    """Return whether a check of the run has failed."""
-    return told(folder, '"outcome":"failed"')
-
-
-def told(folder: Path, words: str) -> bool:
-    """Return whether a ledger of the run contains these words."""
-    return any(words in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
+from tests.attacks import borrowed  # noqa: F401 - its modes
+from tests.attacks.means import ADMISSION, MODES, NODES, each, failed, mode, nodes_of_tests, patch, send, told, when
 
 
 def supervisor() -> psutil.Process:
@@ -100,30 +38,7 @@ def log() -> Path:
     return Path("/proc/self/fd/1").readlink()
 
 
-def patch(kubeconfig: Path, path: str, body: Any) -> None:
-    """Apply a JSON merge patch; an object that has changed or gone is left alone."""
-
-    async def sent() -> None:
-        async with Client.from_kubeconfig(kubeconfig, user_agent="hostile/1.0") as client:
-            await client.exchange("PATCH", path, body=body, content_type=MERGE_PATCH)
-
-    asyncio.run(sent())
-
-
-def each(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
-    """Look at all objects of a list again and again, until the suite ends this program."""
-    while True:
-        with contextlib.suppress(ApiError, OSError):
-            for found in json.loads(send(kubeconfig, "GET", path))["items"]:
-                action(found)
-        time.sleep(0.02)
-
-
 NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-
-
-# -- modes -----------------------------------------------------------------------------------------------------------
 
 
 @mode
@@ -384,22 +299,6 @@ def label_as_ours(kubeconfig: Path, folder: Path) -> None:
         send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
 
 
-NODES = "/api/v1/nodes"
-
-
-def nodes_of_tests(kubeconfig: Path) -> list[str]:
-    """Return the names of all nodes, once there are some."""
-    found: list[str] = []
-
-    def there() -> bool:
-        items = json.loads(send(kubeconfig, "GET", NODES))["items"]
-        found[:] = [item["metadata"]["name"] for item in items]
-        return bool(found)
-
-    when(there)
-    return found
-
-
 @mode
 def delete_nodes(kubeconfig: Path, folder: Path) -> None:
     """Delete nodes of tests under a user agent of the suite, impersonating a component of the cluster."""
@@ -422,17 +321,6 @@ def own_nodes(kubeconfig: Path, folder: Path) -> None:
 
 
 @mode
-def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with the token of a controller of Kubernetes."""
-    account = "/api/v1/namespaces/kube-system/serviceaccounts/generic-garbage-collector/token"
-    token = json.loads(send(kubeconfig, "POST", account, {"spec": {}}))["status"]["token"]
-    while True:
-        for name in nodes_of_tests(kubeconfig):
-            with contextlib.suppress(ApiError):
-                send(kubeconfig, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1", token=token)
-
-
-@mode
 def grow_nodes(kubeconfig: Path, folder: Path) -> None:
     """Let each node of a test offer a hundred GPUs, so that what is placed on it always fits."""
 
@@ -443,19 +331,6 @@ def grow_nodes(kubeconfig: Path, folder: Path) -> None:
             patch(kubeconfig, f"/api/v1/nodes/{node['metadata']['name']}/status", body)
 
     each(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", grown)
-
-
-@mode
-def forge_readiness(kubeconfig: Path, folder: Path) -> None:
-    """Call each new pod Ready, long before it starts."""
-
-    def forged(pod: Any) -> None:
-        known = pod["status"].get("conditions", [])
-        if all(condition["type"] != "Ready" for condition in known) and pod["metadata"]["namespace"] != "kube-system":
-            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
-            patch(kubeconfig, path, {"status": {"conditions": [*known, {"type": "Ready", "status": "True"}]}})
-
-    each(kubeconfig, "/api/v1/pods", forged)
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ from collections import Counter
 
 from conformance.suite.registry import requirement
 from mutants.registry import MUTANTS
+from tests.attacks import hostile  # noqa: F401 - its modes
 from tests.attacks.attack import attacks
-from tests.attacks.hostile import MODES
+from tests.attacks.means import MODES
 
 
 def test_each_attack_can_be_run() -> None:

@@ -153,7 +153,7 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
         async with client(cluster) as api:
             await nodes.create_nodes(api, fleet)
             await nodes.wait_until_schedulable(api, [node["metadata"]["name"] for node in fleet])
-            begin = AuditLog(cluster.audit_log).mark()
+            begin = AuditLog.of(cluster).mark()
             place = {"nodeSelector": {nodes.POOL: "one"}, "tolerations": [nodes.toleration("one")]}
             init = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
             for number in range(10):
@@ -183,7 +183,7 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
     def writes(begin: int) -> dict[tuple[str, str, str], int]:
         """Accepted writes to pods; empty until the last one's line is there."""
         counts: dict[tuple[str, str, str], int] = {}
-        for key, number in AuditLog(cluster.audit_log).count(begin).items():
+        for key, number in AuditLog.of(cluster).count(begin).items():
             if key.code < 400 and key.resource.startswith("pods"):
                 what = (key.program, key.verb, key.resource)
                 counts[what] = counts.get(what, 0) + number

@@ -91,6 +91,11 @@ def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:
     assert configuration["clientConnection"]["qps"] >= 1000
 
 
+def test_the_tokens_of_controllers_are_audited_with_the_answer_and_no_others() -> None:
+    [rule] = [rule for rule in audit_policy()["rules"] if "serviceaccounts/token" in str(rule)]
+    assert rule["level"] == "RequestResponse" and rule["users"] == ["kwok-admin"]
+
+
 def flags(component: str) -> dict[str, str]:
     patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
     return {argument["key"]: argument["value"] for argument in patches[component]}

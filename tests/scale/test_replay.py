@@ -165,7 +165,8 @@ def test_accepted_writes_of_the_namespace_are_read_with_their_bodies(tmp_path: P
 
 def test_bodies_are_logged_only_where_they_are_asked_for() -> None:
     bodies = [rule for rule in audit_policy()["rules"] if rule["level"] == "RequestResponse"]
-    assert [rule["resources"] for rule in bodies] == [[{"group": "", "resources": ["pods/status"]}]]
+    logged = [rule["resources"] for rule in bodies]
+    assert logged == [[{"group": "", "resources": [resource]}] for resource in ("pods/status", "serviceaccounts/token")]
     assert [rule["level"] for rule in audit_policy(bodies=True)["rules"]] == [
         "None",
         "None",

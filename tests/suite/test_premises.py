@@ -26,29 +26,67 @@ def story() -> Story:
 
 SUITE, REAPER = ("grove-conformance", "grove-conformance/suite"), ("operator", "reaper/1 (linux)")
 KWOK = ("kwok-admin", "kwok/v0.8")
-COLLECTOR = ("system:serviceaccount:kube-system:generic-garbage-collector", "kube-controller-manager/v1.36.3")
+CONTROLLER = "kube-controller-manager/v1.36.3"
+COLLECTOR = ("system:serviceaccount:kube-system:generic-garbage-collector", CONTROLLER)
+CONTROLLERS = (COLLECTOR[0], "system:serviceaccount:kube-system:taint-eviction-controller")
+ID = "authentication.kubernetes.io/credential-id"
 
 
-def line(writer: tuple[str, str], verb: str, resource: str, name: str, namespace: str = "") -> str:
+KWOK_ID = "X509SHA256=1"
+"""The certificate of the components."""
+
+
+def line(
+    writer: tuple[str, str],
+    verb: str,
+    resource: str,
+    name: str,
+    namespace: str = "",
+    *,
+    credential: str | None = None,
+    issued: str = "",
+) -> str:
+    """Return a line of an audit log. A controller has the token that `audit` issues to it, unless another `credential`
+    is given."""
     plural, _, sub = resource.partition("/")
+    own = KWOK_ID if writer[0] == KWOK[0] else f"JTI={writer[0]}"
+    ids = {ID: [own if credential is None else credential]} if credential != "" else {}
     about = {"resource": plural, "subresource": sub, **({"name": name} if verb != "deletecollection" else {})}
     event = {
         "stage": "ResponseComplete",
         "verb": verb,
-        "user": {"username": writer[0]},
+        "user": {"username": writer[0], "extra": ids},
         "userAgent": writer[1],
         "objectRef": {**about, **({"namespace": namespace} if namespace else {})},
         "responseStatus": {"code": 200},
+        "annotations": {"authentication.kubernetes.io/issued-credential-id": issued} if issued else {},
     }
     return json.dumps(event) + "\n"
+
+
+def log(folder: Path, *lines: str) -> AuditLog:
+    """Write an audit log, in which kube-controller-manager has first asked for the token of each controller."""
+    manager, path = (KWOK[0], CONTROLLER), folder / "audit.log"
+    own = [
+        line(manager, "create", "serviceaccounts/token", user.rpartition(":")[2], "kube-system", issued=f"JTI={user}")
+        for user in CONTROLLERS
+    ]
+    path.write_text("".join([*own, *lines]))
+    return AuditLog(path, KWOK_ID)
 
 
 def audit(
     folder: Path, *writers: tuple[str, str], verb: str = "delete", resource: str = "nodes", name: str = "n1"
 ) -> AuditLog:
-    log = folder / "audit.log"
-    log.write_text("".join(line(writer, verb, resource, name) for writer in writers))
-    return AuditLog(log)
+    return log(folder, *(line(writer, verb, resource, name) for writer in writers))
+
+
+TOKEN = ("serviceaccounts/token", "generic-garbage-collector", "kube-system")
+SECRET = ("secrets", "a-token", "kube-system")
+
+
+def deletion(writer: tuple[str, str], credential: str | None = None) -> str:
+    return line(writer, "delete", "nodes", "n1", credential=credential)
 
 
 def deletes(story: Story, name: str, at: float = 1) -> None:
@@ -86,22 +124,62 @@ def test_the_cluster_itself_and_a_supplied_role_are_not_the_implementation(
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        line(REAPER, "patch", "nodes", "n1"),
-        line(REAPER, "create", "serviceaccounts/token", "generic-garbage-collector", "kube-system"),
-        line(REAPER, "create", "secrets", "a-token", "kube-system"),
-    ],
-    ids=["an owner of the node", "a token", "a token that is stored"],
-)
-def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: Path, before: str) -> None:
+def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
-    (tmp_path / "audit.log").write_text(before + line(COLLECTOR, "delete", "nodes", "n1"))
+    log(tmp_path, line(REAPER, "patch", "nodes", "n1"), line(COLLECTOR, "delete", "nodes", "n1"))
     deletes(story, "n1")
     with pytest.raises(
         Blocked, match=r"behind it is the user operator .*; the request is that of .*generic-garbage-collector"
     ):
+        case.until("AA-001", "what never comes", lambda view: None, 50)
+
+
+@pytest.mark.parametrize(
+    ("lines", "who"),
+    [
+        ([line(REAPER, "create", *TOKEN, issued="JTI=b"), deletion(COLLECTOR, "JTI=b")], "operator"),
+        ([line(REAPER, "patch", *SECRET), deletion(COLLECTOR, "")], f"unknown .as {COLLECTOR[0]}."),
+        ([line(REAPER, "update", *SECRET), line(REAPER, "get", *SECRET), deletion(COLLECTOR, "")], "unknown"),
+        ([deletion(COLLECTOR, "JTI=signed by a stolen key")], "unknown"),
+        ([deletion(KWOK, "X509SHA256=2")], "unknown .as kwok-admin."),
+        ([deletion(("system:apiserver", "kube-apiserver/v1.36.3"), "X509SHA256=2")], "unknown .as system:apiserver."),
+    ],
+    ids=["a token", "an applied Secret", "a Secret that is read", "a forged token", "a certificate", "a server's"],
+)
+def test_a_credential_of_a_component_makes_nobody_a_component(
+    story: Story, tmp_path: Path, lines: list[str], who: str
+) -> None:
+    case = play(story, audit=audit(tmp_path))
+    log(tmp_path, *lines)
+    deletes(story, "n1")
+    with pytest.raises(Blocked, match=f"node n1 of the test was deleted by the user {who}"):
+        case.until("AA-001", "what never comes", lambda view: None, 50)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        line(REAPER, "create", *TOKEN, issued="JTI=b"),
+        line(REAPER, "create", *SECRET),
+        line(REAPER, "create", "serviceaccounts/token", "default", SPACE, issued="JTI=c"),
+    ],
+    ids=["a token", "a Secret", "a token of its own"],
+)
+def test_a_credential_that_does_nothing_is_no_act(story: Story, tmp_path: Path, before: str) -> None:
+    case = play(story, audit=audit(tmp_path))
+    log(tmp_path, before, deletion(COLLECTOR))
+    deletes(story, "n1")
+    with pytest.raises(HarnessError, match=f"node n1 of the test was deleted by the user {COLLECTOR[0]} "):
+        case.until("AA-001", "what never comes", lambda view: None, 50)
+
+
+def test_a_supplied_role_that_has_the_token_of_a_component_is_not_the_implementation(
+    story: Story, tmp_path: Path
+) -> None:
+    case = play(story, audit=audit(tmp_path))
+    log(tmp_path, line(("gang-scheduler", "x"), "create", *TOKEN, issued="JTI=b"), deletion(COLLECTOR, "JTI=b"))
+    deletes(story, "n1")
+    with pytest.raises(HarnessError, match="node n1 of the test was deleted by the user gang-scheduler"):
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from conformance import invariants
-from conformance.cluster.audit import AuditLog
 from conformance.history.query import History
 from conformance.suite.scenes import writers
 from tests.history.story import SPACE, Story
 from tests.history.test_cause_rule import own, standing
-from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, line
+from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, TOKEN, line, log
 
 EVICTOR = ("system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager/v1.36.3")
 SCHEDULER = ("gang-scheduler", "kube-controller-manager/v1.36.3")
@@ -41,13 +40,8 @@ def verdict(history: History) -> bool | None:
     return found.holds
 
 
-def log(folder: Path, *lines: str) -> AuditLog:
-    (folder / "audit.log").write_text("".join(lines))
-    return AuditLog(folder / "audit.log")
-
-
-def deletion(writer: tuple[str, str]) -> str:
-    return line(writer, "delete", "pods", "a3", SPACE)
+def deletion(writer: tuple[str, str], credential: str | None = None) -> str:
+    return line(writer, "delete", "pods", "a3", SPACE, credential=credential)
 
 
 def test_without_an_audit_log_the_condition_is_believed(story: Story) -> None:
@@ -63,10 +57,20 @@ def test_without_an_audit_log_the_condition_is_believed(story: Story) -> None:
         ([deletion(SCHEDULER), deletion(KWOK)], False),
         ([deletion(COLLECTOR), deletion(KWOK)], False),
         ([line(REAPER, "create", "pods/eviction", "a3", SPACE), deletion(KWOK)], False),
-        ([line(REAPER, "create", "serviceaccounts/token", "x", "kube-system"), deletion(EVICTOR)], False),
-        ([line(SUITE, "create", "serviceaccounts/token", "x", "kube-system"), deletion(EVICTOR)], True),
+        ([line(REAPER, "create", *TOKEN, issued="JTI=b"), deletion(EVICTOR, "JTI=b")], False),
+        ([deletion(EVICTOR, "")], False),
+        ([line(REAPER, "create", *TOKEN, issued="JTI=b"), deletion(EVICTOR)], True),
     ],
-    ids=["a controller", "the operator", "a scheduler", "the collector", "an eviction", "a token", "a token of ours"],
+    ids=[
+        "a controller",
+        "the operator",
+        "a scheduler",
+        "the collector",
+        "an eviction",
+        "a token",
+        "a token of a Secret",
+        "another token",
+    ],
 )
 def test_a_disruption_is_believed_if_a_component_has_evicted_the_pod(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], holds: bool
@@ -92,10 +96,13 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
 
 
 def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp_path: Path) -> None:
-    def status(writer: tuple[str, str], version: str) -> str:
+    def status(writer: tuple[str, str], version: str, credential: str | None = None) -> str:
         answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": version}}
-        event = json.loads(line(writer, "patch", "pods/status", "a3", SPACE)) | {"responseObject": answer}
-        return json.dumps(event) + "\n"
+        event = json.loads(line(writer, "patch", "pods/status", "a3", SPACE, credential=credential))
+        return json.dumps(event | {"responseObject": answer}) + "\n"
 
-    writers.note(story.history, log(tmp_path, status(REAPER, "200"), status(KWOK, "201")), 0)
-    assert story.history.origins.statuses == {"200": "operator"}
+    token = line(REAPER, "create", *TOKEN, issued="JTI=b")
+    borrowed = status(COLLECTOR, "202", ""), status(COLLECTOR, "203", "JTI=b")
+    writers.note(story.history, log(tmp_path, token, status(REAPER, "200"), status(KWOK, "201"), *borrowed), 0)
+    unknown = f"unknown (as {COLLECTOR[0]})"
+    assert story.history.origins.statuses == {"200": "operator", "202": unknown, "203": "operator"}

@@ -3,7 +3,7 @@
 Only the suite deletes these. If anything else does, the history shows it for nodes, and the API server's audit log
 tells the user: unless it was a component of the cluster, or a role that the implementation does not play, that is a
 failure of the implementation, whose message names the user. A component deletes nothing of a test by itself, but
-somebody can make the garbage collector do it, by an owner, or can ask for the token of a controller.
+an owner reference can make the garbage collector do it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
-from conformance.suite.scenes.writers import CHANGES, WITHIN, borrowers, note
+from conformance.suite.scenes.writers import CHANGES, WITHIN, note
 
 DELETIONS = frozenset({"delete", "deletecollection"})
 
@@ -81,11 +81,9 @@ class Premises:
         return [each for each in writers if not users.is_component(each.user) and each.user not in self._supplied]
 
     def _behind(self, gone: Collection[str]) -> list[Writer]:
-        """Return who can be behind a deletion by a component: whoever changed the nodes, so that the garbage collector
-        takes them for garbage, or has ever asked for the token of a controller."""
-        assert self._audit is not None
-        changed = self._others("nodes", gone, CHANGES) if gone else []
-        return self._strangers([*changed, *borrowers(self._audit)])
+        """Return who can be behind a deletion by a component: those who changed the nodes, so that the garbage
+        collector takes them for garbage."""
+        return self._strangers(self._others("nodes", gone, CHANGES)) if gone else []
 
     def _others(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False

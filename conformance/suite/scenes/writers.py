@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import users
-from conformance.cluster.audit import AuditLog, Request, Writer
+from conformance.cluster.audit import AuditLog, Request
 from conformance.grove.fields import condition, terminating
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
@@ -20,10 +20,6 @@ COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 """It deletes what others have deleted the owner of."""
 OPERATOR = Role.OPERATOR.value
 """The user of the operator under test."""
-CONTROLLERS = "kube-system"
-"""The namespace of the service accounts of Kubernetes' controllers."""
-TOKENS = frozenset({("create", "serviceaccounts/token"), ("create", "secrets")})
-"""Verb and resource of the requests that lead to a token of a service account."""
 WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
@@ -55,8 +51,6 @@ def note(history: History, audit: AuditLog, since: int) -> None:
         stop=stop_after_delay(WITHIN),
         retry_error_callback=lambda state: None,
     )(look)
-    if pods and borrowers(audit):  # whoever has the token of a controller is that controller in the log
-        history.origins.deleted_by = {}
 
 
 def of_objects(audit: AuditLog, since: int, namespace: str) -> set[tuple[str, str, str]]:
@@ -67,15 +61,6 @@ def of_objects(audit: AuditLog, since: int, namespace: str) -> set[tuple[str, st
         for request in audit.accepted(since)
         if request.namespace == namespace and _foreign(request.user)
     }
-
-
-def borrowers(audit: AuditLog) -> list[Writer]:
-    """Return who has ever asked for the token of a controller."""
-    return [
-        Writer(request.user, request.program)
-        for request in audit.accepted()
-        if request.namespace == CONTROLLERS and (request.verb, request.resource) in TOKENS and _foreign(request.user)
-    ]
 
 
 def _foreign(user: str) -> bool:

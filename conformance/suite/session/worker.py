@@ -166,7 +166,7 @@ class ClusterEnvironment:
         # Files are read before the implementation starts, which could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         ours = cluster or existing.ours(facts.kubeconfig)
-        self._audit = AuditLog(ours.audit_log) if ours else None
+        self._audit = AuditLog.of(ours) if ours else None
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)

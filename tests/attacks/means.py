@@ -1,0 +1,101 @@
+"""The means of the modes of hostile.py: requests, and looks at a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kube import config
+from kube.client import JSON, MERGE_PATCH, Client
+from kube.errors import ApiError
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+NODES = "/api/v1/nodes"
+Mode = Callable[[Path, Path], None]
+MODES: dict[str, Mode] = {}
+
+
+def mode(function: Mode) -> Mode:
+    """Register a mode under its name in attacks.yaml."""
+    MODES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def send(
+    kubeconfig: Path | config.Connection,
+    verb: str,
+    path: str,
+    body: Any = None,
+    *,
+    content_type: str = JSON,
+    agent: str = "hostile/1.0",
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    """Send a request to the API server and return the answer. Raises `kube.errors.ApiError`."""
+
+    async def sent() -> bytes:
+        async with Client.from_kubeconfig(kubeconfig, user_agent=agent) as client:
+            return await client.request(verb, path, body=body, content_type=content_type, headers=headers)
+
+    return asyncio.run(sent())
+
+
+def anonymous(kubeconfig: Path) -> ssl.SSLContext:
+    """Return the TLS of a client without a certificate."""
+    [cluster] = yaml.safe_load(kubeconfig.read_text())["clusters"]
+    authority = base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
+    return ssl.create_default_context(cadata=authority)
+
+
+def when(condition: Callable[[], object], seconds: float = 240) -> None:
+    """Return once the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def failed(folder: Path) -> bool:
+    """Return whether a check of the run has failed."""
+    return told(folder, '"outcome":"failed"')
+
+
+def told(folder: Path, words: str) -> bool:
+    """Return whether a ledger of the run contains these words."""
+    return any(words in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
+
+
+def patch(kubeconfig: Path | config.Connection, path: str, body: Any) -> None:
+    """Apply a JSON merge patch; an object that has changed or gone is left alone."""
+    with contextlib.suppress(ApiError):
+        send(kubeconfig, "PATCH", path, body, content_type=MERGE_PATCH)
+
+
+def each(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
+    """Look at all objects of a list again and again, until the suite ends this program."""
+    while True:
+        with contextlib.suppress(ApiError, OSError):
+            for found in json.loads(send(kubeconfig, "GET", path))["items"]:
+                action(found)
+        time.sleep(0.02)
+
+
+def nodes_of_tests(kubeconfig: Path) -> list[str]:
+    """Return the names of all nodes, once there are some."""
+    found: list[str] = []
+
+    def there() -> bool:
+        items = json.loads(send(kubeconfig, "GET", NODES))["items"]
+        found[:] = [item["metadata"]["name"] for item in items]
+        return bool(found)
+
+    when(there)
+    return found

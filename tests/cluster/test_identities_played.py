@@ -1,0 +1,70 @@
+"""Credentials of the components of a real cluster: theirs are believed, and others get none that are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cluster import kubeconfigs
+from conformance.cluster.audit import TOKENS, AuditLog
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.identities import UNKNOWN
+from conformance.cluster.state import State
+from kube.client import MERGE_PATCH
+from kube.errors import ApiError
+from kube.resource import NAMESPACES
+from tests.attacks.borrowed import COLLECTOR, bearer, stored_token, token
+from tests.attacks.means import send
+from tests.cluster.waiting import wait_for
+
+pytestmark = pytest.mark.cluster
+
+SPACE = "/api/v1/namespaces/default"
+BORROWED = f"system:serviceaccount:kube-system:{COLLECTOR}"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster.up("identities", state=State(tmp_path_factory.mktemp("state") / "root"))
+    yield cluster
+    cluster.down()
+
+
+def actors(cluster: Cluster, since: int = 0) -> set[str]:
+    return {event.user.username for event, _ in AuditLog.of(cluster).events(since)}
+
+
+def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
+    send(kubeconfigs.suite(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
+    wait_for(lambda: any("root-ca-cert-publisher" in who for who in actors(cluster)))
+    seen = actors(cluster)
+    assert {"kwok-admin", "system:apiserver", "grove-conformance"} < seen
+    assert [who for who in seen if UNKNOWN in who] == []
+    asked = [event for event, _ in AuditLog.of(cluster).events(0) if event.objectRef.path == TOKENS]
+    assert asked and all(event.responseObject.status and event.issued == event.annotations.issued for event in asked)
+
+
+@pytest.mark.parametrize(("borrow", "who"), [(token, "operator"), (stored_token, f"{UNKNOWN} (as {BORROWED})")])
+def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, borrow: Any, who: str) -> None:
+    own = administrator(cluster)
+    component = bearer(own, borrow(own))
+    since = AuditLog.of(cluster).mark()
+    send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": who[:7]}}}, content_type=MERGE_PATCH)
+    written = wait_for(lambda: [each for each in AuditLog.of(cluster).accepted(since) if each.resource == "namespaces"])
+    assert [each.user for each in written] == [who]
+
+
+def administrator(cluster: Cluster) -> Path:
+    """Return the kubeconfig of an operator that may do anything."""
+    path = kubeconfigs.role(cluster, "operator")
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    binding = {"metadata": {"name": "operator"}, "subjects": [subject], "roleRef": role}
+    with suppress(ApiError):  # it is there
+        bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        send(kubeconfigs.suite(cluster), "POST", bindings, binding)
+    return path
