@@ -36,6 +36,10 @@ annotations of the TTL controller for kubelets (one per node)."""
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
 _GATES = "feature-gates"
+_PROXY_CLIENT = ("proxy-client-cert-file", "proxy-client-key-file")
+"""The certificate that the API server shows to aggregated ones: kwokctl gives it that of the components (FC-022). One
+that leads the connection back to the API server would send its requests as a component, so only the process that serves
+metrics gets it."""
 _ADMISSION = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
@@ -175,7 +179,9 @@ def kwokctl_configuration(
             "apiVersion": _GROUP,
             "kind": "KwokctlConfiguration",
             "options": options,
-            "componentsPatches": _component_flags(features, ports, memory, _admission_flags(settings, directory)),
+            "componentsPatches": _component_flags(
+                features, ports, memory, _admission_flags(settings, directory), settings.addons
+            ),
         },
         # FC-031: this document is not defaulted field by field, so it sets every field.
         {
@@ -220,7 +226,7 @@ def _admission_flags(settings: ClusterSettings, directory: Path) -> Mapping[str,
 
 
 def _component_flags(
-    features: Features, ports: Mapping[Port, int], memory: int, admission: Mapping[str, str]
+    features: Features, ports: Mapping[Port, int], memory: int, admission: Mapping[str, str], addons: bool
 ) -> Sequence[Mapping[str, Any]]:
     flags = {
         "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
@@ -254,7 +260,7 @@ def _component_flags(
     # only.
     replaced = {
         "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
-        "kube-apiserver": {"etcd-servers": _ETCD},
+        "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT, ""))},
         # Nodes fail by a label and at once (`node_failure`), never by silence: a busy machine renews the leases of a
         # thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
         "kwok-controller": {"node-lease-duration-seconds": "200"},

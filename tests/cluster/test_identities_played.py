@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,13 +15,14 @@ from typing import Any
 import pytest
 
 from conformance.cluster import kubeconfigs
+from conformance.cluster.addons.metrics import API_SERVICES
 from conformance.cluster.audit import TOKENS, AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.identities import UNKNOWN
 from conformance.cluster.state import State
-from kube.client import MERGE_PATCH
+from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
-from kube.resource import NAMESPACES
+from kube.resource import NAMESPACES, SERVICES
 from tests.attacks.borrowed import COLLECTOR, bearer, stored_token, token
 from tests.attacks.means import send
 from tests.cluster.waiting import wait_for
@@ -68,3 +74,41 @@ def administrator(cluster: Cluster) -> Path:
         bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         send(kubeconfigs.suite(cluster), "POST", bindings, binding)
     return path
+
+
+def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
+    """One could lead the connection back to the API server, which would take it for a component."""
+    shown: list[Any] = []
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
+    tls.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")
+    tls.verify_mode = ssl.CERT_OPTIONAL
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_serve, args=(server, tls, shown), daemon=True).start()
+        asyncio.run(_aggregate(cluster, server.getsockname()[1]))
+        wait_for(lambda: shown)
+    assert set(shown) == {None}
+
+
+def _serve(server: socket.socket, tls: ssl.SSLContext, shown: list[Any]) -> None:
+    """Note the certificate of each client."""
+    while True:
+        try:
+            plain, _ = server.accept()
+        except OSError:
+            return
+        with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True) as connection:
+            if connection.recv(1 << 16):
+                certificate = connection.getpeercert()
+                shown.append(json.dumps(certificate["subject"]) if certificate else None)
+
+
+async def _aggregate(cluster: Cluster, port: int) -> None:
+    where = {"name": "hostile", "namespace": "default"}
+    spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    about = {"group": "hostile.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+    target = {"insecureSkipTLSVerify": True, "service": {**where, "port": port}}
+    metadata = {"name": "v1.hostile.example"}
+    async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="cluster-test/1") as client:
+        await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": spec})
+        body = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata}
+        await client.create(API_SERVICES, {**body, "spec": {**about, **target}})

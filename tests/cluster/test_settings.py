@@ -96,8 +96,14 @@ def test_the_tokens_of_controllers_are_audited_with_the_answer_and_no_others() -
     assert rule["level"] == "RequestResponse" and rule["users"] == ["kwok-admin"]
 
 
-def flags(component: str) -> dict[str, str]:
-    patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
+@pytest.mark.parametrize("addons", [True, False])
+def test_aggregated_servers_are_shown_the_certificate_of_the_components_for_metrics_only(addons: bool) -> None:
+    without = {flag: value for flag, value in flags("kube-apiserver", addons=addons).items() if "proxy-client" in flag}
+    assert without == ({} if addons else {"proxy-client-cert-file": "", "proxy-client-key-file": ""})
+
+
+def flags(component: str, **choices: Any) -> dict[str, str]:
+    patches = {patch["name"]: patch["extraArgs"] for patch in documents(**choices)[0]["componentsPatches"]}
     return {argument["key"]: argument["value"] for argument in patches[component]}
 
 
