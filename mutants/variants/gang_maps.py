@@ -67,7 +67,6 @@ def _maps_written_often() -> None:
     "COHR-011",
     "COHR-032",
     "COHR-080",
-    profiles=("gang-maps",),
 )
 def _cliques_by_their_own_names() -> None:
     manifest, read = maps.manifest, maps.read

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.grove import labels
+from conformance.grove import labels, pods
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import label, name, text
 from conformance.history.view import View
+from conformance.suite.scenes.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import topology_binding
@@ -17,11 +18,14 @@ KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "k
 
 
 class SetsWithConstraintsAtThreeLevels(Scene):
-    """Two racks of 18 trays. A worker of the first set takes ten trays: a rack has room for one, and eight trays are
-    left in each. A replica of the second set takes five of these."""
+    """Two racks of 18 trays; half of one tray in each is taken. A worker of the first set takes ten trays: a rack has
+    room for one, and seven and a half trays are left. A replica of the second set takes five of these."""
 
     def play(self, env: SceneEnvironment) -> None:
-        env.nodes("gb200-nvl72", 36)
+        trays = env.nodes("gb200-nvl72", 36)
+        for tray in (trays[0], trays[18]):  # a scheduler that packs would put one of two prefill pods there
+            env.create(_half_of(tray))
+        env.wait_for("half trays taken", _taken)
         binding = env.namespace
         env.create(topology_binding(binding, KEYS))
         try:
@@ -81,8 +85,26 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
     run.expect("racks of the replicas", 2, len(_domains(run.at("second set at rest"), "rack", run.scene.second)))
 
 
+def _half_of(tray: str) -> Object:
+    """A pod that takes half of the GPUs of a tray."""
+    resources = {"limits": {"nvidia.com/gpu": "2"}}
+    container = {"name": "main", "image": "registry.example/other:1", "resources": resources}
+    metadata = {"name": f"other-{tray}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": tray, "containers": [container]},
+    }
+
+
+def _taken(view: View) -> bool:
+    """The pods that take half a tray run."""
+    return sum(map(pods.ready, view.list("pods"))) == 2
+
+
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
     """The domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
     found = predicates.by_clique(view, cliques)
-    return {nodes.get(text(pod, "spec", "nodeName"), "") for pods in found.values() for pod in pods}
+    return {nodes.get(text(pod, "spec", "nodeName"), "") for own in found.values() for pod in own}
