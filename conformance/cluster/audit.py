@@ -42,7 +42,8 @@ class AuditKey(NamedTuple):
 class Request(NamedTuple):
     """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
     since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated),
-    the user, and the resource version that a write led to (empty where the log has no bodies)."""
+    the user, and, where the log has bodies (empty elsewhere), the resource version that a write led to, what was sent,
+    and what was answered. A dry run stores nothing."""
 
     program: str
     code: int
@@ -53,6 +54,9 @@ class Request(NamedTuple):
     name: str = ""
     user: str = ""
     version: str = ""
+    sent: bytes = b""
+    answer: bytes = b""
+    dry_run: bool = False
 
 
 class Writer(NamedTuple):
@@ -111,10 +115,12 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     verb: str
     user: _User = _User()
     userAgent: str = ""  # noqa: N815
+    requestURI: str = ""  # noqa: N815
     objectRef: _Object = _Object()  # noqa: N815
     responseStatus: _Status = _Status()  # noqa: N815
     stageTimestamp: datetime = datetime.fromtimestamp(0, UTC)  # noqa: N815
-    responseObject: _Answer = _Answer()  # noqa: N815
+    requestObject: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815
+    responseObject: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815
     annotations: _Annotations = _Annotations()
 
     @property
@@ -128,8 +134,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         write the annotation before the API server does, so the token itself decides if the log has it."""
         if self.objectRef.path != TOKENS or self.verb != "create" or self.responseStatus.code >= 300:
             return ""
-        if self.responseObject.status:
-            return identities.of_token(_ISSUED.decode(self.responseObject.status).token)
+        if self.responseObject and (status := _ANSWER.decode(self.responseObject).status):
+            return identities.of_token(_ISSUED.decode(status).token)
         return self.annotations.issued
 
     @property
@@ -147,14 +153,25 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     @property
     def request(self) -> Request:
         """Return the event as a request."""
-        program, _, _ = self.userAgent.partition("/")
-        at = self.stageTimestamp.timestamp()
-        about, code, user = self.objectRef, self.responseStatus.code, self.user.username
-        version = self.responseObject.metadata.resourceVersion
-        return Request(program, code, self.verb, about.namespace, at, about.path, about.name, user, version)
+        about, answer = self.objectRef, bytes(self.responseObject)
+        return Request(
+            program=self.userAgent.partition("/")[0],
+            code=self.responseStatus.code,
+            verb=self.verb,
+            namespace=about.namespace,
+            at=self.stageTimestamp.timestamp(),
+            resource=about.path,
+            name=about.name,
+            user=self.user.username,
+            version=_ANSWER.decode(answer).metadata.resourceVersion if answer else "",
+            sent=bytes(self.requestObject),
+            answer=answer,
+            dry_run="dryRun=" in self.requestURI,
+        )
 
 
-_EVENT, _ISSUED = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Issued)
+_EVENT, _ANSWER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Answer)
+_ISSUED = msgspec.json.Decoder(_Issued)
 TOKENS = "serviceaccounts/token"
 _OF_TOKENS = b'"token"'
 """Part of the line of each request for a token: the other lines need not be decoded."""
@@ -164,10 +181,10 @@ CONFLICT = 409
 
 
 class AuditTail:
-    """Reads a log from its present end. Watches are left out: clients renew them periodically."""
+    """Reads a log from its present end, or from a mark. Watches are left out: clients renew them periodically."""
 
-    def __init__(self, log: AuditLog) -> None:
-        self._log, self._at = log, log.mark()
+    def __init__(self, log: AuditLog, since: int | None = None) -> None:
+        self._log, self._at = log, log.mark() if since is None else since
 
     def poll(self) -> list[Request]:
         """Return the requests that were answered since the last call."""
@@ -255,8 +272,9 @@ class AuditLog:
         ]
 
     def accepted(self, since: int = 0) -> Iterator[Request]:
-        """Yield the accepted writes since a mark."""
-        return (event.request for event in self._finished(since) if event.responseStatus.code < 300)
+        """Yield the accepted writes since a mark, without dry runs."""
+        requests = (event.request for event in self._finished(since) if event.responseStatus.code < 300)
+        return (request for request in requests if not request.dry_run)
 
     def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
         for event, _ in self.events(since, until):

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster import stages, users
+from conformance.cluster import mutating, stages, users
 from conformance.cluster.assets import Assets
 from conformance.cluster.features import NOTHING, Features, Requested
 from conformance.cluster.kubelet_sim import node_failure
@@ -83,11 +83,11 @@ class ClusterSettings:
 
 def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
     """Return the audit policy: writes without bodies unless they are wanted, and the wanted reads of resources. Leases
-    are noise of the nodes (FC-106). Who else than the components and the suite writes the status of a pod is logged
-    with the answer: its resource version tells which state of the pod that user has written. So are the tokens that
-    the components ask for, which tells which are theirs (`identities`)."""
+    are noise of the nodes (FC-106). Some writes have bodies: those of the statuses of pods, because admission can
+    change what the kubelet says, the few that let the API server do such things (`mutating`), and the tokens that the
+    components ask for, which tells which are theirs (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
-    ours: dict[str, Any] = {"users": [*users.COMPONENTS, users.SUITE], **statuses}
+    rare = {"verbs": WRITES, "resources": mutating.resources()}
     tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
     unwanted: list[dict[str, Any]] = [{"verbs": READS}]
     if reads is not Reads.NONE:
@@ -103,9 +103,11 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             *({"level": "None", **rule} for rule in unwanted),
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
-            *([] if bodies else [{"level": "Metadata", **ours}]),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
             *([] if bodies else [{"level": "RequestResponse", **tokens}]),
+            # What the suite installs is known, and long.
+            *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **rare}]),
+            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **rare}]),
             {"level": "Metadata"},
         ],
     }

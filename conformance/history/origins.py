@@ -48,6 +48,9 @@ class Origins(msgspec.Struct):
     statuses: dict[str, str] = {}
     """Of the states of pods whose status somebody else than the suite and the components of the cluster has written:
     the user, by resource version."""
+    altered: list[str] = []
+    """What was stored otherwise than the suite and the components of the cluster have sent it, and what others have
+    changed of the limits of a test: sentences."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note an object that the suite has created: what it sent, and what the API server answered."""

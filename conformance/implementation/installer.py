@@ -23,23 +23,30 @@ CRD = ("CustomResourceDefinition",)
 
 
 def check(source: Descriptor) -> None:
-    """Raise UsageError for a file of `install` that cannot be read, or that holds what does not belong there. What only
-    a cluster knows, such as ports, does not matter for that."""
-
-    def read(path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
-        text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
-        return installation.read_manifests(path, text, kinds)
-
+    """Raise UsageError for a file of `install` that cannot be read, or that holds what does not belong there."""
     for path in source.manifests("crds"):
         installation.read_manifests(path, installation.text(path), CRD)
     for path in source.manifests("webhooks"):
-        for configuration in read(path, tuple(installation.WEBHOOKS)):
+        for configuration in _unfilled(source, path, tuple(installation.WEBHOOKS)):
             installation.check_webhook(path, configuration)
     for path in source.manifests("objects"):
-        for manifest in read(path):
+        for manifest in _unfilled(source, path):
             objects.check(path, manifest)
     for path in source.manifests("manifests"):
-        read(path)
+        _unfilled(source, path)
+
+
+def declared(source: Descriptor) -> list[Manifest]:
+    """Return what a descriptor installs, with placeholders as `check` reads them. Raises UsageError."""
+    crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
+    others = (_unfilled(source, path) for part in ("webhooks", "objects") for path in source.manifests(part))
+    return [manifest for found in (*crds, *others) for manifest in found]
+
+
+def _unfilled(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
+    """Return the objects of a file. What only a cluster knows, such as ports, is `x` in them."""
+    text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
+    return installation.read_manifests(path, text, kinds)
 
 
 def checked(source: Descriptor, path: Path) -> str:

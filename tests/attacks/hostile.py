@@ -24,7 +24,7 @@ import psutil
 from conformance.cluster import users
 from kube.client import MERGE_PATCH
 from kube.errors import ApiError
-from tests.attacks import borrowed  # noqa: F401 - its modes
+from tests.attacks import borrowed, policies  # noqa: F401 - their modes
 from tests.attacks.means import ADMISSION, MODES, NODES, each, failed, mode, nodes_of_tests, patch, send, told, when
 
 
@@ -277,26 +277,6 @@ def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
             send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
-
-
-@mode
-def label_as_ours(kubeconfig: Path, folder: Path) -> None:
-    """Put the label of what the suite makes by hand on all pods and gangs."""
-    rules = [
-        {"apiGroups": groups, "apiVersions": ["*"], "operations": ["CREATE"], "resources": resources}
-        for groups, resources in (([""], ["pods"]), (["scheduler.grove.io"], ["podgangs"]))
-    ]
-    label = 'Object{metadata: Object.metadata{labels: {"conformance.grove.io/scenario": "hostile"}}}'
-    policy = {
-        "matchConstraints": {"resourceRules": rules},
-        "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": label}}],
-    }
-    for plural, spec in (
-        ("mutatingadmissionpolicies", policy),
-        ("mutatingadmissionpolicybindings", {"policyName": "hostile"}),
-    ):
-        send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
 
 
 @mode

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.cluster.assets import Assets
 from conformance.cluster.features import Features
+from conformance.cluster.mutating import resources
 from conformance.cluster.ports import Port
 from conformance.cluster.settings import (
     ClusterSettings,
@@ -79,10 +80,28 @@ def test_only_writes_are_audited_and_no_leases() -> None:
     assert [rule["level"] for rule in policy["rules"] if "resources" not in rule] == ["None", "Metadata"]
 
 
-def test_the_answer_to_who_writes_a_status_in_the_place_of_the_kubelet_is_audited() -> None:
-    rules = [rule for rule in audit_policy()["rules"] if "pods/status" in str(rule)]
-    assert [rule["level"] for rule in rules] == ["Metadata", "RequestResponse"]
-    assert {"kwok-admin", "grove-conformance"} <= set(rules[0]["users"]) and "users" not in rules[1]
+def logged(user: str, group: str, resource: str) -> str:
+    """Return the level at which a patch is logged: the first rule that fits decides."""
+    for rule in audit_policy()["rules"]:
+        kinds = {(each["group"], kind) for each in rule.get("resources", ()) for kind in each["resources"]}
+        fits = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))
+        if fits and (not kinds or (group, resource) in kinds):
+            return str(rule["level"])
+    return ""
+
+
+@pytest.mark.parametrize("user", ["kwok-admin", "grove-conformance", "operator"])
+def test_what_admission_can_change_unseen_is_audited_with_its_bodies(user: str) -> None:
+    assert logged(user, "", "pods/status") == "RequestResponse"
+    assert logged(user, "", "nodes") == logged(user, "", "pods") == logged(user, "grove.io", "podcliques") == "Metadata"
+
+
+@pytest.mark.parametrize(
+    "group, resource", [(each["group"], kind) for each in resources() for kind in each["resources"]]
+)
+def test_what_lets_the_api_server_change_others_objects_is_audited_with_its_bodies(group: str, resource: str) -> None:
+    assert logged("operator", group, resource) == logged("kwok-admin", group, resource) == "RequestResponse"
+    assert logged("grove-conformance", group, resource) == "Metadata"
 
 
 def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:

@@ -28,7 +28,7 @@ def story() -> Story:
 
 @pytest.fixture
 def sole() -> SoleWriter:
-    return SoleWriter("pool")
+    return SoleWriter("pool", compares_nodes=True)
 
 
 def made(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> None:
@@ -36,9 +36,13 @@ def made(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> Non
     sole.created(SENT, {"metadata": {"name": "s", "uid": uid}, "spec": stored})
 
 
-def foreign(story: Story, sole: SoleWriter, changed: tuple[str, ...] = ("n1",)) -> str:
-    story.history.origins.changed_nodes = list(changed)
+def foreign(story: Story, sole: SoleWriter) -> str:
     return sole.foreign([story.history])
+
+
+def with_pod(replicas: int = 2, **pod: Any) -> dict[str, Any]:
+    """Return the spec of a set with one clique, whose pods have this spec."""
+    return {"replicas": replicas, "template": {"cliques": [{"name": "a", "spec": {"podSpec": pod}}]}}
 
 
 def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: Story, sole: SoleWriter) -> None:
@@ -70,6 +74,78 @@ def test_a_set_that_is_stored_otherwise_than_it_was_sent(
 ) -> None:
     made(story, sole, stored)
     assert "PodCliqueSet s: spec." in foreign(story, sole) and "was stored as" in foreign(story, sole)
+
+
+def container(**resources: Any) -> dict[str, Any]:
+    return {"name": "main", "image": "x:1", "resources": {"requests": resources}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "other"),
+    [
+        (
+            with_pod(containers=[container(cpu="0.5", gpu=1)], nodeSelector={}),
+            with_pod(containers=[{**container(cpu="500m", gpu="1"), "ports": []}], restartPolicy="Always"),
+            "",
+        ),
+        (with_pod(containers=[container(gpu="8")]), with_pod(containers=[container(gpu="1")]), "gpu"),
+        (with_pod(containers=[container(gpu="8")]), with_pod(containers=[{"name": "main", "image": "x:1"}]), "gpu"),
+        (with_pod(nodeSelector={"rack": "r1"}), with_pod(nodeSelector={"rack": "r2"}), "nodeSelector.rack"),
+        ({"template": {"terminationDelay": "90s"}}, {"template": {"terminationDelay": "1m30s"}}, ""),
+        ({"template": {"terminationDelay": "90s"}}, {"template": {"terminationDelay": "4h0m0s"}}, "terminationDelay"),
+    ],
+)
+def test_what_a_set_asks_for_is_compared_by_its_meaning(
+    story: Story, sole: SoleWriter, sent: dict[str, Any], stored: dict[str, Any], other: str
+) -> None:
+    uid = story.tell("podcliquesets", "s", {"spec": stored}).uid
+    answer = {"kind": "PodCliqueSet", "metadata": {"name": "s", "uid": uid}, "spec": stored}
+    sole.created({"kind": "PodCliqueSet", "spec": sent}, answer)
+    assert foreign(story, sole) == "" if not other else f"{other} was stored as" in foreign(story, sole)
+
+
+POD: dict[str, Any] = {
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [container(gpu="8")], "tolerations": []},
+}
+QUOTA = {"kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": 3, "requests.cpu": "2000m"}}}
+CLASS = {"kind": "PriorityClass", "metadata": {"name": "c", "labels": {"a": "b"}}, "value": 7}
+GANG = {
+    "kind": "PodGang",
+    "metadata": {"name": "g"},
+    "spec": {"podgroups": [{"name": "a", "minReplicas": 4}], "new": 1},
+}
+SIDECAR, TOLERATION = {"name": "mesh"}, {"key": "x"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "change", "other"),
+    [
+        (POD, {"spec": {"containers": [SIDECAR, *POD["spec"]["containers"]], "tolerations": [TOLERATION]}}, ""),
+        (POD, {"spec": {"containers": [container(gpu="1")]}}, "Pod p: spec.containers[0] was stored as"),
+        (QUOTA, {"spec": {"hard": {"pods": "3", "requests.cpu": "2"}}}, ""),
+        (QUOTA, {"spec": {"hard": {"pods": "30"}}}, "ResourceQuota q: spec.hard.pods was stored as '30'"),
+        (CLASS, {"value": 8}, "PriorityClass c: value was stored as 8"),
+        (CLASS, {"metadata": {"name": "c", "labels": {"a": "c"}}}, "PriorityClass c: metadata.labels.a was stored as"),
+        (GANG, {"spec": {"podgroups": [{"name": "a", "minReplicas": 4}]}}, ""),  # its CRD may lack a field
+        (GANG, {"spec": {"podgroups": [{"name": "a", "minReplicas": 1}]}}, "minReplicas was stored as 1"),
+        ({"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}}, {"stringData": None}, ""),
+    ],
+)
+def test_what_the_suite_makes_beside_sets_is_stored_as_it_was_sent(
+    story: Story, sole: SoleWriter, sent: dict[str, Any], change: dict[str, Any], other: str
+) -> None:
+    sole.created(sent, {**sent, **change})
+    assert foreign(story, sole) == "" if not other else other in foreign(story, sole)
+
+
+def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> None:
+    raised = {"spec": {"hard": {"pods": "5"}}}
+    sole.patched("resourcequotas", "q", raised, {**QUOTA, **raised})
+    assert foreign(story, sole) == ""
+    sole.patched("resourcequotas", "q", raised, QUOTA)
+    assert "ResourceQuota q: spec.hard.pods was stored as 3" in foreign(story, sole)
 
 
 def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> None:
@@ -109,7 +185,16 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
     story.tell("nodes", "n1", node())
     story.tell("nodes", "n1", now)
     assert f"node n1: somebody else has changed its {what}" in foreign(story, sole)
-    assert foreign(story, sole, changed=()) == ""  # a component of the cluster
+    elsewhere = SoleWriter("pool")  # where nobody knows who else plays nodes
+    elsewhere.fleet([node()])
+    assert foreign(story, elsewhere) == ""
+
+
+def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: SoleWriter) -> None:
+    sole.fleet([node()])
+    story.tell("nodes", "n1", node())
+    story.tell("nodes", "n1", node("100"))  # the audit log has nobody but kwok-admin
+    assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 
 def test_a_taint_that_somebody_else_takes_away(story: Story, sole: SoleWriter) -> None:

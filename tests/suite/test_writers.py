@@ -106,3 +106,24 @@ def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp
     writers.note(story.history, log(tmp_path, token, status(REAPER, "200"), status(KWOK, "201"), *borrowed), 0)
     unknown = f"unknown (as {COLLECTOR[0]})"
     assert story.history.origins.statuses == {"200": "operator", "202": unknown, "203": "operator"}
+
+
+def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_path: Path) -> None:
+    record = story.tell("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": record.version}}
+    sent = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    event = json.loads(line(KWOK, "patch", "pods/status", "a3", SPACE))
+    bodies = {"requestObject": sent, "responseObject": answer}
+    writers.note(story.history, log(tmp_path, json.dumps(event | bodies) + "\n"), 0)
+    assert story.history.origins.altered == [f"Ready of pod a3 was stored otherwise than it was sent ({record})"]
+    dry = {"requestURI": "/api/v1/x?dryRun=All"}
+    writers.note(story.history, log(tmp_path, json.dumps(event | bodies | dry) + "\n"), 0)
+    assert story.history.origins.altered == []
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+@pytest.mark.parametrize("resource", ["resourcequotas", "limitranges"])
+def test_limits_of_a_test_that_somebody_else_changes(story: Story, tmp_path: Path, verb: str, resource: str) -> None:
+    lines = [line(each, verb, resource, "q", space) for each, space in ((REAPER, SPACE), (SUITE, SPACE), (REAPER, "x"))]
+    writers.note(story.history, log(tmp_path, *lines), 0)
+    assert story.history.origins.altered == [f"{resource} q of the test: the user operator asked to {verb} it"]

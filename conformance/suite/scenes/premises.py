@@ -34,10 +34,12 @@ class Premises:
         pool: str,
         audit: AuditLog | None,
         supplied: Collection[str] = (),
+        mutators: Callable[[], str] = lambda: "",
     ) -> None:
-        """`supplied`: users that are not the implementation's, of the roles that it does not play."""
+        """`supplied`: users that are not the implementation's, of the roles that it does not play. `mutators`: says
+        what lets the API server change the objects of others."""
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
-        self._supplied = supplied
+        self._supplied, self._mutators = supplied, mutators
         self._since = audit.mark() if audit is not None else 0
         self._seen = history.log.last_seq()
         self._gone: dict[str, None] = {}
@@ -52,7 +54,10 @@ class Premises:
 
     def accusation(self, unusable: Sequence[str] = ()) -> str:
         """Return, as a sentence, who has deleted the namespace or nodes of the test, or has written to nodes that are
-        `unusable`; empty if nobody has. Raises HarnessError if nodes were deleted and no foreign user did it."""
+        `unusable`, or what lets the API server do so; empty if nobody has. Raises HarnessError if nodes were deleted
+        and no foreign user did it."""
+        if mutator := self._mutators():
+            return mutator
         gone, deleted = self.gone(), True
         if gone:
             found = self._others("nodes", gone, DELETIONS, certain=True)

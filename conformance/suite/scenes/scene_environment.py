@@ -74,6 +74,7 @@ class SceneEnvironment:
         unplayed: Mapping[str, str] = MappingProxyType({}),
         machine: Machine | None = None,
         hooks: Collection[str] = (),
+        mutators: Callable[[], str] = lambda: "",
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
@@ -84,8 +85,9 @@ class SceneEnvironment:
         self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
         """The API server's audit log; None if the cluster is not one of the suite."""
-        self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
-        self.sole_writer = SoleWriter(pool)
+        supplied = set(Role) - driver.descriptor.roles
+        self.premises = Premises(history, namespace, pool, audit, supplied, mutators)
+        self.sole_writer = SoleWriter(pool, compares_nodes=audit is not None)
         self._refused = Refused(
             history, namespace, audit, hooks, self.made, lambda: api.holds("limitranges", namespace)
         )

@@ -9,33 +9,30 @@ somebody else. Who wrote the status of a pod is known from the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from conformance.cluster.nodes import POOL
 from conformance.grove import quantities
 from conformance.grove.admission.defaults import differences
-from conformance.grove.fields import at, condition_is, items, label, labels, mapping, name, terminating, truth, uid
+from conformance.grove.fields import at, items, label, labels, mapping, name, terminating, text, truth, uid
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
+from conformance.suite.scenes import pod_statuses, stored
 
 ONLY = "only the suite writes the PodCliqueSets and the nodes of a test, and only the kubelet how its pods fare"
-KUBELETS = ("phase", "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "podIP", "startTime")
-CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers")
-"""The conditions and other parts of a pod's status that only a kubelet knows."""
 SETS, NODES = "podcliquesets", "nodes"
-_REWRITTEN = frozenset({"podSpec", "terminationDelay"})
-"""Fields that admission may write in another way: as its own types have them, or by a default."""
 
 Object = dict[str, Any]
 R = TypeVar("R")
 
 
 class SoleWriter:
-    """What the suite has written, in the order of its requests."""
+    """What the suite has written, in the order of its requests. `compares_nodes`: the cluster is one of the suite, on
+    which no component changes what a node has."""
 
-    def __init__(self, pool: str) -> None:
-        self._pool = pool
+    def __init__(self, pool: str, compares_nodes: bool = False) -> None:
+        self._pool, self._compares_nodes = pool, compares_nodes
         self._asked: dict[str, list[Mapping[str, Any]]] = {}
         """The specs of each set by uid, as the API server has answered."""
         self._nodes: dict[str, list[Object]] = {}
@@ -48,13 +45,15 @@ class SoleWriter:
 
     def created(self, obj: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note an object that the suite has made: what it sent, and what was answered."""
+        self._compare(obj, answer, text(obj, "kind"))
         if obj.get("kind") == "PodCliqueSet":
-            self._note(obj, answer)
+            self._note(answer)
 
     def patched(self, resource: str, target: str, patch: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note a merge patch and the answer."""
+        self._compare(patch, answer, text(answer, "kind"))
         if resource == SETS:
-            self._note(patch, answer)
+            self._note(answer)
         for known in self._nodes.get(target, [])[-1:] if resource == NODES else ():
             self._nodes[target].append(_merged(known, patch))
 
@@ -72,24 +71,27 @@ class SoleWriter:
         """Return the first thing that somebody else has written, as a sentence; empty for none. `others`: the spans in
         which an earlier version was the operator."""
         records = [
-            (record, history.origins.changed_nodes)
+            record
             for history in histories
             for record in history.records()
             if not any(since < record.seq and (until is None or record.seq <= until) for since, until in others)
         ]
-        sets = (found for r, _ in records if r.resource == SETS and (found := self._of_set(r)))
-        fleet = (found for r, changed in records if r.resource == NODES and (found := self._of_node(r, changed)))
-        forged = (found for history in histories for found in _forged(history))
-        return next((found for part in (self._wrong, sets, fleet, forged) for found in part), "")
+        sets = (found for record in records if record.resource == SETS and (found := self._of_set(record)))
+        fleet = (found for record in records if record.resource == NODES and (found := self._of_node(record)))
+        forged = (found for history in histories for found in pod_statuses.forged(history))
+        altered = (found for history in histories for found in history.origins.altered)
+        return next((found for part in (self._wrong, sets, fleet, forged, altered) for found in part), "")
 
-    def _note(self, sent: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    def _compare(self, sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> None:
+        for path, value in stored.otherwise(sent, answer, kind) if kind in stored.KINDS else ():
+            self._wrong.append(f"{kind} {name(answer)}: {path} was stored as {value!r}")
+
+    def _note(self, answer: Mapping[str, Any]) -> None:
         asked = self._asked.setdefault(uid(answer), [])
         spec = answer.get("spec") or {}
         if answer.get("kind") == "Scale":  # which leaves a size of 0 out
             spec = {**(asked[-1] if asked else {}), "replicas": spec.get("replicas", 0)}
         asked.append(spec)
-        for path, value in _lost(sent.get("spec"), spec, "spec"):
-            self._wrong.append(f"PodCliqueSet {name(answer)}: {path} was stored as {value!r}")
 
     def _of_set(self, record: Record) -> str:
         what = f"PodCliqueSet {record.name}"
@@ -105,12 +107,12 @@ class SoleWriter:
         other = "".join(f"{path} to {value!r}" for path, value in list((found or {}).items())[:1])
         return f"{what}: somebody else has changed {other} ({record})" if other else ""
 
-    def _of_node(self, record: Record, changed: Collection[str]) -> str:
+    def _of_node(self, record: Record) -> str:
         wanted = self._nodes.get(record.name)
         if wanted is None:
             ours = label(record.object, POOL) == self._pool
             return f"node {record.name} was made by somebody else ({record})" if ours else ""
-        if record.name not in changed or record.kind == DELETED:
+        if not self._compares_nodes or record.kind == DELETED:
             return ""
         other = self._unlike(record.name, [_differing(each, record.object) for each in wanted])
         return f"node {record.name}: somebody else has changed its {other} ({record})" if other else ""
@@ -124,34 +126,6 @@ class SoleWriter:
                 self._at[key] = number
                 return None
         return differing[begin]
-
-
-def _forged(history: History) -> Iterator[str]:
-    """Yield each part of a pod's status that only a kubelet may write and that another user has written."""
-    before: dict[str, dict[str, object]] = {}
-    for record in history.records("pods") if history.origins.statuses else ():
-        now: dict[str, object] = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
-        now |= {part: at(record.object, "status", part) for part in KUBELETS}
-        known = before.get(record.uid, {"phase": "Pending"})
-        before[record.uid] = now
-        user = history.origins.statuses.get(record.version)
-        changed = [part for part in now if (now[part] or known.get(part)) and now[part] != known.get(part)]
-        if user and changed and not record.listed:  # a list may hide whose change was which
-            yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
-
-
-def _lost(sent: object, stored: object, where: str) -> Iterator[tuple[str, object]]:
-    """Yield the fields that were stored otherwise than they were sent. For an empty value there may be a default."""
-    if isinstance(sent, Mapping):
-        inside = stored if isinstance(stored, Mapping) else {}
-        for key, value in sent.items():
-            if key not in _REWRITTEN:
-                yield from _lost(value, inside.get(key), f"{where}.{key}")
-    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
-        for number, (value, other) in enumerate(zip(sent, stored, strict=True)):
-            yield from _lost(value, other, f"{where}[{number}]")
-    elif sent != stored and (sent or (sent is False and stored)):
-        yield where, stored
 
 
 def _merged(value: Any, patch: Any) -> Any:

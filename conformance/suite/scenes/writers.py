@@ -10,6 +10,7 @@ from conformance.grove.fields import condition, terminating
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
 from conformance.implementation.descriptor import Role
+from conformance.suite.scenes import pod_statuses
 
 CHANGES = frozenset({"update", "patch"})
 EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
@@ -20,29 +21,42 @@ COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 """It deletes what others have deleted the owner of."""
 OPERATOR = Role.OPERATOR.value
 """The user of the operator under test."""
+LIMITS = frozenset({"resourcequotas", "limitranges"})
+"""What bounds a namespace. Nobody but the suite has reason to change it in that of a test."""
 WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
 
 def note(history: History, audit: AuditLog, since: int) -> None:
-    """Note in a history who deleted the pods that have the condition DisruptionTarget, and which nodes and statuses of
-    pods others than the suite and the components have written. `since`: the mark of its beginning."""
+    """Note in a history who deleted the pods that have the condition DisruptionTarget, what others than the suite and
+    the components have written of nodes, statuses of pods and limits, and which statuses were stored otherwise than
+    these have sent them. `since`: the mark of its beginning."""
     pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
+    sent: dict[str, list[bytes]] = {}
 
     def look() -> bool:
         deleted_by: dict[str, set[str]] = {}
-        nodes, statuses = set[str](), dict[str, str]()
+        nodes, statuses, limits = set[str](), dict[str, str](), list[str]()
+        sent.clear()
         for request in audit.accepted(since):
             evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
             if evicts and request.namespace == history.namespace and request.name in pods:
                 deleted_by.setdefault(request.name, set()).add(request.user)
             if request.resource in ("nodes", "nodes/status") and request.verb in CHANGES and _foreign(request.user):
                 nodes.add(request.name)
-            if request.resource == "pods/status" and request.namespace == history.namespace and _foreign(request.user):
+            if request.namespace != history.namespace:
+                continue
+            if request.resource == "pods/status" and _foreign(request.user):
                 statuses[request.version] = request.user
+            elif request.resource == "pods/status" and request.sent:
+                sent.setdefault(request.version, []).append(request.sent)
+            elif request.resource in LIMITS and request.verb != "create" and _foreign(request.user):
+                what = f"{request.resource} {request.name}".rstrip()
+                limits.append(f"{what} of the test: the user {request.user} asked to {request.verb} it")
         history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
         history.origins.changed_nodes = sorted(nodes)
         history.origins.statuses = statuses
+        history.origins.altered = limits
         return pods <= deleted_by.keys()
 
     Retrying(
@@ -51,6 +65,7 @@ def note(history: History, audit: AuditLog, since: int) -> None:
         stop=stop_after_delay(WITHIN),
         retry_error_callback=lambda state: None,
     )(look)
+    history.origins.altered += pod_statuses.altered(history, sent)
 
 
 def of_objects(audit: AuditLog, since: int, namespace: str) -> set[tuple[str, str, str]]:

@@ -20,6 +20,7 @@ import msgspec
 from conformance import disk, invariants
 from conformance.cluster import outages, pace, policies
 from conformance.cluster.audit import AuditLog, AuditTail
+from conformance.cluster.audit_losses import Losses
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
@@ -45,6 +46,7 @@ from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.session import existing, new_kinds, policy_objects, shared, watched
+from conformance.suite.session.mutators import Mutators
 from conformance.suite.session.others import Line, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
@@ -167,6 +169,10 @@ class ClusterEnvironment:
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         ours = cluster or existing.ours(facts.kubeconfig)
         self._audit = AuditLog.of(ours) if ours else None
+        self._mutators: Callable[[], str] = lambda: ""
+        if ours and self._audit is not None:
+            losses = Losses(ours.monitor.log("kube-apiserver"))
+            self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).seen
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
@@ -345,6 +351,7 @@ class ClusterEnvironment:
                 unplayed=self._settings.unplayed,
                 machine=Machine(lambda begin: self._watcher.slow(begin)),
                 hooks=self._hooks,
+                mutators=self._mutators,
                 silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
             )
             case = environment(namespace=name, history=history)
@@ -356,7 +363,7 @@ class ClusterEnvironment:
                     case.require_premises()
                 self._invariants(running, case, finished)
                 spaces = [case.history, case.neighbor.history] if case.neighbor is not None else [case.history]
-                running.foreign = case.sole_writer.foreign(spaces, case.roles.earlier)
+                running.foreign = self._mutators() or case.sole_writer.foreign(spaces, case.roles.earlier)
 
             running.at_end = judge
             running.keep = partial(self._keep, running, case, api, offsets)

@@ -1,0 +1,52 @@
+"""Writes that are missing in the audit log, by the log of the API server.
+
+An event with a body that is no JSON cannot be written: up to Kubernetes 1.36 a client can do that to its own event, by
+a server-side apply in YAML. The API server says so in its own log, with the user and the request.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from conformance import regular
+from conformance.cluster import users
+
+_LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
+PIECE = 1 << 20
+"""Bytes that are read at once."""
+LONGEST = 1 << 16
+"""Bytes of a line that are looked at."""
+
+
+class Losses:
+    """The log of an API server, read from its present end on. It is emptied when the API server starts again."""
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._rest = log, b""
+        self._at = log.stat().st_size if log.exists() else 0
+        self._seen = ""
+
+    def seen(self) -> str:
+        """Return the first accepted one of a user who is no component of the cluster, as a sentence; empty for none."""
+        try:
+            file = regular.Held(self._log)
+        except OSError:
+            return self._seen
+        if file.size < self._at:
+            self._at, self._rest = 0, b""
+        while not self._seen and (piece := file.at(self._at, PIECE)):
+            self._at += len(piece)
+            *lines, self._rest = (self._rest + piece).split(b"\n")
+            self._rest = self._rest[-LONGEST:]
+            self._seen = next((said for line in lines if (said := _sentence(line))), "")
+        return self._seen
+
+
+def _sentence(line: bytes) -> str:
+    if b" AUDIT: " not in line or (found := _LOST.search(line[:LONGEST])) is None:
+        return ""
+    verb, user, uri = (part.decode("utf-8", "replace") for part in found.groups())
+    if user == users.SUITE or users.is_component(user):
+        return ""
+    return f"the user {user} has kept a request out of the audit log: {verb} {uri}"

@@ -1,0 +1,82 @@
+"""Objects that let the API server change, under the name of any user, what that user writes or reads: policies and
+webhooks that mutate, webhooks that convert, and API services.
+
+Where an implementation may interfere is told by what its rules match, not by who made them when: the sets of users and
+the objects of Grove, pods, and the controllers of pods, as an operator, a gang scheduler or a service mesh does. Nodes,
+quotas and statuses are of the cluster and of its users. How a rule is narrowed by selectors and conditions does not
+matter, since it can be widened at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from conformance.grove.fields import at, items, text, texts
+from conformance.grove.kinds import PODCLIQUESETS, PODGANGS
+from kube.resource import CRDS, PODS
+
+ADMISSION, SERVICES = "admissionregistration.k8s.io", "apiregistration.k8s.io"
+POLICIES, WEBHOOKS, API_SERVICES = "mutatingadmissionpolicies", "mutatingwebhookconfigurations", "apiservices"
+PLURALS = (POLICIES, WEBHOOKS, CRDS.plural, API_SERVICES)
+CONTROLLERS = ("apps", "batch")
+"""The groups of Kubernetes whose objects make pods."""
+METRICS = "metrics.k8s.io"
+"""The end of the groups of Kubernetes that others serve."""
+GROVE = (PODCLIQUESETS.group, PODGANGS.group)
+"""The groups of Grove."""
+
+
+def resources() -> list[dict[str, Any]]:
+    """Return the resources of these objects as an audit policy names them."""
+    return [
+        {"group": ADMISSION, "resources": [POLICIES, WEBHOOKS]},
+        {"group": CRDS.group, "resources": [CRDS.plural]},
+        {"group": SERVICES, "resources": [API_SERVICES]},
+    ]
+
+
+def effect(obj: Mapping[str, Any]) -> str:
+    """Return what such an object does that no implementation may have done, as the end of a sentence; empty if that is
+    nothing."""
+    match obj.get("kind"):
+        case "MutatingAdmissionPolicy":
+            changed = _changed(items(obj, "spec", "matchConstraints", "resourceRules"))
+        case "MutatingWebhookConfiguration":
+            changed = (found for hook in items(obj, "webhooks") for found in _changed(items(hook, "rules")))
+        case "CustomResourceDefinition":
+            group, plural = text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
+            converts = text(obj, "spec", "conversion", "strategy") == "Webhook" and group in GROVE
+            return f"converts {plural}.{group} by a webhook" if converts else ""
+        case "APIService":
+            group = text(obj, "spec", "group")
+            serves = bool(at(obj, "spec", "service")) and _relied(group) and not group.endswith(METRICS)
+            return f"lets another server answer for the group {group or 'v1'!r}" if serves else ""
+        case _:
+            return ""
+    return f"changes {found}" if (found := next(changed, "")) else ""
+
+
+def _changed(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the resources that rules match and no implementation may change."""
+    for rule in rules:
+        if not set(texts(rule, "operations")) <= {"DELETE", "CONNECT"}:
+            for group in texts(rule, "apiGroups"):
+                yield from (_named(group, each) for each in texts(rule, "resources") if not _permitted(group, each))
+
+
+def _permitted(group: str, resource: str) -> bool:
+    if not group:
+        return resource == PODS.plural
+    if "/" in resource:
+        return not _relied(group)
+    return group in CONTROLLERS or group in GROVE or not _relied(group)
+
+
+def _relied(group: str) -> bool:
+    """Return whether a group, or a pattern, has kinds of Kubernetes or of Grove."""
+    return "." not in group or group.endswith(".k8s.io") or group in GROVE
+
+
+def _named(group: str, resource: str) -> str:
+    return f"{resource} of the group {group}" if group else resource

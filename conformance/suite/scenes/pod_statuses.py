@@ -1,0 +1,79 @@
+"""How pods fare is for the kubelet to say: what others have written of it, and what was stored otherwise than the suite
+or a component of the cluster has sent it, because admission has changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from conformance.grove.fields import at, condition_is, count, items, text, truth
+from conformance.history.query import History
+from conformance.history.record import Record
+
+CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers")
+"""The conditions that only a kubelet knows."""
+CONTAINERS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+KUBELETS = ("phase", *CONTAINERS, "podIP", "startTime")
+"""The other parts of a status that only a kubelet knows."""
+_SECOND = len("2026-01-01T00:00:00")
+
+Parts = dict[str, object]
+
+
+def forged(history: History) -> Iterator[str]:
+    """Yield each part of a status that only a kubelet may write and that another user has written, as a sentence."""
+    for record, now, before in _changes(history) if history.origins.statuses else ():
+        user = history.origins.statuses.get(record.version)
+        changed = [part for part in now if (now[part] or before.get(part)) and now[part] != before.get(part)]
+        if user and changed:
+            yield f"{changed[0]} of pod {record.name} was written by the user {user} ({record})"
+
+
+def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[str]:
+    """Yield each part that was stored otherwise than it was sent, as a sentence. `sent`: the bodies of the requests of
+    the suite and the components that have led to a resource version."""
+    for record, now, before in _changes(history):
+        asked = [_asked(body) for body in sent.get(record.version, ())]
+        for part, value in now.items() if asked else ():
+            wanted = [each[part] for each in asked if part in each]
+            like = [each for each in wanted if _alike(part, each, value)]
+            if not like and (wanted or (value and value != before.get(part))):
+                yield f"{part} of pod {record.name} was stored otherwise than it was sent ({record})"
+
+
+def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
+    """Yield each state of a pod with what a kubelet says in it and in the state before. A list may hide states."""
+    known: dict[str, Parts] = {}
+    for record in history.records("pods"):
+        now: Parts = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
+        now |= {part: at(record.object, "status", part) for part in KUBELETS}
+        before = known.get(record.uid, {"phase": "Pending"})
+        known[record.uid] = now
+        if not record.listed:
+            yield record, now, before
+
+
+def _asked(body: bytes) -> Parts:
+    """Return the parts that the body of a request sets: a whole pod, or a patch of one."""
+    status = at(orjson.loads(body), "status")
+    conditions = (each for each in items(status, "conditions") if "status" in each and "$patch" not in each)
+    found: Parts = {text(each, "type"): text(each, "status") for each in conditions}
+    return found | {part: value for part in KUBELETS if (value := at(status, part)) is not None}
+
+
+def _alike(part: str, sent: object, stored: object) -> bool:
+    if part in CONTAINERS:
+        one, other = ([_container(each) for each in items({part: value}, part)] for value in (sent, stored))
+        return one == other
+    if part == "startTime" and isinstance(sent, str) and isinstance(stored, str):
+        return sent[:_SECOND] == stored[:_SECOND]
+    return sent == stored
+
+
+def _container(status: Mapping[str, object]) -> tuple[object, ...]:
+    """Return what a container status says of the progress of its container."""
+    state = at(status, "state")
+    words = sorted(word for word, detail in state.items() if detail is not None) if isinstance(state, Mapping) else []
+    restarts = count(status, "restartCount")
+    return text(status, "name"), bool(truth(status, "ready")), bool(truth(status, "started")), restarts, words

@@ -1,0 +1,53 @@
+"""What the implementation has done to let the API server change what others write (`conformance/cluster/mutating.py`).
+
+The audit log has it as soon as it happens. Nothing is forgotten: an object that is deleted again has had its effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from conformance.cluster import mutating, users
+from conformance.cluster.audit import READS, AuditLog, AuditTail, Request
+from conformance.cluster.audit_losses import Losses
+from conformance.grove.fields import at, name, text
+from conformance.implementation import installer
+from conformance.implementation.descriptor import Descriptor
+from kube.resource import CRDS
+
+
+class Mutators:
+    """The mutators of one cluster, as the audit log has them from a mark on, and as a descriptor declares them."""
+
+    def __init__(self, audit: AuditLog, since: int, judged: Descriptor, losses: Losses) -> None:
+        self._tail, self._losses = AuditTail(audit, since), losses
+        declared = installer.declared(judged)
+        self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
+        """CRDs whose conversion the descriptor declares."""
+        others = (each for each in declared if each["kind"] != CRDS.kind)
+        self._seen = next((_sentence(each, effect) for each in others if (effect := mutating.effect(each))), "")
+
+    def seen(self) -> str:
+        """Return the first one so far that does what no implementation may have done, or a write that is missing in the
+        audit log, as a sentence; empty for none."""
+        for request in self._tail.poll():
+            writes = request.verb not in READS and request.code < 300 and not request.dry_run
+            if not self._seen and writes and request.resource in mutating.PLURALS:
+                self._seen = self._of(request)
+        return self._seen or self._losses.seen()
+
+    def _of(self, request: Request) -> str:
+        if request.user == users.SUITE or not request.answer:
+            return ""
+        stored = orjson.loads(request.answer)
+        effect = mutating.effect(stored)
+        if not effect or (stored["kind"] == CRDS.kind and name(stored) in self._converting):
+            return ""
+        return f"{_sentence(stored, effect)}: the user {request.user} has written it"
+
+
+def _sentence(obj: Mapping[str, Any], effect: str) -> str:
+    return f"the {text(obj, 'kind')} {name(obj)} {effect}"

@@ -1,0 +1,60 @@
+"""Writes that clients keep out of the audit log. No cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.audit_losses import Losses
+
+POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fieldManager=x"
+
+
+def lost(user: str, response: int = 201, uri: str = POLICY) -> str:
+    """Return what the API server says of an event that it cannot write."""
+    about = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
+    return (
+        "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: json: x\n"
+        "Impacted events:\n"
+        f'2026-11-29T10:00:00Z AUDIT: id="1-2" stage="ResponseComplete" ip="127.0.0.1" method="patch" user="{user}" '
+        f'{about} uri="{uri}" response="{response}"\n\n'
+    )
+
+
+def seen(folder: Path, *said: str) -> str:
+    log = folder / "kube-apiserver.log"
+    log.write_text("")
+    losses = Losses(log)
+    log.write_text("".join(said))
+    return losses.seen()
+
+
+def test_the_user_and_the_request_are_named(tmp_path: Path) -> None:
+    said = seen(tmp_path, "I1129 began\n", lost("kwok-admin"), lost("operator"), lost("gang-scheduler"))
+    assert said == f"the user operator has kept a request out of the audit log: patch {POLICY}"
+
+
+@pytest.mark.parametrize(
+    "said", ["", "I1129 began\n", lost("grove-conformance"), lost("kwok-admin"), lost("operator", 400), "x" * (3 << 20)]
+)
+def test_nobody_else_is_accused(tmp_path: Path, said: str) -> None:
+    assert seen(tmp_path, said) == ""
+
+
+def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None:
+    log = tmp_path / "kube-apiserver.log"
+    losses = Losses(log)
+    assert losses.seen() == ""
+    log.write_text("I1129 a long line before the next start of the API server\n" * 20)
+    assert losses.seen() == ""
+    log.write_text(lost("operator")[:-40])
+    assert losses.seen() == ""
+    log.write_text(lost("operator"))
+    assert "operator" in losses.seen()
+
+
+def test_what_was_there_before_is_no_business_of_the_run(tmp_path: Path) -> None:
+    log = tmp_path / "kube-apiserver.log"
+    log.write_text(lost("operator"))
+    assert Losses(log).seen() == ""

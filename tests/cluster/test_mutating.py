@@ -1,0 +1,100 @@
+"""Which policies, webhooks, CRDs and API services let the API server change what others write. No cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster import mutating
+from conformance.data import PROJECT
+
+POLICIES = (
+    *(str(path.relative_to(PROJECT)) for path in sorted((PROJECT / "fixtures/policies").glob("*.yaml"))),
+    *(f"fixtures/implementations/{path}" for path in ("grove-operator/webhooks.yaml", "volcano/objects.yaml")),
+    "fixtures/implementations/kai/objects.yaml",
+    "reference_impl/admission/webhooks.yaml",
+    "docs/examples/job-bridge/policy.yaml",
+)
+GROVE = ("grove.io", "podcliquesets")
+
+
+def rule(group: str, resource: str, *operations: str) -> dict[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["*"],
+        "operations": list(operations or ("UPDATE",)),
+        "resources": [resource],
+    }
+
+
+def policy(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "MutatingAdmissionPolicy", "spec": {"matchConstraints": {"resourceRules": list(rules)}}}
+
+
+def hook(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "MutatingWebhookConfiguration", "webhooks": [{"rules": []}, {"rules": list(rules)}]}
+
+
+@pytest.mark.parametrize("made", [policy, hook])
+@pytest.mark.parametrize(
+    ("group", "resource", "named"),
+    [
+        (*GROVE, ""),
+        ("grove.io", "*", ""),
+        ("", "pods", ""),
+        ("batch", "jobs", ""),
+        ("scheduling.example", "*/*", ""),
+        ("kueue.x-k8s.io", "workloads/status", ""),
+        ("", "nodes", "changes nodes"),
+        ("", "nodes/status", "changes nodes/status"),
+        ("", "*", "changes *"),
+        ("*", "pods", "changes pods of the group *"),
+        ("", "pods/status", "changes pods/status"),
+        ("", "pods/binding", "changes pods/binding"),
+        ("", "pods/*", "changes pods/*"),
+        ("", "resourcequotas", "changes resourcequotas"),
+        ("scheduling.k8s.io", "priorityclasses", "changes priorityclasses of the group scheduling.k8s.io"),
+        ("grove.io", "*/*", "changes */* of the group grove.io"),
+        ("scheduler.grove.io", "podgangs/status", "changes podgangs/status of the group scheduler.grove.io"),
+        ("apps", "deployments/status", "changes deployments/status of the group apps"),
+    ],
+)
+def test_what_matches_tells_what_can_be_changed(made: Any, group: str, resource: str, named: str) -> None:
+    assert mutating.effect(made(rule(*GROVE), rule(group, resource))) == named
+    assert mutating.effect(made(rule(group, resource, "DELETE", "CONNECT"))) == ""
+
+
+@pytest.mark.parametrize("path", POLICIES)
+def test_what_honest_implementations_and_clusters_have_is_not_named(path: str) -> None:
+    found = [each for each in yaml.safe_load_all((PROJECT / path).read_text()) if isinstance(each, dict)]
+    assert found and [mutating.effect(each) for each in found] == [""] * len(found)
+
+
+def crd(group: str, strategy: str) -> dict[str, Any]:
+    spec = {"group": group, "names": {"plural": "podcliques"}, "conversion": {"strategy": strategy}}
+    return {"kind": "CustomResourceDefinition", "spec": spec}
+
+
+def test_a_conversion_of_groves_kinds() -> None:
+    assert mutating.effect(crd("grove.io", "None")) == mutating.effect(crd("other.example", "Webhook")) == ""
+    assert mutating.effect(crd("grove.io", "Webhook")) == "converts podcliques.grove.io by a webhook"
+
+
+@pytest.mark.parametrize(
+    ("group", "named"), [("grove.io", True), ("", True), ("metrics.k8s.io", False), ("toy.example", False)]
+)
+def test_a_server_that_answers_in_the_place_of_the_api_server(group: str, named: bool) -> None:
+    service = {"kind": "APIService", "spec": {"group": group, "version": "v1", "service": {"name": "x"}}}
+    assert bool(mutating.effect(service)) is named
+    assert mutating.effect({"kind": "APIService", "spec": {"group": group, "version": "v1"}}) == ""
+
+
+@pytest.mark.parametrize("wrong", [{}, {"spec": 1}, {"spec": {"matchConstraints": {"resourceRules": [1]}}}])
+def test_malformed_objects_do_nothing(wrong: dict[str, Any]) -> None:
+    assert [mutating.effect({"kind": kind, **wrong}) for kind in ("MutatingAdmissionPolicy", "APIService", "")] == [
+        "",
+        "",
+        "",
+    ]

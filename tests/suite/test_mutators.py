@@ -1,0 +1,126 @@
+"""Policies, webhooks, CRDs and API services that an implementation makes to change what others write. No cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.cluster.audit import AuditLog
+from conformance.cluster.audit_losses import Losses
+from conformance.data import PROJECT
+from conformance.implementation import loading
+from conformance.implementation.descriptor import Descriptor
+from conformance.suite.session.mutators import Mutators
+from tests.cluster.test_audit_losses import POLICY, lost
+from tests.suite.test_premises import REAPER, SUITE, line
+
+PLURALS = {
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "CustomResourceDefinition": "customresourcedefinitions",
+}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "podcliques.grove.io"},
+    "spec": {"group": "grove.io", "names": {"plural": "podcliques"}, "conversion": {"strategy": "Webhook"}},
+}
+
+
+def policy(resource: str) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource]}
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy"}
+    return {**head, "metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}}
+
+
+def written(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "create", **more: Any) -> str:
+    event = json.loads(line(writer, verb, PLURALS[obj["kind"]], "p"))
+    return json.dumps(event | {"responseObject": obj} | more) + "\n"
+
+
+def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) -> Descriptor:
+    """Return the descriptor of an operator that declares this object."""
+    install = ""
+    if obj is not None:
+        (folder / "installed.yaml").write_text(json.dumps(obj))
+        install = f'install: {{{part}: ["${{here}}/installed.yaml"]}}\n'
+    path = folder / "mine.yaml"
+    path.write_text(
+        "apiVersion: conformance.grove.io/v1alpha1\nkind: Implementation\nname: mine\nversion: '1'\n"
+        f"roles: [operator]\nschedulerName: x\n{install}processes: {{operator: {{argv: [sh], ready: {{log: x}}}}}}\n"
+    )
+    return loading.load(str(path), {})
+
+
+def seen(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
+    (folder / "audit.log").write_text("".join(lines))
+    return mutators(folder, judged).seen()
+
+
+def mutators(folder: Path, judged: Descriptor | None = None) -> Mutators:
+    losses = Losses(folder / "kube-apiserver.log")
+    return Mutators(AuditLog(folder / "audit.log"), 0, judged or descriptor(folder), losses)
+
+
+def test_a_policy_on_nodes_is_named_with_its_user(tmp_path: Path) -> None:
+    said = "the MutatingAdmissionPolicy p changes nodes/status: the user operator has written it"
+    assert seen(tmp_path, written(policy("nodes/status"))) == said
+    assert seen(tmp_path, written(policy("pods"), verb="patch"), written(policy("pods/status"), verb="patch")) != ""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        written(policy("nodes"), SUITE),
+        written(policy("pods")),
+        written(policy("nodes"), responseStatus={"code": 403}),
+        written(policy("nodes"), requestURI="/apis/x?dryRun=All"),
+        written(policy("nodes"), verb="get"),
+    ],
+    ids=["of the suite", "on pods", "refused", "a dry run", "a read"],
+)
+def test_what_changes_nothing_of_others_is_not_named(tmp_path: Path, made: str) -> None:
+    assert seen(tmp_path, made) == ""
+
+
+def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text("")
+    looking = mutators(tmp_path)
+    assert looking.seen() == ""
+    with path.open("a") as log:
+        log.write(written(policy("nodes")) + line(REAPER, "delete", PLURALS["MutatingAdmissionPolicy"], "p"))
+    first = looking.seen()
+    assert first and looking.seen() == first
+
+
+def test_a_write_that_is_kept_out_of_the_audit_log_is_named(tmp_path: Path) -> None:
+    (tmp_path / "audit.log").write_text("")
+    looking = mutators(tmp_path)
+    (tmp_path / "kube-apiserver.log").write_text(lost("operator"))
+    assert looking.seen() == f"the user operator has kept a request out of the audit log: patch {POLICY}"
+
+
+def test_a_declared_policy_may_change_no_more_than_another(tmp_path: Path) -> None:
+    assert seen(tmp_path, judged=descriptor(tmp_path, "objects", policy("pods"))) == ""
+    said = seen(tmp_path, judged=descriptor(tmp_path, "objects", policy("nodes")))
+    assert said == "the MutatingAdmissionPolicy p changes nodes"
+
+
+def test_only_a_declared_crd_converts(tmp_path: Path) -> None:
+    assert "converts podcliques.grove.io by a webhook" in seen(tmp_path, written(CRD, verb="patch"))
+    assert seen(tmp_path, written(CRD, verb="patch"), judged=descriptor(tmp_path, "crds", CRD)) == ""
+
+
+def test_the_reference_is_not_accused(tmp_path: Path) -> None:
+    assert seen(tmp_path, judged=loading.load("reference", {})) == ""
+
+
+def test_the_operator_that_writes_its_certificate_into_its_webhooks_is_not_accused(tmp_path: Path) -> None:
+    text = (PROJECT / "fixtures/implementations/grove-operator/webhooks.yaml").read_text()
+    hook = next(each for each in yaml.safe_load_all(text) if each["kind"] == "MutatingWebhookConfiguration")
+    assert seen(tmp_path, written(hook, verb="update")) == ""

@@ -1,0 +1,76 @@
+"""Statuses of pods that admission changes while KWOK or the suite writes them. No cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.suite.scenes import pod_statuses
+from tests.history.story import Story
+
+NOW = "2026-01-01T00:00:00"
+MAIN = {"name": "main", "ready": True, "started": True, "restartCount": 0, "image": "x"}
+RUNNING = {**MAIN, "state": {"running": {"startedAt": f"{NOW}.5Z"}, "waiting": None, "terminated": None}}
+
+
+def conditions(**statuses: str) -> list[dict[str, str]]:
+    return [{"type": kind, "status": status} for kind, status in statuses.items()]
+
+
+SENT = {
+    "phase": "Running",
+    "startTime": f"{NOW}.25Z",
+    "conditions": conditions(Ready="True"),
+    "containerStatuses": [RUNNING],
+}
+STORED = {
+    **SENT,
+    "startTime": f"{NOW}Z",
+    "conditions": conditions(PodScheduled="True", Ready="True"),
+    "containerStatuses": [{**MAIN, "imageID": "", "state": {"running": {"startedAt": f"{NOW}Z"}}}],
+}
+SLOW = {"phase": "Pending", "conditions": conditions(Ready="False")}
+
+
+def altered(sent: dict[str, Any], stored: dict[str, Any], *others: dict[str, Any]) -> list[str]:
+    """Return what is said of a pod that is Pending and gets a status."""
+    story = Story()
+    story.tell("pods", "a", {"status": {"phase": "Pending"}})
+    version = story.tell("pods", "a", {"status": stored}).version
+    bodies = [json.dumps({"status": each}).encode() for each in (sent, *others)]
+    return [said.partition(" of ")[0] for said in pod_statuses.altered(story.history, {version: bodies})]
+
+
+def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
+    assert altered(SENT, STORED) == []
+    assert altered({"conditions": [{"type": "x", "$patch": "delete"}]}, {"phase": "Pending"}) == []
+    assert altered({"conditions": conditions(PodScheduled="False")}, {"phase": "Pending"}) == []
+    assert altered({"conditions": [{"type": "Ready", "reason": "x"}]}, {"phase": "Pending"}) == []
+    assert altered({}, STORED, SENT) == []  # the first one has changed nothing
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "parts"),
+    [
+        (SLOW, {**SLOW, "conditions": conditions(Ready="True")}, ["Ready"]),
+        (SENT, {**STORED, "conditions": conditions(Ready="False")}, ["Ready"]),
+        ({"conditions": conditions(PodScheduled="True")}, {"phase": "Running"}, ["phase"]),
+        (SENT, {**STORED, "podIP": "10.0.0.9"}, ["podIP"]),
+        (SENT, {**STORED, "startTime": "2025-01-01T00:00:00Z"}, ["startTime"]),
+        (SENT, {**STORED, "containerStatuses": [{**RUNNING, "restartCount": 3}]}, ["containerStatuses"]),
+        (SENT, {**STORED, "containerStatuses": [{**RUNNING, "state": {"terminated": {}}}]}, ["containerStatuses"]),
+        (SENT, {**STORED, "containerStatuses": []}, ["containerStatuses"]),
+    ],
+)
+def test_what_is_stored_otherwise_is_named(sent: dict[str, Any], stored: dict[str, Any], parts: list[str]) -> None:
+    assert altered(sent, stored) == parts
+
+
+def test_a_state_without_a_request_that_is_known_says_nothing() -> None:
+    story = Story()
+    version = story.tell("pods", "a", {"status": STORED}, listed=True).version
+    assert list(pod_statuses.altered(story.history, {})) == []
+    body = json.dumps({"status": SLOW}).encode()
+    assert list(pod_statuses.altered(story.history, {version: [body]})) == []  # a list may hide the change
