@@ -1,15 +1,21 @@
-"""The pages of findings agree with the recorded runs, and their recipes were run as they stand."""
+"""Pages of findings agree with the recorded runs; their recipes were run as they stand, or name a test of the suite."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from conformance import tests
 from conformance.report import findings, recorded
 from conformance.suite.registry import requirement
 from tests.findings import page, recipe
+
+SUITE = "**With the suite:**"
+NAMED = re.compile(r"--test ([\w/.:]+)")
+TESTS = Path(tests.__path__[0])
 
 
 @pytest.mark.parametrize(("pages", "runs"), [(page.PAGES, page.RUNS), ([page.GANG_MAPS], page.GANG_MAP_RUNS)])
@@ -23,11 +29,34 @@ def test_the_index_is_up_to_date() -> None:
 
 def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
     known = recipe.recorded()
-    every = [each for path in page.PAGES for each in recipe.recipes(path) if not by_chance(each.finding)]
+    every = [each for path in page.PAGES for each in recipe.recipes(path) if not without_recipe(each.finding)]
     assert [each.name for each in every if not any(command.output for command in each.commands)] == []
     assert [each.name for each in every if known.get(each.name) != each.digest] == [], (
         "run: python -m tests.findings.run --stale …"
     )
+
+
+def test_the_tests_that_show_findings_exist() -> None:
+    named = {test for finding in findings.read(page.PAGES) for test in suite_tests(finding)}
+    assert [test for test in sorted(named) if not exists(test)] == []
+    assert not exists("core/test_absent.py") and not exists("lifecycle/test_orphans.py::test_absent")
+
+
+def without_recipe(finding: findings.Finding) -> bool:
+    """Return whether a finding needs no recipe: it happens by chance, or its page names the test that shows it."""
+    return by_chance(finding) or bool(suite_tests(finding))
+
+
+def suite_tests(finding: findings.Finding) -> list[str]:
+    """Return the tests that a finding names in place of a recipe."""
+    return [test for line in finding.body.splitlines() if line.startswith(SUITE) for test in NAMED.findall(line)]
+
+
+def exists(test: str) -> bool:
+    """Return whether the suite has a file of tests, or a function in it."""
+    file, _, function = test.partition("::")
+    path = TESTS / file
+    return path.is_file() and f"def {function}(" * bool(function) in path.read_text("utf-8")
 
 
 def by_chance(finding: findings.Finding) -> bool:
