@@ -201,7 +201,8 @@ def test_what_passes_the_gate_can_be_written_as_json(content: bytes) -> None:
 DECODERS = {
     "the gate, or its user with a decoder of its own": """
         bounded documents history/storage nemesis/campaign nemesis/proxy/events nemesis/corruption nemesis/watching
-        suite/outcomes/book suite/settings cluster/audit cluster/audit_bodies cluster/identities""",
+        suite/outcomes/book suite/settings cluster/audit cluster/audit_bodies cluster/identities
+        known_secrets suite/scenes/pod_statuses suite/session/mutators""",
     "answers of the API server, which its client has bounded, and what was recorded of them": """
         cluster/abilities cluster/addons/metrics cluster/addons/provisioner cluster/existing/claim
         cluster/existing/kwok_stages cluster/existing/leftovers cluster/existing/marks cluster/existing/other_scheduler
