@@ -43,7 +43,7 @@ def effect(obj: Mapping[str, Any]) -> str:
         case "MutatingAdmissionPolicy":
             changed = _changed(items(obj, "spec", "matchConstraints", "resourceRules"))
         case "MutatingWebhookConfiguration":
-            changed = (found for hook in items(obj, "webhooks") for found in _changed(items(hook, "rules")))
+            changed = (resource for hook in items(obj, "webhooks") for resource in _changed(items(hook, "rules")))
         case "CustomResourceDefinition":
             group, plural = text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
             converts = text(obj, "spec", "conversion", "strategy") == "Webhook" and group in GROVE
@@ -54,7 +54,7 @@ def effect(obj: Mapping[str, Any]) -> str:
             return f"lets another server answer for the group {group or 'v1'!r}" if serves else ""
         case _:
             return ""
-    return f"changes {found}" if (found := next(changed, "")) else ""
+    return f"changes {resource}" if (resource := next(changed, "")) else ""
 
 
 def _changed(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:

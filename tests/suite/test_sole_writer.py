@@ -68,6 +68,14 @@ def test_a_scale_to_zero_is_the_suites(story: Story, sole: SoleWriter) -> None:
     assert foreign(story, sole) == ""
 
 
+SCRATCH: dict[str, Any] = {
+    "name": "scratch",
+    "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}}},
+}
+PRUNED_SCRATCH: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": {}}}}
+"""As the API server stores it by the CRDs of the Go operator."""
+
+
 @pytest.mark.parametrize("stored", [{**STORED, "replicas": 1}, {**STORED, "template": {"cliques": []}}])
 def test_a_set_that_is_stored_otherwise_than_it_was_sent(
     story: Story, sole: SoleWriter, stored: dict[str, Any]
@@ -91,6 +99,7 @@ def container(**resources: Any) -> dict[str, Any]:
         (with_pod(containers=[container(gpu="8")]), with_pod(containers=[container(gpu="1")]), "gpu"),
         (with_pod(containers=[container(gpu="8")]), with_pod(containers=[{"name": "main", "image": "x:1"}]), "gpu"),
         (with_pod(nodeSelector={"rack": "r1"}), with_pod(nodeSelector={"rack": "r2"}), "nodeSelector.rack"),
+        (with_pod(volumes=[SCRATCH]), with_pod(volumes=[PRUNED_SCRATCH]), ""),
         ({"template": {"terminationDelay": "90s"}}, {"template": {"terminationDelay": "1m30s"}}, ""),
         ({"template": {"terminationDelay": "90s"}}, {"template": {"terminationDelay": "4h0m0s"}}, "terminationDelay"),
     ],
