@@ -73,10 +73,10 @@ def words(said: bytes) -> bytes:
 
 def log(said: bytes, name: str) -> bytes:
     """Return a log without credentials: a line that says so if it contains one in pieces, which cannot be cut out."""
-    found = words(_without_blocks(said))
-    if known_secrets.scattered(found):
+    clean = words(_without_blocks(said))
+    if known_secrets.scattered(clean):
         return f"({name} is withheld: it contains a private key or a token in pieces)\n".encode()
-    return found
+    return clean
 
 
 def _without_blocks(said: bytes) -> bytes:

@@ -78,16 +78,16 @@ def verify(report: Report) -> int:
     path = reading.place(report)
     text = reading.text(path)
     content = reading.parsed(text, path)
-    found = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
-    for what in found.problems:
+    verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
+    for what in verified.problems:
         typer.echo(f"wrong: {clean(what)}")
-    for what in found.unchecked:
+    for what in verified.unchecked:
         typer.echo(f"not checked: {clean(what)}")
     if text != render(content):
         typer.echo(f"not checked: comments and layout of {clean(path.name)}, which are not those of the suite")
-    if not found.problems:
-        typer.echo(f"verified: {', '.join(found.checked)}")
-    return Exit.NOT_CONFORMANT if found.problems else Exit.CONFORMANT
+    if not verified.problems:
+        typer.echo(f"verified: {', '.join(verified.checked)}")
+    return Exit.NOT_CONFORMANT if verified.problems else Exit.CONFORMANT
 
 
 @app.command()
@@ -261,9 +261,9 @@ def _verified(report: Path) -> Document:
     """Read a report. Raises UsageError if it was changed."""
     content = reading.load(report)
     path = reading.place(report)
-    found = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
-    if found.problems:
-        what, hint = f"is not what was written: {clean(found.problems[0])}", "see grove-conformance report verify"
+    verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
+    if verified.problems:
+        what, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
         raise UsageError(what, where=documents.shown(report), hint=hint)
     return content
 

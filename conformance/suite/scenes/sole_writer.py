@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class SoleWriter:
-    """What the suite has written, in the order of its requests. `compares_nodes`: the cluster is one of the suite, on
+    """The writes of the suite, in the order of its requests. `compares_nodes`: the cluster is one of the suite, on
     which no component changes what a node has."""
 
     def __init__(self, pool: str, compares_nodes: bool = False) -> None:
