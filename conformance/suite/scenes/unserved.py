@@ -31,13 +31,35 @@ def unserved(api: Api, kind: str, patience: float) -> Iterator[None]:
 
 
 def _await_end(api: Api, resource: Resource, patience: float) -> None:
+    left: list[str] = []
+
     def over() -> bool:
-        return str(resource) not in api.discover() and not api.work(lambda client: _listed(client, resource))
+        left[:] = _left(api, resource)
+        return not left
 
     try:
         Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(over)
     except RetryError as error:
-        raise ClusterTooSlow(f"the API server serves {resource} {patience:g} s after its CRD was deleted") from error
+        raise ClusterTooSlow(
+            f"the API server serves {resource} {patience:g} s after its CRD was deleted: {', '.join(left)}"
+        ) from error
+
+
+def _left(api: Api, resource: Resource) -> list[str]:
+    """Return what still shows the kind, in words."""
+    left = []
+    try:
+        crd = api.get(CRDS.plural, None, str(resource))
+        conditions = {c["type"]: c.get("message", "") for c in crd.get("status", {}).get("conditions", [])}
+        left.append(f"the CRD exists ({conditions.get('Terminating') or 'it is not being deleted'})")
+    except ApiError as error:
+        if not error.not_found:
+            raise
+    if str(resource) in api.discover():
+        left.append("discovery names it")
+    if api.work(lambda client: _listed(client, resource)):
+        left.append("its objects can be listed")
+    return left
 
 
 async def _listed(client: Client, resource: Resource) -> bool:
