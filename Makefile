@@ -21,7 +21,7 @@ SEED ?= 1
 # How many pods `make filters` tries.
 PODS ?= 400
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
-CHAOS ?= 1/16
+CHAOS ?= 1/48
 # Whether `make test` also runs cases that take the way of another case, and what takes long: `make test THOROUGH=1`.
 THOROUGH ?=
 

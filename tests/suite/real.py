@@ -46,7 +46,7 @@ class Real:
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_for(lambda: self.mark.exists() or self.process is None or self.process.poll() is not None, 90)
+        wait_for(lambda: self.mark.exists() or self.process is None or self.process.poll() is not None, 240)
         assert self.mark.exists(), self.process.communicate()
 
     def end(self) -> Ran:
