@@ -100,6 +100,14 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
     assert seen[-1] == f"{SILENT} {story.log.now():.0f} s"
 
 
+def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(story: Story) -> None:
+    story.tell("podcliques", "c", {}, after=0)
+    case = play(story, silence=silence(story, Requests(story, *range(0, 60, 2))))
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"))
+    assert "no new request" in str(case.checks.made[-1].seen).splitlines()[-1]
+
+
 def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
     case = play(story)
     with pytest.raises(CheckFailed):

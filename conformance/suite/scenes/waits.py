@@ -20,7 +20,7 @@ OWN = 5.0
 """Seconds within which the recorder has the suite's own writes."""
 CALM = 0.5
 """Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
-SILENT = "nothing moves, and the implementation has sent no request for"
+SILENT = "nothing moves, and the implementation has sent no new request for"
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -161,7 +161,7 @@ class Waits:
         return self._silence.over(self._history.still, least)
 
     def _still(self) -> float:
-        """Return for how many seconds nothing has moved, and the implementation has sent no request."""
+        """Return for how many seconds nothing has moved, and the implementation has sent no new request."""
         return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
 
 
