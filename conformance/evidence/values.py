@@ -74,8 +74,14 @@ def _part(value: object, depth: int, most: int, width: int) -> str:
         entries = [_part(element, depth - 1, most, width) for element in value[:most] if depth > 0]
         return _enclosed("[]", entries, len(value))
     if isinstance(value, str) and len(value) > width:
-        value = value[: width - 1] + "…"
+        value = _cut(value, width)
     return msgspec.json.encode(value).decode()
+
+
+def _cut(text: str, width: int) -> str:
+    """Return the beginning of a text, or both ends of a name: names of one set differ in their ends."""
+    end = 0 if " " in text else width // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
 def _enclosed(brackets: str, entries: list[str], count: int) -> str:

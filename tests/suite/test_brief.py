@@ -30,7 +30,13 @@ def test_the_deepest_parts_are_left_out_first() -> None:
 
 
 def test_a_long_string_in_a_value_is_cut() -> None:
-    assert brief({"message": "x" * 500}, 60) == '{"message":"' + "x" * 39 + '…"}'
+    assert brief({"message": "x " * 250}, 60) == '{"message":"' + "x " * 19 + 'x…"}'
+
+
+def test_long_names_keep_their_ends_in_which_they_differ() -> None:
+    names = [f"inference-0-workers-{replica}-{clique}" for replica in (0, 1) for clique in ("decode", "prefill")]
+    short = ["inference…s-0-decode", "inference…-0-prefill", "inference…s-1-decode", "inference…-1-prefill"]
+    assert json.loads(brief(names, 100)) == short
 
 
 @given(JSON.filter(lambda value: not isinstance(value, str)), st.integers(20, 300))
