@@ -1,8 +1,8 @@
 """A history as text: a lane for each object, with its state changes and their times. For failure bundles.
 
-gang   demo-0                +1.204 not initialized … → +1.391 initialized …
-clique   demo-0-router       +1.180 0 scheduled 0 ready 0 gated of 2 → …
-pod        demo-0-router-x7k +1.301 gated → +1.420 waiting → +1.502 bound on node-3 → +1.611 ready on node-3
+gang    demo-0                +1.204 not initialized … → +1.391 initialized …
+clique    demo-0-router       +1.180 0 scheduled 0 ready 0 gated of 2 → …
+pod         demo-0-router-x7k +1.301 gated → +1.420 waiting → +1.502 bound on node-3 → +1.611 ready on node-3
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ LANES = {
     "nodes": "node",
 }
 """The resources that have lanes, and their short names."""
+WIDTH = max(map(len, LANES.values())) + 1
 
 MOST_LANES = 400
 
@@ -41,7 +42,7 @@ def render(history: History, marks: Sequence[tuple[float, str]] = (), since: int
         if record.resource in LANES:
             lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
     ordered = sorted(lanes.values(), key=_place)
-    lines = [f"       {_moment(at)} {words}" for at, words in sorted(marks)]
+    lines = [f"{'':<{WIDTH}}{_moment(at)} {words}" for at, words in sorted(marks)]
     lines += [_lane(records) for records in ordered[:MOST_LANES]]
     if len(ordered) > MOST_LANES:
         lines.append(f"… and {len(ordered) - MOST_LANES} more")
@@ -63,7 +64,7 @@ def _place(records: Sequence[Record]) -> tuple[object, ...]:
 def _lane(records: Sequence[Record]) -> str:
     indent = {"podcliques": 2, "pods": 4}.get(records[0].resource, 0)
     name = " " * indent + records[0].name
-    return f"{LANES[records[0].resource]:<7}{name:<44} " + " → ".join(_changes(records))
+    return f"{LANES[records[0].resource]:<{WIDTH}}{name:<44} " + " → ".join(_changes(records))
 
 
 def _changes(records: Iterable[Record]) -> list[str]:

@@ -235,10 +235,16 @@ def test_the_timeline_has_a_lane_for_each_object_with_its_changes(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a1", **A)
     story.pod("a1", **A, node="n1")
+    story.owned("services", "s-0", None)
     text = timeline.render(story.history, marks=[(9.0, "here it failed")])
     lanes = text.splitlines()
     assert "here it failed" in lanes[0]
-    assert [lane.split()[:2] for lane in lanes[1:]] == [["set", "s"], ["gang", "s-0"], ["pod", "a1"]]
+    assert [lane.split()[:2] for lane in lanes[1:]] == [
+        ["set", "s"],
+        ["gang", "s-0"],
+        ["pod", "a1"],
+        ["service", "s-0"],
+    ]
     assert "gated → +2.000 waiting → +2.500 bound on n1" in lanes[3]
 
 
