@@ -41,13 +41,18 @@ def since(failure: Failure) -> str:
 
 def sentence(what: str, expected: object, seen: object) -> str:
     """Return a failed check as one line. Of a wait in vain, the nearest miss; the text of an invariant is complete."""
-    if isinstance(seen, str) and f"broken: {what}" in seen:
-        return brief(seen, 360)
+    if is_violation(what, seen):
+        return brief(str(seen), 360)
     short_expected, short_seen = reduced(expected, seen)
     observed = brief(causes.nearest(seen) or short_seen, 240)
     if expected in (None, what):
         return f"{what}: {observed}"
     return f"{what}: expected {brief(short_expected, 120)}, seen {observed}"
+
+
+def is_violation(what: str, seen: object) -> bool:
+    """Return whether `seen` is the text of a violated invariant."""
+    return isinstance(seen, str) and f"broken: {what}" in seen
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from threading import Event as Signal
 from threading import Thread
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from conformance.evidence.values import brief
 from conformance.history.differences import reduced
-from conformance.report import causes, time_left
+from conformance.report import causes, facts, time_left
 from conformance.report.marks import MARKS
 from conformance.report.model import Outcome
 from conformance.report.terminal import clean
@@ -35,6 +36,8 @@ LOOK_EVERY = 0.1
 """Seconds between two looks into the book: the maximum age of the display."""
 EVERY = 60.0
 """Seconds between two lines that say how far the run is, where there is no terminal."""
+MOST_CHECKS = 2
+"""Failed checks, and unknown ones, that are printed for one requirement in one test; the rest is counted."""
 
 
 class Progress:
@@ -70,6 +73,10 @@ class Progress:
         self._workers: dict[str, str] = {}
         self._tests: dict[str, str] = {}
         self._failing: dict[str, list[Check]] = {}
+        self._printed: dict[str, list[Check]] = {}
+        """The checks of `_failing` that were printed."""
+        self._violated: set[str] = set()
+        """The invariants of which a violation was printed."""
         self._given_up: set[str] = set()
         self._told: set[str] = set()
         """The harness errors that were printed."""
@@ -169,12 +176,15 @@ class Progress:
 
     def _ended(self, event: TestFinished) -> None:
         """Count the end of a test. What failed in it was printed before; why tests are blocked is printed once."""
-        ids = sorted({check.id for check in self._failing.pop(event.test, []) if check.outcome == "failed"})
+        failing = self._failing.pop(event.test, [])
+        printed = self._printed.pop(event.test, [])
+        ids = sorted({check.id for check in failing if check.outcome == "failed"})
         if event.outcome == "failed" and not set(ids) <= set(self._expected):
             self._failed += 1
         self._unjudged += event.outcome in ("blocked", "harness-error")
         if event.worker in self._given_up:
             return
+        self._omitted(event, failing, printed)
         more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
         took = sum(event.seconds.values())
         text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
@@ -185,9 +195,17 @@ class Progress:
             self._blocked.add(event.reason)
             self._say(event.wall, f"{MARKS[Outcome.BLOCKED].symbol} blocked: {event.reason} ({event.test})", style)
 
+    def _omitted(self, event: TestFinished, failing: Collection[Check], printed: Collection[Check]) -> None:
+        """Print how many failed and unjudged checks of each requirement were not printed."""
+        omitted = Counter((c.id, c.outcome) for c in failing) - Counter((c.id, c.outcome) for c in printed)
+        for (id, outcome), count in sorted(omitted.items()):
+            kind = "failed" if outcome == "failed" else "unjudged"
+            self._say(event.wall, f"  {count} more {kind} check{'s' * (count > 1)} of {id} ({event.test})", "dim")
+
     def _failure(self, check: Check) -> None:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
         A value that could not be determined is no failure, and an expected failure has one line."""
+        printed = self._printed.setdefault(check.test, [])
         outcome = Outcome.FAILED if check.outcome == "failed" else Outcome.BLOCKED
         if check.outcome == "failed" and check.id in self._limited:
             outcome = Outcome.KNOWN_LIMIT
@@ -195,14 +213,22 @@ class Progress:
             if self._verbose or [c.id for c in self._failing[check.test]].count(check.id) == 1:
                 mark = MARKS[Outcome.EXPECTED_FAILURE]
                 self._say(check.wall, f"{mark.symbol} {check.id} {check.what}, as expected ({check.test})", mark.style)
+            printed.append(check)
             return
-        alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
+        if not self._verbose and Counter((c.id, c.outcome) for c in printed)[check.id, check.outcome] >= MOST_CHECKS:
+            return
+        printed.append(check)
+        alike = [c for c in printed if (c.what, c.seen) == (check.what, check.seen)]
         expected, seen = reduced(check.expected, check.seen)
         mark = MARKS[outcome]
         self._say(check.wall, f"{mark.symbol} {check.id} {check.what} ({check.test})", mark.style)
         if len(alike) > 1:
             self._say(check.wall, f"  as {alike[0].id}", "dim")
             return
+        if facts.is_violation(check.what, check.seen) and not self._verbose:
+            if check.id in self._violated:
+                return
+            self._violated.add(check.id)
         if check.expected not in (None, check.what):
             self._say(check.wall, f"  expected: {brief(expected)}", "")
         self._say(check.wall, f"  seen:     {brief(causes.nearest(check.seen) or seen)}", "")

@@ -267,6 +267,37 @@ def test_an_expected_failure_is_no_failure_while_it_is_played(tmp_path: Path) ->
     assert "✗" not in text and "expected:" not in text
 
 
+def test_of_many_failed_checks_of_one_requirement_two_are_printed(tmp_path: Path) -> None:
+    checks = [
+        msgspec.structs.replace(check("u", "AA-002", outcome, f"{outcome} pods of {number}"), seen=number)
+        for outcome in ("failed", "unknown")
+        for number in range(5)
+    ]
+    events = (started("u", "AA-002"), *checks, check("u", "AA-003", "failed"), ended("u", "failed"))
+    text = progress(tmp_path, *events)
+    assert text.count("✗ AA-002") == text.count("▪ AA-002") == 2 and "✗ AA-003" in text
+    assert "3 more failed checks of AA-002 (u)" in text and "3 more unjudged checks of AA-002 (u)" in text
+    assert "of AA-003" not in text
+    assert progress(tmp_path / "verbose", *events, verbose=True).count(" AA-002 ") == 10
+
+
+def test_a_check_is_compared_with_a_printed_one_only(tmp_path: Path) -> None:
+    values = [("AA-002", 1), ("AA-002", 2), ("AA-002", 3), ("AA-003", 3)]
+    checks = [msgspec.structs.replace(check("u", id, "failed"), seen=seen) for id, seen in values]
+    assert "as AA-002" not in progress(tmp_path, started("u", "AA-002", "AA-003"), *checks)
+
+
+def test_the_violation_of_an_invariant_is_printed_in_full_once(tmp_path: Path) -> None:
+    broken = [
+        msgspec.structs.replace(
+            check(test, "INV-001", "failed"), expected="holds at every moment", seen="INV-001 broken: w — pod a"
+        )
+        for test in ("t", "u", "v")
+    ]
+    text = progress(tmp_path, *broken)
+    assert text.count("✗ INV-001 w") == 3 and text.count("pod a") == 1
+
+
 def test_why_tests_are_blocked_is_told_once(tmp_path: Path) -> None:
     ends = [msgspec.structs.replace(ended(test, "blocked"), reason="it does not start") for test in ("t", "u", "v")]
     text = progress(tmp_path, *ends)
