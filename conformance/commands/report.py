@@ -254,7 +254,8 @@ def _require_ledger(folder: Path) -> None:
     if not (folder / "ledger" / book.FILE).is_file():
         unlike = f"has no ledger/{book.FILE}"
         what, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
-        raise UsageError(what, where=documents.shown(folder), hint=near or "give the folder of a run, with its ledger")
+        hint = near or reading.run_of_id(folder) or "give the folder of a run, with its ledger"
+        raise UsageError(what, where=documents.shown(folder), hint=hint)
 
 
 def _verified(report: Path) -> Document:

@@ -13,6 +13,8 @@ from conformance.suggestions import absent
 NAME = "report.yaml"
 LEDGER = "ledger"
 """The folder of a run in which its events are."""
+RUNS = Path("reports")
+"""The folder of runs, unless `run --report-dir` names another one."""
 LONGEST = 1 << 26
 """Longest report, in bytes: reports have whole objects in them."""
 _KIND = re.compile(r"^kind: ConformanceReport$", re.M)
@@ -43,11 +45,17 @@ def text(path: Path) -> str:
             hint = f"see grove-conformance report recover {documents.shown(run)}"
         else:
             hint = nearest_run(run) if path.name == NAME else ""
-        hint = hint or near or "give the folder of a run, or its report.yaml"
+        hint = hint or near or run_of_id(path) or "give the folder of a run, or its report.yaml"
         raise UsageError(what, where=documents.shown(path), hint=hint)
     if path.name == NAME and not path.is_file():  # a pipe in a folder from elsewhere would never end
         raise UsageError("is no file", where=documents.shown(path), hint="give the folder of a run, or its report.yaml")
     return bounded.text(path, LONGEST, documents.shown(path))
+
+
+def run_of_id(path: Path) -> str:
+    """Return a hint for the id of a run in place of its folder, empty if it is none."""
+    run = RUNS / path
+    return f'did you mean "{run}"?' if (run / LEDGER).is_dir() else ""
 
 
 def nearest_run(path: Path) -> str:

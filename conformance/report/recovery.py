@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance import documents
 from conformance.errors import UsageError
-from conformance.report.reading import NAME, nearest_run
+from conformance.report.reading import NAME, nearest_run, run_of_id
 from conformance.suggestions import absent
 from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
@@ -22,7 +22,7 @@ def events(run: Path) -> list[AnyEvent]:
     ledger = run / "ledger"
     if not (ledger / book.FILE).is_file():
         what, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
-        hint = near or "give the folder of a run, as reports/<run>"
+        hint = near or run_of_id(run) or "give the folder of a run, as reports/<run>"
         raise UsageError(what, where=documents.shown(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(f"has its {NAME} already", where=documents.shown(run), hint="nothing is lost: read that")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,16 @@ def test_a_combined_run_is_a_run(halves: list[Path], tmp_path: Path, capsys: pyt
     assert call("combine", *halves, "--to", tmp_path / "all") == Exit.NOT_CONFORMANT
     assert call("compare", halves[0], tmp_path / "all") == Exit.CONFORMANT
     assert f"  {IDS[1]} (MUST, nodes)" in capsys.readouterr().out
+
+
+def test_the_id_of_a_run_gets_a_hint(
+    halves: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(halves[0], tmp_path / "reports" / "r1129-205815-96b8")
+    monkeypatch.chdir(tmp_path)
+    for command in (("compare", halves[0]), ("baseline",), ("recover",)):
+        assert call(*command, "r1129-205815-96b8") == Exit.USAGE
+        assert capsys.readouterr().err.endswith('did you mean "reports/r1129-205815-96b8"?\n')
 
 
 def test_a_path_that_is_no_report_gets_a_hint(
