@@ -43,7 +43,8 @@ def require_known(parameters: Collection[str], given: Iterable[str], option: str
     """Raise UsageError if a user sets a parameter that the descriptor does not have."""
     for name in given:
         if name not in parameters:
-            raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters))
+            hint = suggestion(name, parameters) if parameters else "the descriptor has no parameters: leave it out"
+            raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=hint)
 
 
 def resolved(

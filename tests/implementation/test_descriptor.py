@@ -258,6 +258,11 @@ def test_an_unknown_parameter_is_told(load) -> None:
     assert line == '--set lvel: unknown parameter "lvel" — did you mean "level"?'
 
 
+def test_a_descriptor_without_parameters_takes_none(load) -> None:
+    line = refusal(load, HEAD.partition("parameters:")[0] + "start: running\n", {"binary": "operator"})
+    assert line == '--set binary: unknown parameter "binary" — the descriptor has no parameters: leave it out'
+
+
 def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
     assert refusal(load, GOOD, {"binary": "nowhere"}) == (
         "--set binary: nowhere does not exist — give the path of an existing file or folder"
