@@ -34,7 +34,8 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
     try:
         lock.acquire(timeout=min(PATIENCE, within))
     except Timeout:
-        report("lock", f"waiting for {_holder(path)} to release {path}")
+        after = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
+        report("lock", f"waiting for {_holder(path)} to release {path}{after}")
         try:
             lock.acquire(timeout=within)
         except Timeout:

@@ -40,6 +40,22 @@ def test_a_stopped_holder_is_told_after_a_second_and_given_up_in_the_end(
         assert len(told) == 1
 
 
+def test_a_wait_for_a_build_says_that_it_takes_minutes(
+    tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "BUILD", 0.2)
+    holder = spawn(HOLD, tmp_path / "lock")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    reported: list[str] = []
+    with (
+        pytest.raises(UsageError),
+        locks.held(tmp_path / "lock", lambda _, text: reported.append(text), within=locks.BUILD),
+    ):
+        raise AssertionError("two hold the lock")
+    assert reported[0].endswith("/lock, after it has downloaded or built a program: some minutes")
+
+
 @pytest.mark.parametrize("place", ["state", "ports"])
 def test_every_lock_of_ours_says_so(
     place: str, tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
