@@ -222,7 +222,8 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
         if bundle := next((result.bundle for result in results if result.bundle), ""):
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(shown):
-        _print(console, _line(f"and {len(reasons) - len(shown)} more reasons why something was not judged", "dim"))
+        more = _plural(len(reasons) - len(shown), "more reason")
+        _print(console, _line(f"and {more} why something was not judged: see {folder / TEXT}", "dim"))
 
 
 def _limits(report: Report, folder: Path, console: Console) -> None:

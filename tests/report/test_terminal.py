@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from rich.console import Console
 from test_document import EVENTS, REGISTRY, made
-from test_model import DONE, TODAY, begin, check, ended, entry, limited, started
+from test_model import DONE, TODAY, begin, check, ended, entry, limited, registry, started
 
 from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
@@ -169,6 +169,16 @@ def test_a_failure_with_a_picture_says_where_it_is(tmp_path: Path) -> None:
     report = model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
     terminal.show(report, tmp_path / "report.yaml", Console(file=out, width=200, highlight=False))
     assert f"picture:    {tmp_path}/bundles/one/timeline.svg" in out.getvalue()
+
+
+def test_reasons_that_are_not_shown_are_counted_with_their_place() -> None:
+    ids = [f"AA-{number:03}" for number in range(6)]
+    plan: dict[str, tuple[str, ...]] = {id.lower(): (id,) for id in ids}
+    ends = [ended(test, "blocked", f"why {test}", "implementation") for test in plan]
+    report = model.judge(registry(*map(entry, ids)), [begin(plan), *ends, DONE], TODAY)
+    out = StringIO()
+    terminal.show(report, Path("reports/r1/report.yaml"), Console(file=out, width=200, highlight=False))
+    assert "and 1 more reason why something was not judged: see reports/r1/report.txt\n" in out.getvalue()
 
 
 def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
