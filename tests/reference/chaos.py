@@ -42,7 +42,7 @@ FLEET = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
 PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
-"""Of as many parts of all deaths this one is played: `make test` plays one of forty-eight, `make test CHAOS=1/1` all."""
+"""This part of so many parts of all deaths: `make test` plays one of forty-eight, `make test CHAOS=1/1` all."""
 FEATURES = Features(maps=True)
 LIVES = 8
 """How many are played at a time."""
