@@ -33,6 +33,7 @@ from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files, kwokctl_configuration
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import HarnessError, UsageError
+from conformance.suggestions import suggestion
 from kube.client import Client
 from kube.resource import LEASES
 
@@ -119,14 +120,7 @@ class Cluster(Facts):
 
     def kill(self, component: str) -> None:
         """Send SIGKILL to one component and return when it is gone. Raises UsageError if it is not running."""
-        pid = self.monitor.pids().get(component)
-        if pid is None:
-            raise UsageError(
-                f"no component {component!r} runs",
-                where=f"cluster {self.name}",
-                hint="running: " + ", ".join(sorted(self.monitor.pids())),
-            )
-        processes.end_one(psutil.Process(pid))
+        processes.end_one(psutil.Process(self._running(component)[component]))
 
     def start(self, report: Report = silent) -> None:
         """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
@@ -142,6 +136,7 @@ class Cluster(Facts):
         """Kill components, and start everything that is dead when the block ends. Raises UsageError if one does not
         run."""
         assets = self._own_assets(report)  # first: whatever is wrong with them, nothing is killed then
+        self._running(*components)
         try:
             for component in components:
                 self.kill(component)
@@ -186,6 +181,17 @@ class Cluster(Facts):
         return ended
 
     # -- within --------------------------------------------------------------------------------------------------
+
+    def _running(self, *components: str) -> dict[str, int]:
+        """Return component → pid of all that run. Raises UsageError if one of `components` does not."""
+        pids = self.monitor.pids()
+        for component in components:
+            if component not in pids:
+                hint = f"start what has ended: grove-conformance cluster start {self.name}"
+                if component not in (known := self.monitor.components()):
+                    hint = suggestion(component, known)
+                raise UsageError(f"no component {component!r} runs", where=f"cluster {self.name}", hint=hint)
+        return pids
 
     def _start(self, settings: ClusterSettings, enabled: Features, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "starting the control plane")

@@ -181,6 +181,15 @@ def test_mistakes_about_snapshots_are_one_line(state: State) -> None:
         snapshots.remove(cluster, "frist")
 
 
+def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = add(state)
+    monkeypatch.setattr(Cluster, "_own_assets", lambda *_: None)
+    monkeypatch.setattr(Cluster, "_start_dead", lambda *_: pytest.fail("it was started"))
+    with pytest.raises(UsageError, match="no component 'etcd' runs — start .*: grove-conformance cluster start idle"):
+        snapshots.take(cluster, "first")
+    assert snapshots.listed(cluster) == []
+
+
 @pytest.fixture
 def idle(state: State, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster of which nothing runs, whose etcd has the data `new`."""
