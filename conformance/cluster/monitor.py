@@ -20,6 +20,8 @@ from conformance.cluster.ports import Port
 READY_WITHIN = 120.0
 """Seconds within which a control plane must be healthy. It takes about 4, more on a busy machine. As long as kwokctl
 waits (FC-023): a component that dies is reported at once, so only one that hangs is waited for."""
+STOPPED = "stopped"
+"""What is wrong with a cluster of which no component runs, as after a reboot."""
 
 
 class Monitor:
@@ -58,10 +60,12 @@ class Monitor:
         return Health(self._facts.ports, self._components.workspace / "pki")
 
     def complaint(self) -> str:
-        """What is wrong with the control plane now; empty if it is healthy."""
+        """What is wrong with the control plane now; empty if it is healthy, STOPPED if none of it runs."""
+        if missing := self.missing():
+            return STOPPED if len(missing) == len(self.components()) else f"{', '.join(missing)}: does not run"
         try:
             with closing(self.health()) as health:
-                return health.complaint(self.ports()) or self._kubelet_complaint()
+                return health.complaint(self.ports())
         except OSError as error:
             return str(error)
 
@@ -110,6 +114,3 @@ class Monitor:
             if log.exists() and "address already in use" in last_words(log, 4000):
                 return f"a port of {COMPONENTS[port]} was taken by another process"
         return ""
-
-    def _kubelet_complaint(self) -> str:
-        return "" if kubelet.COMPONENT in self.pids() else f"{kubelet.COMPONENT}: does not run"

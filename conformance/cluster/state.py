@@ -148,23 +148,27 @@ class State:
 
     def add(self, record: Record, report: Report = notice) -> Path:
         """Create the folder of a new cluster. Raises UsageError if the name is taken or invalid."""
-        if not NAME.fullmatch(record.name):
-            raise UsageError(
-                f"{record.name!r} is not a valid cluster name",
-                hint="use 1 to 40 lower-case letters, digits and inner hyphens",
-            )
         with self.lock(report):
-            if self.directory(record.name).exists():
-                raise UsageError(
-                    f"a cluster named {record.name!r} exists already",
-                    where=str(self.directory(record.name)),
-                    hint=f"choose another name, or run: grove-conformance cluster down {record.name}",
-                )
+            self.require_new(record.name)
             fresh = self.clusters / f".new-{record.uid}"
             fresh.mkdir(mode=0o700)
             _write(fresh / RECORD, record)
             fresh.rename(self.directory(record.name))
         return self.directory(record.name)
+
+    def require_new(self, name: str) -> None:
+        """Raise UsageError if the name of a new cluster is taken or invalid."""
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} is not a valid cluster name", hint="use 1 to 40 lower-case letters, digits and inner hyphens"
+            )
+        if self.directory(name).exists():
+            start = f"grove-conformance cluster start {name} (if it has ended)"
+            raise UsageError(
+                f"a cluster named {name!r} exists already",
+                where=str(self.directory(name)),
+                hint=f"choose another name, or run: {start}, or: grove-conformance cluster down {name}",
+            )
 
     def update(self, record: Record, **changes: Any) -> Record:
         """Write the record with `changes` and return it."""

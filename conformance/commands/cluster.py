@@ -14,6 +14,7 @@ from conformance import documents
 from conformance.cluster import assets as programs
 from conformance.cluster import fleets, pins, pod_behaviors, policies, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
+from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
@@ -22,7 +23,7 @@ from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
-from conformance.commands.named_cluster import Name, Required, started
+from conformance.commands.named_cluster import Name, Required, dead_role, started
 from conformance.commands.named_cluster import state as state_of
 from conformance.errors import UsageError
 from conformance.grove import samples
@@ -205,6 +206,9 @@ def list_(
         version = " ".join([cluster.versions.get(pins.KUBERNETES, "-"), *record.features])
         table.add_row(cluster.name, state_of(cluster), version, cluster.server, playing, owner, record.created, *folder)
     output.console().print(table)
+    for cluster in clusters:
+        if cluster.record.phase == "ready" and (cluster.monitor.missing() or dead_role(cluster)):
+            typer.echo(f"start what has ended: grove-conformance cluster start {cluster.name}")
 
 
 @app.command()
@@ -239,6 +243,9 @@ def kubectl(
 ) -> None:
     """Run kubectl against a cluster, for example `cluster kubectl dev -- get pods -A`."""
     cluster = started(name)
+    if is_free(cluster.ports[Port.APISERVER]):
+        start = f"grove-conformance cluster start {name}"
+        progress.notice(f"cluster {name}", f"the API server does not run; start what has ended: {start}")
     program = str(cluster.kubectl)
     os.execve(program, [program, *(arguments or ())], os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - a list
 

@@ -172,6 +172,18 @@ def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
     assert "1.37.2 --features workload-api" in here("cluster", "list").stdout
 
 
+def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a reboot."""
+    state.add(Record("mine", "mine", Owner.this_process(), None, phase="ready"))
+    start = "grove-conformance cluster start mine"
+    listed = here("cluster", "list").stdout
+    assert "stopped" in listed and listed.endswith(f"start what has ended: {start}\n")
+    assert here("cluster", "status", "mine").stdout.startswith("cluster mine: stopped\n")
+    assert start in here("cluster", "up", "mine").stderr
+    monkeypatch.setattr(os, "execve", lambda *_: None)
+    assert start in here("cluster", "kubectl", "mine", "--", "get", "pods").stderr
+
+
 def test_lists_of_nothing_say_so(state: State) -> None:
     assert here("cluster", "list").stdout == "none\n"
     assert here("cluster", "list", "--json").stdout == "[]\n"

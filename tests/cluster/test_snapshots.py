@@ -185,7 +185,7 @@ def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(state: State, mo
     cluster = add(state)
     monkeypatch.setattr(Cluster, "_own_assets", lambda *_: None)
     monkeypatch.setattr(Cluster, "_start_dead", lambda *_: pytest.fail("it was started"))
-    with pytest.raises(UsageError, match="no component 'etcd' runs — start .*: grove-conformance cluster start idle"):
+    with pytest.raises(UsageError, match=r"no component 'etcd' runs — start .*: grove-conformance cluster start idle"):
         snapshots.take(cluster, "first")
     assert snapshots.listed(cluster) == []
 
