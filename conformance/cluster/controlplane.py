@@ -92,6 +92,7 @@ class Cluster(Facts):
                 where="--apiserver-port",
                 hint="choose another, or leave it out",
             )
+        state.require_new(name)
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
         minor = minor_of(record.versions[KUBERNETES])
@@ -337,6 +338,7 @@ def find(name: str, state: State | None = None) -> Cluster:
     state = state or State()
     record = state.read(name)
     if record is None:
-        known = ", ".join(state.names()) or "none"
-        raise UsageError(f"unknown cluster {name!r}", where=str(state.clusters), hint=f"there are: {known}")
+        known = state.names()
+        hint = suggestion(name, known) if known else "there are none; start one: grove-conformance cluster up NAME"
+        raise UsageError(f"unknown cluster {name!r}", where=str(state.clusters), hint=hint)
     return Cluster(state, record)

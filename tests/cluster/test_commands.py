@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from conformance import cli
-from conformance.cluster import fleets, nodes
+from conformance.cluster import controlplane, fleets, nodes
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.validate import VALIDATORS
@@ -170,6 +170,22 @@ def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
     features = ["--features", "workload-api"]
     state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
     assert "1.37.2 --features workload-api" in here("cluster", "list").stdout
+
+
+@pytest.mark.parametrize("name", ["taken", "No"])
+def test_a_wrong_name_is_refused_before_programs_are_built(
+    state: State, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    state.add(Record("taken", "taken", Owner.this_process(), None, phase="ready"))
+    monkeypatch.setattr(controlplane, "resolve_all", lambda *_: pytest.fail("programs are built"))
+    assert here("cluster", "up", name).returncode == Exit.USAGE
+
+
+def test_the_cluster_that_is_meant_is_suggested(state: State) -> None:
+    assert "unknown cluster 'dve' — there are none; start one: " in here("cluster", "top", "dve").stderr
+    state.add(Record("dev", "dev", Owner.this_process(), None, phase="ready"))
+    assert "'dve' — did you mean \"dev\"?" in here("cluster", "down", "dve").stderr
+    assert "known: dev" in here("cluster", "kubectl", "get", "pods").stderr
 
 
 def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
