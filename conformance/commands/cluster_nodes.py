@@ -63,7 +63,7 @@ def remove(
     async def shrink(client: Client) -> list[str]:
         there = {node["metadata"]["name"] for node in await client.list(NODES)}
         found: list[str] = []
-        for text in wanted:
+        for text in (text for text in wanted if text not in found):
             less = fleets.chosen(text, there, pool, where=_ARGUMENT)
             there -= set(less)
             found += less

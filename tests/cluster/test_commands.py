@@ -291,7 +291,7 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     assert "Ready" in here("cluster", "list").stdout
     listed = grove_conformance("cluster", "kubectl", "play", "--", "get", "nodes", "-o", "name")
     assert sorted(listed.stdout.split()) == ["node/dgx-h100-0", "node/tiny-0", "node/tiny-1", "node/tiny-2"]
-    assert here("cluster", "nodes", "remove", "play", "tiny-1").stdout == "node/tiny-1 removed\n"
+    assert here("cluster", "nodes", "remove", "play", "tiny-1", "tiny-1").stdout == "node/tiny-1 removed\n"
     assert here("cluster", "nodes", "add", "play", "tiny:1", "dgx-h100").stdout == (
         "node/tiny-1 added\nnode/dgx-h100-1 added\n"
     )
