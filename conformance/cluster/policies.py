@@ -14,6 +14,7 @@ from typing import Any
 from conformance import bounded, documents
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.suggestions import absent, suggestion
 
 OPTION = "--policy"
 RBAC = "rbac"
@@ -107,8 +108,11 @@ def read(path: Path) -> list[Manifest]:
 
 def _path(word: str) -> Path:
     if not (path := Path(word).expanduser()).exists():
-        known = f"there are: {', '.join(names())}; or give a file or folder of manifests"
-        raise UsageError(f"unknown policy {word!r}", where=OPTION, hint=known)
+        if "/" in word or path.suffix in SUFFIXES:
+            what, hint = absent(path)
+            raise UsageError(what, where=f"{OPTION} {word}", hint=hint or "give a file or folder of manifests")
+        hint = f"{suggestion(word, names())} or give a file or folder of manifests"
+        raise UsageError(f"unknown policy {word!r}", where=OPTION, hint=hint)
     return path.absolute()
 
 

@@ -74,9 +74,23 @@ def test_a_file_that_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     assert str(refused.value).startswith(line) and len(str(refused.value).splitlines()) == 1
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"--policy: unknown policy 'quotas' — there are: limits, quota, rbac, restr"):
-        policies.chosen(["restricted,quotas"])
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("quotas", "--policy: unknown policy 'quotas' — did you mean \"quota\"? or give a file"),
+        ("none", "--policy: unknown policy 'none' — known: limits, quota, rbac, restricted, sidecar or give a file"),
+        ("./nine.yaml", '--policy ./nine.yaml: no such file — did you mean "mine.yaml"?'),
+        ("absent/", "--policy absent/: no such file — give a file or folder of manifests"),
+    ],
+)
+def test_an_unknown_name_or_file_is_told_with_the_one_that_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").touch()
+    with pytest.raises(UsageError) as refused:
+        policies.chosen([f"restricted,{word}"])
+    assert str(refused.value).startswith(line)
 
 
 def test_one_admission_plugin_is_configured_once(tmp_path: Path) -> None:
