@@ -152,7 +152,7 @@ def _check(document: Document, rules: str) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(rules), format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
-        found = [(error.validator == "required", *_complaint(document, error)) for error in errors]
+        found = [(error.validator in _ABSENT, *_complaint(document, error)) for error in errors]
         _, _, field, what, hint = min(found, key=lambda complaint: complaint[:2])
         raise UsageError(what, where=document.where(*field), hint=hint)
 
@@ -276,6 +276,11 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
             known = schema.get("properties", {}).get(missing)
             about = known.get("description", "") if isinstance(known, dict) else ""  # a schema may also be `true`
             return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
+        case "dependentRequired":
+            name, missing = next(
+                (name, other) for name in rule if name in value for other in rule[name] if other not in value
+            )
+            return f'the field "{missing}" is missing', f"add it: {name} needs it"
         case "enum":
             return f"{json.dumps(value)} is not known here", suggestion(str(value), map(str, rule))
         case "const":
@@ -292,6 +297,8 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
             return error.message.splitlines()[0], hint or "fix the value"
 
 
+_ABSENT = ("required", "dependentRequired")
+"""Rules about absent fields, which a misspelt one often breaks: it is named first."""
 _TYPES = {
     "string": "a text",
     "object": "a mapping",

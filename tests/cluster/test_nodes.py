@@ -112,3 +112,20 @@ def test_a_wrong_profile_is_told_with_file_line_and_field(tmp_path: Path, change
         nodes.load_profile(path)
     message = str(caught.value)
     assert "mine.yaml:" in message and told in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("last", "line"),
+    [
+        ("racksPerBlok: 1", 'mine.yaml:5: racksPerBlok: unknown field — did you mean "racksPerBlock"?'),
+        ("", 'the field "racksPerBlock" is missing — add it: nodesPerRack needs it'),
+    ],
+)
+def test_a_profile_without_a_field_that_another_needs_is_told(tmp_path: Path, last: str, line: str) -> None:
+    capacity = 'capacity: {cpu: "8", memory: 1Gi, pods: "110"}'
+    (tmp_path / "mine.yaml").write_text(
+        f"description: A node.\narchitecture: amd64\n{capacity}\nnodesPerRack: 1\n{last}"
+    )
+    with pytest.raises(UsageError) as caught:
+        nodes.load_profile(tmp_path / "mine.yaml")
+    assert line in str(caught.value)
