@@ -6,6 +6,7 @@ Only a process that is stopped or hangs holds a lock for long, and it cannot say
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from conformance.errors import UsageError
 
 PATIENCE = 1.0
 """Seconds of waiting before the first message."""
+REMINDER = 30.0
+"""Seconds between two messages."""
 MOMENT = 60.0
 """Seconds after which waiting for a short lock is given up. The longest holder, prune, takes ten."""
 BUILD = 3600.0
@@ -30,20 +33,22 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
     """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds, by
     default MOMENT."""
     within = within or MOMENT
-    lock = FileLock(path, mode=0o600)
-    try:
-        lock.acquire(timeout=min(PATIENCE, within))
-    except Timeout:
-        after = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
-        report("lock", f"waiting for {_holder(path)} to release {path}{after}")
+    lock, begin, patience = FileLock(path, mode=0o600), time.monotonic(), min(PATIENCE, within)
+    while True:
         try:
-            lock.acquire(timeout=within)
+            lock.acquire(timeout=patience)
+            break
         except Timeout:
+            waited = time.monotonic() - begin
+        if waited > within:
             raise UsageError(
                 f"{_holder(path)} holds this lock for more than {within:g} s",
                 where=str(path),
                 hint="let it go on (kill -CONT) or end it",
-            ) from None
+            )
+        after = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
+        report("lock", f"waiting for {_holder(path)} to release {path}{after}")
+        patience = min(REMINDER, within)
     try:
         with suppress(OSError):  # a full disk: whoever makes room needs the lock, too
             path.write_text(str(os.getpid()))

@@ -56,6 +56,20 @@ def test_a_wait_for_a_build_says_that_it_takes_minutes(
     assert reported[0].endswith("/lock, after it has downloaded or built a program: some minutes")
 
 
+def test_a_long_wait_is_reported_again(tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "REMINDER", 0.1)
+    reported: list[str] = []
+    holder = spawn(HOLD, tmp_path / "lock")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with (
+        pytest.raises(UsageError),
+        locks.held(tmp_path / "lock", lambda _, text: reported.append(text), within=0.5),
+    ):
+        raise AssertionError("two hold the lock")
+    assert len(reported) > 2 and len(set(reported)) == 1
+
+
 @pytest.mark.parametrize("place", ["state", "ports"])
 def test_every_lock_of_ours_says_so(
     place: str, tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
