@@ -71,7 +71,9 @@ class GroveCluster:
     def up(cls, implementation: str = "reference", settings: Iterable[str] = (), report: Report = silent) -> Self:
         """Start a cluster, and an implementation on it: by the name or path of its descriptor, with NAME=VALUE for its
         parameters; an empty name starts none. Raises UsageError, HarnessError."""
-        playing = deployment.load(implementation, assignments(settings, "--grove-set")) if implementation else None
+        options = ("--grove-implementation", "--grove-set")
+        values = assignments(settings, options[1])
+        playing = deployment.load(implementation, values, options=options) if implementation else None
         name = scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER
         unique = f"pytest-{os.getpid()}-{secrets.token_hex(2)}"
         cluster = Cluster.up(

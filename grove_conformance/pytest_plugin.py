@@ -96,7 +96,7 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
     try:
         precedence.take()
     except ImportError as error:
-        pytest.fail(f"grove-conformance: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"grove-conformance: {error}", pytrace=False) from None
     from conformance.errors import HarnessError, UsageError
     from conformance.fixture_plugin import FixturePlugin
     from conformance.grove_cluster import GroveCluster
@@ -106,7 +106,7 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
     try:
         cluster = GroveCluster.up(grove_implementation, settings)
     except (UsageError, HarnessError) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     with cluster:
         plugin = FixturePlugin(cluster, Path(option("grove_report_dir")), option("grove_keep_cluster"))
         plugins.register(plugin)

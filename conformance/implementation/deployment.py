@@ -22,9 +22,12 @@ from kube.client import Client
 from kube.resource import CRDS
 
 
-def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
-    """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError."""
-    judged = loading.load(name_or_path, settings)
+def load(
+    name_or_path: str, settings: Mapping[str, str], *, options: tuple[str, str] = loading.OPTIONS
+) -> tuple[Descriptor, Descriptor | None]:
+    """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError, which names
+    the `options` that gave both arguments."""
+    judged = loading.load(name_or_path, settings, options=options)
     require_containers(judged)
     return judged, supplier_of(judged)
 

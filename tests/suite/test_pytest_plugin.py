@@ -88,6 +88,13 @@ def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one
     )
 
 
+def test_an_unknown_implementation_of_the_fixture_is_told_once_with_its_option(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text("def test_mine(grove_cluster): pass\n")
+    said = session(tmp_path, "--grove-implementation", "referense").stdout.partition("short test summary")[0]
+    assert said.count('--grove-implementation: unknown implementation "referense" — did you mean "reference"?') == 1
+    assert "During handling" not in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
