@@ -36,7 +36,7 @@ class Cause:
     """The first one gives the cause its title."""
     held_up: list[Result] = field(default_factory=list)
     defects: tuple[str, ...] = ()
-    """The defects of the specification that it looks like, the likeliest first."""
+    """The defects of the specification that break the same requirements, the one of most of them first."""
 
     @property
     def results(self) -> list[Result]:

@@ -258,7 +258,7 @@ def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Conso
         elif number <= IN_FULL + IN_SHORT:
             if number == IN_FULL + 1:
                 console.print()
-            alike = f"; like {cause.defects[0]}" if cause.defects else ""
+            alike = f"; see also {cause.defects[0]}" if cause.defects else ""
             _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
     if not verbose and len(found) > IN_FULL + IN_SHORT:
         more = len(found) - IN_FULL - IN_SHORT
@@ -277,7 +277,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
     if cause.held_up:
         _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
     if cause.defects:
-        _print(console, _block("looks like", _alike(cause.defects)))
+        _print(console, _block("see also", _alike(cause.defects)))
     for failure in cause.failures if verbose else cause.failures[:1]:
         for label, text in _facts(failure, folder, MOST_LINES if verbose else facts.IN_SHORT):
             _print(console, _block(label, text))
@@ -292,7 +292,7 @@ def _violations(results: Sequence[Result], most: int) -> str:
 
 
 def _alike(ids: Sequence[str]) -> str:
-    """Return the defect of the specification that is the likeliest, and the ids of the others."""
+    """Return the defect of the specification that breaks most of the same requirements, and the ids of the others."""
     row = defects.known()[ids[0]]
     others = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
     return f"upstream's defect {row.id}: {defects.fact(row)}{others}"

@@ -64,7 +64,7 @@ def test_a_failure_says_all_that_is_needed() -> None:
     block = text[text.index("1 cause of failures: 1 requirement failed") :]
     for words in (
         "1. AA-002 is violated\n",
-        "looks like: upstream's defect CHG-DF12: Headless Services of replicas that a scale-in",
+        "see also:   upstream's defect CHG-DF12: Headless Services of replicas that a scale-in",
         "✗ AA-002 Text of AA-002.",
         "test:       t.py::test_one",
         'expected:   [\n                  "ä",',
