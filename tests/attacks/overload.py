@@ -35,6 +35,7 @@ LOOP = "while True: pass"
 def main(arguments: Sequence[str]) -> int:
     """Run a command as the arguments say, and return the exit code."""
     asked = _parsed(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the loops and the run would go on
     command = [sys.executable, "-m", "grove_conformance", *asked.command]
     if "--report-dir" not in command:
         command += ["--report-dir", "reports"]
