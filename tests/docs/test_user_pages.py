@@ -58,7 +58,7 @@ def test_a_set_of_a_sample_is_accepted(document: dict[str, Any]) -> None:
 
 
 def test_the_playground_starts_with_a_sample() -> None:
-    [wanted] = re.findall(r"--sample (\S+)", "\n".join(commands(README, "A cluster to play with")))
+    [wanted] = re.findall(r"--sample (\S+)", "\n".join(commands(README, "I want a fake GPU cluster")))
     assert (SAMPLES / f"{wanted}.yaml").is_file()
 
 
@@ -87,7 +87,7 @@ def run(command: str, state: Path) -> str:
 
 @pytest.mark.cluster
 def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
-    up, get, down = commands(README, "A cluster to play with")
+    up, get, down = commands(README, "I want a fake GPU cluster")
     run(up, tmp_path)
     try:
         until = Retrying(retry=retry_if_result(lambda shown: shown.count("1/1") < 8), wait=wait_fixed(0.5))
