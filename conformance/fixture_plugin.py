@@ -22,10 +22,11 @@ FIXTURE = "grove_cluster"
 
 
 class FixturePlugin:
-    """Attends the tests that use one cluster."""
+    """Attends the tests that use one cluster, on which `implementation` runs."""
 
-    def __init__(self, cluster: GroveCluster, folder: Path, keep: bool) -> None:
+    def __init__(self, cluster: GroveCluster, folder: Path, keep: bool, implementation: str) -> None:
         self._cluster, self._folder, self._keep = cluster, folder / cluster.name, keep
+        self._implementation = implementation
         self._begun: dict[str, int] = {}
         """Log → its size when the test began."""
         self._exported = False
@@ -48,6 +49,18 @@ class FixturePlugin:
         """Remember where the logs of a test begin."""
         self._exported = False
         self._begun = {name: log.stat().st_size for name, log in self._cluster.all_logs().items() if log.exists()}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Fail a test for which another implementation was chosen: the cluster was started for an earlier test."""
+        requested = getattr(item, "funcargs", {}).get("grove_implementation", self._implementation)
+        if requested != self._implementation:
+            pytest.fail(
+                f"the cluster of this session runs {self._implementation or 'no implementation'}, and the fixture "
+                f"grove_implementation says {requested or 'none'} for this test: override it in the conftest.py of the "
+                "root alone, or run these tests in a session of their own",
+                pytrace=False,
+            )
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, None, None]:

@@ -108,7 +108,8 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
     except (UsageError, HarnessError) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     with cluster:
-        plugin = FixturePlugin(cluster, Path(option("grove_report_dir")), option("grove_keep_cluster"))
+        folder, keep = Path(option("grove_report_dir")), option("grove_keep_cluster")
+        plugin = FixturePlugin(cluster, folder, keep, grove_implementation)
         plugins.register(plugin)
         yield cluster
         plugins.unregister(plugin)

@@ -308,6 +308,25 @@ def test_it_is_not_run(grove_cluster):
 """
 
 
+CHOSEN = """
+import pytest
+
+@pytest.fixture(scope="session")
+def grove_implementation(): return "{}"
+
+def test_mine(grove_cluster): pass
+"""
+
+
+@pytest.mark.cluster
+def test_another_implementation_than_the_cluster_runs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(CHOSEN.format(""))
+    (tmp_path / "test_two.py").write_text(CHOSEN.format("reference"))
+    done = session(tmp_path)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "runs no implementation, and the fixture grove_implementation says reference for this test" in done.stdout
+
+
 @pytest.mark.cluster
 def test_nodes_end_with_the_test_or_fixture_that_adds_them(tmp_path: Path) -> None:
     (tmp_path / "test_shared.py").write_text(SHARED)
