@@ -78,10 +78,14 @@ def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
     return sum(map(_is_package, output.splitlines()))
 
 
+_TELLING = 20
+"""An estimate needs one of so many packages: the first ones may be large, and the others in the cache."""
+
+
 def _how_far(seconds: float, done: int, total: int) -> str:
     """Return how far a build is. Packages that are in Go's cache are not compiled, so what is left may be less."""
     said = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
-    if not 0 < done < total:
+    if not total <= done * _TELLING < total * _TELLING:
         return said
     left = seconds / done * (total - done)
     return f"{said}, at most {left / 60:.0f} min left" if left >= 90 else f"{said}, at most {left:.0f} s left"

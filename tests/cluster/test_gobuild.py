@@ -85,6 +85,7 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
     ("seconds", "done", "total", "said"),
     [
         (10, 0, 900, "0 of 900 packages compiled"),
+        (120, 5, 1452, "5 of 1452 packages compiled"),
         (10, 100, 900, "100 of 900 packages compiled, at most 80 s left"),
         (60, 100, 900, "100 of 900 packages compiled, at most 8 min left"),
         (60, 900, 900, "900 of 900 packages compiled"),
