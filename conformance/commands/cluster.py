@@ -206,7 +206,7 @@ def list_(
         version = " ".join([cluster.versions.get(pins.KUBERNETES, "-"), *record.features])
         table.add_row(cluster.name, state_of(cluster), version, cluster.server, playing, owner, record.created, *folder)
     output.console().print(table)
-    for cluster in clusters:
+    for cluster in list_clusters():
         if cluster.record.phase == "ready" and (cluster.monitor.missing() or dead_role(cluster)):
             typer.echo(f"start what has ended: grove-conformance cluster start {cluster.name}")
 

@@ -194,6 +194,11 @@ def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monk
     start = "grove-conformance cluster start mine"
     listed = here("cluster", "list").stdout
     assert "stopped" in listed and listed.endswith(f"start what has ended: {start}\n")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.root.parent))
+    other = State(state.root.parent / "grove-conformance" / "other")
+    other.add(Record("theirs", "theirs", Owner.this_process(), None, phase="ready"))
+    everywhere = here("cluster", "list", "--all").stdout
+    assert "theirs" in everywhere and start in everywhere and "cluster start theirs" not in everywhere
     assert here("cluster", "status", "mine").stdout.startswith("cluster mine: stopped\n")
     assert start in here("cluster", "up", "mine").stderr
     monkeypatch.setattr(os, "execve", lambda *_: None)
