@@ -1,14 +1,16 @@
-"""A kind that an API server goes on serving is described by what still shows it."""
+"""A kind is cleared whatever its objects are kept by, and one that stays served is described by what still shows it."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from conformance.errors import ClusterTooSlow
 from conformance.grove.kinds import COMPUTE_DOMAINS
-from conformance.suite.scenes.unserved import unserved
+from conformance.suite.scenes.unserved import clear, unserved
 from kube.errors import ApiError
 from kube.resource import Resource
 
@@ -51,3 +53,42 @@ def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, left: st
     with pytest.raises(ClusterTooSlow) as slow, unserved(api, str(COMPUTE_DOMAINS), 0.1):
         raise AssertionError("the kind is still served")
     assert left in str(slow.value)
+
+
+class TerminatingDomains:
+    """An API of objects that end once they are deleted and have no finalizer. The suite may not touch `kept`."""
+
+    def __init__(self, kept: bool) -> None:
+        self._finalizers: dict[str, list[str]] = {"free": [], "held": ["grove.io/domain"]}
+        self._kept = kept
+
+    def of_plural(self, plural: str) -> Resource:
+        return COMPUTE_DOMAINS
+
+    def work(self, action: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+        return asyncio.run(action(self))
+
+    async def list(self, resource: Resource) -> list[dict[str, Any]]:
+        return [{"metadata": {"namespace": "earlier", "name": name}} for name in self._finalizers]
+
+    async def delete(self, resource: Resource, namespace: str, name: str) -> None:
+        if not self._finalizers[name]:
+            del self._finalizers[name]
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: object, content_type: str) -> None:
+        if name not in self._finalizers:
+            raise ApiError.of(404, b"", None)
+        if not self._kept:
+            del self._finalizers[name]
+
+
+def test_objects_with_finalizers_are_cleared() -> None:
+    api: Any = TerminatingDomains(kept=False)
+    clear(api, str(COMPUTE_DOMAINS), 5)
+    assert api.work(lambda client: client.list(COMPUTE_DOMAINS)) == []
+
+
+def test_objects_that_stay_are_named() -> None:
+    api: Any = TerminatingDomains(kept=True)
+    with pytest.raises(ClusterTooSlow, match=r"computedomains\.resource\.nvidia\.com: earlier/held exist 0\.1 s after"):
+        clear(api, str(COMPUTE_DOMAINS), 0.1)

@@ -39,7 +39,7 @@ from conformance.suite.scenes.roles import Roles
 from conformance.suite.scenes.scene import NotReached, SceneEnded, Step
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.sole_writer import SoleWriter
-from conformance.suite.scenes.unserved import unserved
+from conformance.suite.scenes.unserved import clear, unserved
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.scenes.waits import Waits
 from kube.errors import ApiError
@@ -126,14 +126,23 @@ class SceneEnvironment:
         found = self._api.served.get(kind)
         return found.api_version if found is not None else ""
 
+    def clear_kind(self, kind: str) -> None:
+        """Delete all objects of a kind (`plural.group`) on a cluster of the suite, whatever finalizers they have.
+        Raises Blocked on another cluster, which may have such objects of its own."""
+        self._require_own_cluster(kind)
+        clear(self._api, kind, self.patience(30))
+
     @contextlib.contextmanager
     def without_kind(self, kind: str) -> Iterator[None]:
         """Let a cluster of the suite not serve a kind (`plural.group`) inside the context. Its objects are deleted.
-        Raises Blocked on another cluster, which may have such objects of its own."""
-        if self.audit is None:
-            raise Blocked(f"the cluster is not one of the suite, which would take {kind} from it", "circumstances")
+        Raises Blocked as `clear_kind` does."""
+        self._require_own_cluster(kind)
         with unserved(self._api, kind, self.patience(30)):
             yield
+
+    def _require_own_cluster(self, kind: str) -> None:
+        if self.audit is None:
+            raise Blocked(f"the cluster is not one of the suite, which would take {kind} from it", "circumstances")
 
     @cached_property
     def kubernetes(self) -> Any:

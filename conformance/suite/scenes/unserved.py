@@ -1,4 +1,4 @@
-"""Take a kind from a cluster of the suite for a while, with its CRD."""
+"""Delete all objects of a kind, or take it from a cluster of the suite for a while, with its CRD."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay
 from conformance.errors import ClusterTooSlow
 from conformance.implementation import installation
 from conformance.suite.scenes.api import Api
-from kube.client import Client
+from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 from kube.resource import CRDS, Resource
 
@@ -28,6 +28,43 @@ def unserved(api: Api, kind: str, patience: float) -> Iterator[None]:
         yield
     finally:
         api.work(lambda client: installation.install_crds(client, [crd]))
+
+
+def clear(api: Api, kind: str, patience: float) -> None:
+    """Delete all objects of a kind (`plural.group`), whatever finalizers they have: namespaces of earlier scenes may
+    still be terminating. Raises ClusterTooSlow if some are there after `patience` seconds."""
+    resource = api.of_plural(kind)
+    left: list[str] = []
+
+    def over() -> bool:
+        left[:] = api.work(lambda client: _delete_all(client, resource))
+        return not left
+
+    try:
+        Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(over)
+    except RetryError as error:
+        raise ClusterTooSlow(f"{resource}: {', '.join(left)} exist {patience:g} s after their deletion") from error
+
+
+async def _delete_all(client: Client, resource: Resource) -> list[str]:
+    """Request the deletion of each object without its finalizers. Return those that were there."""
+    objects = await client.list(resource)
+    for metadata in (obj["metadata"] for obj in objects):
+        namespace, name = metadata["namespace"], metadata["name"]
+        await client.delete(resource, namespace, name)
+        with _unless_missing():
+            await client.patch(resource, namespace, name, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    return [f"{obj['metadata']['namespace']}/{obj['metadata']['name']}" for obj in objects]
+
+
+@contextmanager
+def _unless_missing() -> Iterator[None]:
+    """Ignore that an object does not exist."""
+    try:
+        yield
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 def _await_end(api: Api, resource: Resource, patience: float) -> None:
@@ -48,13 +85,10 @@ def _await_end(api: Api, resource: Resource, patience: float) -> None:
 def _left(api: Api, resource: Resource) -> list[str]:
     """Return what still shows the kind, in words."""
     left = []
-    try:
+    with _unless_missing():
         crd = api.get(CRDS.plural, None, str(resource))
         conditions = {c["type"]: c.get("message", "") for c in crd.get("status", {}).get("conditions", [])}
         left.append(f"the CRD exists ({conditions.get('Terminating') or 'it is not being deleted'})")
-    except ApiError as error:
-        if not error.not_found:
-            raise
     if str(resource) in api.discover():
         left.append("discovery names it")
     if api.work(lambda client: _listed(client, resource)):
@@ -63,13 +97,11 @@ def _left(api: Api, resource: Resource) -> list[str]:
 
 
 async def _listed(client: Client, resource: Resource) -> bool:
-    try:
+    listed = False
+    with _unless_missing():
         await client.request("GET", resource.path(), params={"limit": "1"})
-    except ApiError as error:
-        if not error.not_found:
-            raise
-        return False
-    return True
+        listed = True
+    return listed
 
 
 def _manifest(stored: Mapping[str, Any]) -> dict[str, Any]:

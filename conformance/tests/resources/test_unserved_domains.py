@@ -14,6 +14,8 @@ class OperatorWithoutDomains(Scene):
     alone = True
 
     def play(self, env: SceneEnvironment) -> None:
+        # Of a set that an earlier scene has just deleted, nobody else would end them while the operator is stopped.
+        env.clear_kind(str(COMPUTE_DOMAINS))
         env.roles.stop("operator")
         with env.without_kind(str(COMPUTE_DOMAINS)):
             end = env.roles.start_in_vain("operator")
