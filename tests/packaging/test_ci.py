@@ -37,6 +37,8 @@ pathlib.Path("arguments.json").write_text(json.dumps(sys.argv[1:]))
 if made := "--report-dir" in options and os.environ["CODE"] != "4":
     pathlib.Path(options["--report-dir"], "r1").mkdir(parents=True)
     pathlib.Path(options["--report-dir"], "r1", "report.yaml").touch()
+if os.environ["CODE"] == "4":
+    sys.exit(print("what to correct", file=sys.stderr) or 4)
 print("the verdict")
 sys.exit(int(os.environ["CODE"]))
 """
@@ -171,12 +173,13 @@ def test_news_of_the_operator_make_the_job_red(tmp_path: Path, listed: bool, sid
     )
 
 
-@pytest.mark.parametrize(("code", "end"), [(0, 0), (6, 0), (10, 1)])
+@pytest.mark.parametrize(("code", "end"), [(0, 0), (4, 4), (5, 5), (6, 0), (10, 10)])
 def test_a_regression_of_the_operator_makes_the_comparison_red(tmp_path: Path, code: int, end: int) -> None:
     variables = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "CODE": str(code)}
     done = of_operator("compare", "report compare", tmp_path, **variables)
     assert done.returncode == end, done.stderr
-    assert (tmp_path / "comment.md").read_text() == (tmp_path / "summary").read_text() == "the verdict\n"
+    comment = "the verdict\n" if code != 4 else "### ❌ Conformance: nothing to compare: the job judge says why\n"
+    assert (tmp_path / "comment.md").read_text() == (tmp_path / "summary").read_text() == comment
 
 
 def test_the_image_consists_of_what_digests_name() -> None:
