@@ -166,6 +166,7 @@ def test_news_of_the_operator_make_the_job_red(tmp_path: Path, listed: bool, sid
         (tmp_path / ".github" / "conformance.yaml").touch()
     done = of_operator("judge", "grove-conformance run", tmp_path, SIDE=side, CODE=str(code))
     assert done.returncode == end, done.stderr
+    assert ("::error title=CORE-001::wrong" in done.stdout) == (side == "head")
     arguments = yaml.safe_load((tmp_path / "arguments.json").read_text())
     assert arguments[:5] == ["run", "--implementation", "grove-operator", "--set", f"binary={tmp_path}/grove-operator"]
     assert arguments[-2:] == (
