@@ -125,7 +125,7 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
     variables |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
     done = subprocess.run([*bash, run["run"]], env=variables, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout == "the verdict\n" + "::error title=CORE-001::wrong\n" * report
+    assert done.stdout == "the verdict\n::error title=CORE-001::wrong\n" * report
     folder = f"{tmp_path}/conformance-reports/one"
     arguments = ["run", "--implementation", "it's mine.yaml", "--report-dir", folder, "--shard", "1/3"]
     arguments += ["--profile=core", "--set=a=$(touch made) and *"]
@@ -133,7 +133,9 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
     assert done.returncode == code and not (tmp_path / "made").exists()
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
     assert outputs == {"exit-code": str(code)} | ({"report": f"{folder}/r1"} if report else {})
-    assert files["GITHUB_STEP_SUMMARY"].read_text() == "```text\nthe verdict\n```\n"
+    said = "the verdict" if report else "what to correct"
+    assert files["GITHUB_STEP_SUMMARY"].read_text() == f"```text\n{said}\n```\n"
+    assert (said in done.stderr) != report
 
 
 def of_operator(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
