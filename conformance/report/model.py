@@ -433,10 +433,13 @@ def _all_selected_judged(results: list[Result]) -> bool:
 def _overall(
     profiles: Sequence[Profile], beside: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
 ) -> RunVerdict:
-    # A profile without claimed requirements, or with all of them in other shards, does not count, unless all are so.
-    # Nor does one for which only seed documents ask, beside others.
+    # A profile of which nothing is claimed and selected here does not count, unless all are so; one that is left out
+    # makes the run partial. Nor does one count for which only seed documents ask, beside others.
     counted = [p for p in profiles if not all(map(_elsewhere, p.results))]
     words = [p.verdict for p in counted if not _seeds_alone(p)] or [p.verdict for p in counted]
+    absent = (r for p in profiles if all(map(_elsewhere, p.results)) for r in p.results)
+    if words and any(r.reason in LEFT_OUT for r in absent):
+        words.append(RunVerdict.PARTIAL)
     if any(_at_fault(result) and result.requirement.decides for result in beside):
         words.append(RunVerdict.NOT_CONFORMANT)
     if interrupted:
@@ -471,4 +474,4 @@ def _passed(results: Iterable[Result]) -> tuple[int, int]:
 
 
 def _elsewhere(result: Result) -> bool:
-    return result.outcome is Outcome.NOT_CLAIMED or result.reason in (OTHER_SHARD, SKIPPED)
+    return result.outcome is Outcome.NOT_CLAIMED or result.reason in LEFT_OUT

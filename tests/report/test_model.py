@@ -223,6 +223,13 @@ def test_a_run_without_tests_has_an_exit_code_of_its_own() -> None:
     assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.NOTHING_RAN)
 
 
+def test_a_shard_of_selected_requirements_is_a_success_without_tests_of_a_profile() -> None:
+    entries = registry(entry("AA-001"), *(entry(id, profile="gang") for id in ("AA-002", "AA-003")))
+    run = msgspec.structs.replace(begin({"t": ("AA-001",)}), ids=("AA-001", "AA-002"), shard="1/2")
+    report = model.judge(entries, [run, started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE], TODAY)
+    assert (report.verdict, report.exit) == (RunVerdict.PARTIAL, Exit.CONFORMANT)
+
+
 def test_a_profile_that_circumstances_block_does_not_make_a_run_of_others_empty() -> None:
     entries = registry(entry("AA-001"), entry("BB-001", profile="gang"))
     events = [begin({"t": ("AA-001",), "u": ("BB-001",)}, profiles=("core", "gang"))]
