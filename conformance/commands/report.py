@@ -178,6 +178,9 @@ def write_baseline(
             f"has the failures of {earlier.implementation}, not of {name}", where=f"--to {to}", hint="give another file"
         )
     failures = baseline.of(report, earlier.entries if earlier is not None else (), day, reason)
+    if unjudged := baseline.unjudged(report):
+        ids = f"{', '.join(unjudged[:4])}{f' and {len(unjudged) - 4} more' if len(unjudged) > 4 else ''}"
+        typer.echo(f"not judged in this run, and not added: {ids} — renew it from a run that judges them", err=True)
     if to is None:
         typer.echo(expectations.text(name, failures), nl=False)
         return

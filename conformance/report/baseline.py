@@ -34,6 +34,13 @@ def of(
     return sorted((*unjudged, *failures), key=lambda entry: entry.id)
 
 
+def unjudged(report: Report) -> list[str]:
+    """Return the ids that decide the verdict and were selected, and of which this run does not know whether they fail:
+    it was interrupted, or the suite or its cluster failed."""
+    decisive = (result for result in report.results if result.requirement.decides and result.reason not in LEFT_OUT)
+    return [result.requirement.id for result in decisive if not _judged(result)]
+
+
 def _fails(result: Result) -> bool:
     """Return whether a requirement that decides the verdict does not hold: it failed, expectedly or not, or what the
     implementation did kept it from being judged."""

@@ -49,6 +49,12 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
     assert found == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
 
 
+def test_what_a_run_could_not_judge_is_no_part_of_the_list() -> None:
+    report = judged(*((way, Level.MUST) for way in (*WAYS, "not run")), ("broken", Level.SHOULD))
+    assert baseline.unjudged(report) == ["AA-005", "AA-007"]
+    assert baseline.unjudged(report_of("passed", "failed", "blocked", "unclaimed")) == []
+
+
 def test_with_its_own_baseline_a_run_is_conformant() -> None:
     """The list contains what the implementation blocked: one that leaves CI red is of no use."""
     first = report_of("passed", "failed", "blocked")
@@ -104,6 +110,8 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     assert found.id == "CORE-001" and found.expires is not None and found.expires > datetime.date.today()
     assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
     assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
+    book.save(tmp_path / "cut" / "ledger", [run, *events[:3]])
+    assert "not judged in this run, and not added: CORE-002 — renew" in call("report", "baseline", "cut")
     assert 'did you mean "run"?' in call("report", "baseline", "rum", code=4)
 
 
