@@ -192,10 +192,13 @@ def write_baseline(
 
 def _day(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         hint = "write YYYY-MM-DD, for example 2030-01-31"
         raise UsageError(f"{text!r} is not a date", where="--expires", hint=hint) from None
+    if day <= datetime.now(UTC).date():
+        raise UsageError(f"{text} is not in the future: all would be stale", where="--expires", hint="give a later day")
+    return day
 
 
 @app.command()

@@ -110,6 +110,7 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     assert found.id == "CORE-001" and found.expires is not None and found.expires > datetime.date.today()
     assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
     assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
+    assert "2020-01-31 is not in the future" in call("report", "baseline", "run", "--expires", "2020-01-31", code=4)
     book.save(tmp_path / "cut" / "ledger", [run, *events[:3]])
     assert "not judged in this run, and not added: CORE-002 — renew" in call("report", "baseline", "cut")
     assert 'did you mean "run"?' in call("report", "baseline", "rum", code=4)
