@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.evidence.values import brief
 from conformance.report.comparison import LOSSES, REGRESSIONS, Change, Changed, Comparison
 from conformance.report.markdown import cell, code
 from conformance.report.terminal import clean
 
-MOST = 50
-"""Requirements of one kind of change that Markdown lists: a comment has a limit of 65,536 characters."""
+MOST = 60_000
+"""Characters of Markdown: a comment of GitHub has at most 65,536."""
+MOST_WHY = 400
+"""Characters of what was seen of a requirement."""
 _WORSE = REGRESSIONS | LOSSES | {Change.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
@@ -47,7 +50,9 @@ def text(found: Comparison) -> Iterator[str]:
 
 
 def markdown(found: Comparison) -> Iterator[str]:
-    """Yield lines of Markdown. What an implementation says stands in code spans, where nothing is markup."""
+    """Yield lines of Markdown, `MOST` characters or little more: of many changes, the worst are listed. What an
+    implementation says stands in code spans, where nothing is markup."""
+    left = MOST
     counts = found.counts
     mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if found.exit else "✅"
     yield f"### {mark} Conformance: {headline(found)}"
@@ -63,12 +68,18 @@ def markdown(found: Comparison) -> Iterator[str]:
         yield from ("", f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(listed)}</summary>", "")
         yield "| requirement | level | profile | what it says | why |"
         yield "|---|---|---|---|---|"
-        for each in listed[:MOST]:
+        count = 0
+        for each in listed:
             about = each.either
-            why = code(_why(each)) if change in _WORSE else ""
-            yield f"| {each.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
-        if len(listed) > MOST:
-            yield f"\n… and {len(listed) - MOST} more."
+            why = code(brief(_why(each), MOST_WHY)) if change in _WORSE else ""
+            row = f"| {each.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
+            left -= len(row)
+            if left < 0:
+                break
+            count += 1
+            yield row
+        if count < len(listed):
+            yield f"\n… and {len(listed) - count} more."
         yield from ("", "</details>")
     if found.slower:
         yield from ("", f"Slower ({_ONE_RUN}):", "", "| marker | old | new |", "|---|---|---|")

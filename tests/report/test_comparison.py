@@ -121,6 +121,17 @@ def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
     assert row == f"| AA-001 |  |  | Text of AA-001. | {code} |"
 
 
+def test_markdown_fits_into_a_comment_and_lists_the_worst() -> None:
+    """Its limit is 65,536 characters."""
+    judged = {f"AA-{n:03}": (PASSED, replace(FAILED, why="x" * 900, text="y" * 500)) for n in range(200)}
+    judged |= {f"BB-{n:03}": (FAILED, replace(PASSED, text="z" * 500)) for n in range(200)}
+    old, new = (replace(SIDE, requirements={id: pair[n] for id, pair in judged.items()}) for n in (0, 1))
+    lines = list(comparison_text.markdown(comparison.compare(old, new)))
+    assert 50_000 < len("\n".join(lines)) < 65_536
+    rows = [line for line in lines if line.startswith("| AA-")]
+    assert f"\n… and {200 - len(rows)} more." in lines and "\n… and 200 more." in lines
+
+
 def test_a_planted_regression_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     failing = document.document(made())
