@@ -26,6 +26,8 @@ def of(content: Document) -> list[str]:
 
 def _found(content: Document) -> Iterator[str]:
     verdict, entries = content["verdict"], {each["id"]: each for each in content["verdict"]["requirements"]}
+    if not verdict["complete"]:
+        yield _command("error", "no verdict", "the run was interrupted: the report is incomplete")
     for fault in verdict["harnessErrors"]:
         yield _command("error", "no verdict", fault)
     for cause in content["run"].get("causes", ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.report import check_annotations, document
 from conformance.suite.registry.requirement import Level
-from tests.report.test_cases import judged, real
+from tests.report.test_cases import INTERRUPTED, judged, real
 
 
 def test_each_cause_is_one_annotation_and_a_value_begins_no_other() -> None:
@@ -24,6 +24,12 @@ def test_what_does_not_decide_warns() -> None:
         "warning title=1 blocked",
     ]
     assert check_annotations.of(document.document(judged(("passed", Level.MUST)))) == []
+
+
+def test_an_interrupted_run_is_an_error() -> None:
+    report = judged(("passed", Level.MUST), ("not run", Level.MUST), end=[INTERRUPTED])
+    [said] = check_annotations.of(document.document(report))
+    assert said == "::error title=no verdict::the run was interrupted: the report is incomplete"
 
 
 def test_there_are_no_more_than_github_shows() -> None:
