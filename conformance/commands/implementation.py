@@ -170,6 +170,7 @@ def try_(
     judged, supplied = _checked(file, parameters.assignments(setting or ()), "" if on is None else str(on.path))
     if on is None:
         deployment.require_containers(judged)
+        deployment.require_crds(judged)
     with progress.terminal(f"trial of {judged.name}") as report:
         outcome = trial.attempt(judged, supplied, within, report, workload=workload, on=on)
     table = Table("", "should be there", "is there", box=None, pad_edge=False)

@@ -13,7 +13,8 @@ from conformance.cluster.policies import Policies
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
 from conformance.errors import UsageError
-from conformance.implementation import loading, objects
+from conformance.grove.kinds import GROVE
+from conformance.implementation import installation, loading, objects
 from conformance.implementation.descriptor import DEPLOYED, Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.implementation.objects import Wanted
@@ -48,6 +49,22 @@ def require_containers(judged: Descriptor) -> None:
             f"start: {judged.start} needs nodes that run containers, which a fake cluster does not have",
             where=judged.document.where("start"),
             hint="judge it with run --cluster existing, on a cluster that has some",
+        )
+
+
+def require_crds(judged: Descriptor) -> None:
+    """Raise UsageError for an operator that does not bring the CRDs of Grove's kinds, where the cluster has none."""
+    if Role.OPERATOR not in judged.roles:
+        return
+    files = judged.manifests("crds")
+    crds = (crd for path in files for crd in installation.read_manifests(path, installation.text(path)))
+    names = {crd["metadata"]["name"] for crd in crds}
+    missing = [name for kind in GROVE if (name := f"{kind.plural}.{kind.group}") not in names]
+    if missing:
+        raise UsageError(
+            f"an operator needs the CRDs of Grove on a fake cluster: {', '.join(missing)} not in {len(files)} files",
+            where=judged.document.where("install", "crds"),
+            hint="name your files, or ours: ${project}/reference_impl/crds",
         )
 
 

@@ -84,6 +84,8 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
     if policies.RBAC in settings.policies:
         rights.require_declared(judged)
     declared.check(judged, registry)
+    if settings.cluster == "own":
+        deployment.require_crds(judged)
     roles, claimed = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     settings = changed(
         settings,

@@ -219,7 +219,7 @@ def test_a_process_that_ends_at_its_start_is_told_with_its_reason(tmp_path: Path
     (tmp_path / "mine.yaml").write_text(
         "{apiVersion: conformance.grove.io/v1alpha1, kind: Implementation, name: mine, version: '1', roles: [operator],"
         "schedulerName: mine, processes: {operator: {argv: ['${python}', '-c', 'raise SystemExit(\"no luck\")'],"
-        " ready: {log: x}}}}"
+        " ready: {log: x}}}, install: {crds: ['${project}/reference_impl/crds']}}"
     )
     done = tried(tmp_path, "mine.yaml")
     assert done.returncode == 1, done.stdout + done.stderr

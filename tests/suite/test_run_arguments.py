@@ -145,6 +145,32 @@ def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
     assert words in refused(monkeypatch, capsys, "run", "--implementation", str(tmp_path / "mine.yaml"))
 
 
+@pytest.mark.parametrize("command", [("run", "--implementation"), ("implementation", "try")])
+@pytest.mark.parametrize(
+    ("crds", "words"),
+    [
+        ("", "mine.yaml:1: install.crds: an operator needs the CRDs of Grove on a fake cluster: podcliquesets"),
+        (
+            "install: {crds: ['${project}/reference_impl/crds/podclique*']}\n",
+            "mine.yaml:8: install.crds: an operator needs the CRDs of Grove on a fake cluster: "
+            "podgangs.scheduler.grove.io not in 3 files — name your files, or ours: ${project}/reference_impl/crds",
+        ),
+    ],
+)
+def test_an_operator_without_crds_is_a_mistake_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, str],
+    crds: str,
+    words: str,
+) -> None:
+    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Implementation\nname: mine\nversion: '0'\n"
+    rest = "roles: [operator]\nschedulerName: s\nprocesses: {operator: {argv: [sh], ready: {log: ready}}}\n"
+    (tmp_path / "mine.yaml").write_text(head + rest + crds)
+    assert words in refused(monkeypatch, capsys, *command, str(tmp_path / "mine.yaml"))
+
+
 def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
     settings = RunSettings(
         run="r1",
