@@ -204,12 +204,13 @@ class Progress:
 
     def _failure(self, check: Check) -> None:
         """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
-        A value that could not be determined is no failure, and an expected failure has one line."""
+        A value that could not be determined is no failure. A requirement that is expected to fail, or to be kept from
+        being judged, has one line in a test."""
         printed = self._printed.setdefault(check.test, [])
         outcome = Outcome.FAILED if check.outcome == "failed" else Outcome.BLOCKED
         if check.outcome == "failed" and check.id in self._limited:
             outcome = Outcome.KNOWN_LIMIT
-        elif check.outcome == "failed" and check.id in self._expected:
+        elif check.id in self._expected:
             if self._verbose or [c.id for c in self._failing[check.test]].count(check.id) == 1:
                 mark = MARKS[Outcome.EXPECTED_FAILURE]
                 self._say(check.wall, f"{mark.symbol} {check.id} {check.what}, as expected ({check.test})", mark.style)
