@@ -442,6 +442,8 @@ def _overall(
         words.append(RunVerdict.PARTIAL)
     if any(_at_fault(result) and result.requirement.decides for result in beside):
         words.append(RunVerdict.NOT_CONFORMANT)
+    if any(result.outcome is Outcome.EXPECTED_FAILURE and result.requirement.decides for result in beside):
+        words.append(RunVerdict.EXCEPT_EXPECTED)
     if interrupted:
         words.append(RunVerdict.INTERRUPTED)
     if harness_errors:

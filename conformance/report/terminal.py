@@ -112,7 +112,11 @@ def verdict_line(report: Report) -> str:
     who = report.started.implementation
     own = [result for profile in report.profiles for result in profile.results]
     counts = ", ".join(f"{n} {word}" for word, n in tally.of(own, report).items())
-    ids = ", ".join(f"{result.requirement.id} of {result.requirement.profile}" for result in report.beside)
+    ids = ", ".join(
+        f"{result.requirement.id} of {result.requirement.profile}"
+        + (" as expected" if result.outcome is Outcome.EXPECTED_FAILURE else "")
+        for result in report.beside
+    )
     beside = f"; violated besides: {ids}" if ids else ""
     names = ", ".join(p.name for p in report.profiles)
     passed, of = report.compatibility

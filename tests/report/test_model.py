@@ -511,3 +511,12 @@ def test_a_violated_invariant_gives_its_profile_no_verdict(level: Level, verdict
     states = [(case.group, case.state) for case in cases.of(report)]
     assert states == [("core", "passed"), ("gang", "failed" if exit else "skipped")]
     assert [suite.get("name") for suite in ET.fromstring(junit.render(report))] == ["core", "gang"]
+
+
+def test_an_invariant_that_is_violated_as_expected_is_an_exception_of_the_verdict() -> None:
+    entries = registry(entry("AA-001"), entry("INV-002", profile="gang"), entry("GANG-001", profile="gang"))
+    events = [started("t", "AA-001"), check("t", "AA-001"), check("t", "INV-002", "failed"), ended("t", "failed"), DONE]
+    known = ledger.ExpectedFailure("INV-002", "issue 7")
+    report = model.judge(entries, [begin({"t": ("AA-001",)}, profiles=("core",), expected=[known]), *events], TODAY)
+    assert (report.verdict, report.exit) == (RunVerdict.EXCEPT_EXPECTED, Exit.CONFORMANT)
+    assert terminal.verdict_line(report).endswith("violated besides: INV-002 of gang as expected)")
