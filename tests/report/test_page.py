@@ -97,6 +97,12 @@ def test_the_worst_is_first() -> None:
     assert len(re.findall(r'<details class="row', text)) == len(WAYS)
 
 
+def test_names_of_fields_in_sentences_are_code() -> None:
+    text = page.render(real(text="The operator MUST set `minAvailable` <once>.", violation=""), Path("none"))
+    assert "MUST set <code>minAvailable</code> &lt;once&gt;." in text
+    assert "a single ` mark" in page.render(real(text="a single ` mark", violation=""), Path("none"))
+
+
 def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
     said = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
     assert (
