@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from conformance.evidence.values import brief
 from conformance.report.comparison import LOSSES, REGRESSIONS, Change, Changed, Comparison
 from conformance.report.markdown import cell, code
+from conformance.report.model import NO_VERDICT
 from conformance.report.terminal import clean
 
 MOST = 60_000
@@ -25,7 +26,13 @@ def headline(found: Comparison) -> str:
     said = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
     both = f"{found.common} requirement{'s' * (found.common != 1)} judged in both"
-    return f"{word}: {said or 'nothing has changed'} ({both})"
+    undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(found))
+    return f"{word}: {said or 'nothing has changed'} ({both}{undecided})"
+
+
+def _undecided(found: Comparison) -> list[str]:
+    """Return which of the two reports have no verdict."""
+    return [name for name, side in (("old", found.old), ("new", found.new)) if side.verdict in NO_VERDICT]
 
 
 def text(found: Comparison) -> Iterator[str]:
@@ -54,7 +61,7 @@ def markdown(found: Comparison) -> Iterator[str]:
     implementation says stands in code spans, where nothing is markup."""
     left = MOST
     counts = found.counts
-    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if found.exit else "✅"
+    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if found.exit or _undecided(found) else "✅"
     yield f"### {mark} Conformance: {headline(found)}"
     yield ""
     yield "| | old | new |"

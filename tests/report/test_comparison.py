@@ -169,3 +169,17 @@ def test_a_recorded_run_is_compared_with_a_report(tmp_path: Path, capsys: pytest
 
 def call(*arguments: str) -> int:
     return cli.run(lambda: cli.app(["report", *arguments], standalone_mode=False))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "mark", "said"),
+    [
+        (("conformant", "not-conformant"), "✅", "(1 requirement judged in both)"),
+        (("harness-error", "conformant"), "⚠️", "(1 requirement judged in both; the old report has no verdict)"),
+        (("conformant", "interrupted"), "⚠️", "(1 requirement judged in both; the new report has no verdict)"),
+    ],
+)
+def test_a_report_without_a_verdict_is_named(verdicts: tuple[str, str], mark: str, said: str) -> None:
+    sides = [replace(SIDE, verdict=verdict, requirements={"BB-001": PASSED}) for verdict in verdicts]
+    first = next(comparison_text.markdown(comparison.compare(*sides)))
+    assert first == f"### {mark} Conformance: no regression: nothing has changed {said}"
