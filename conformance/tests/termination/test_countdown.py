@@ -17,7 +17,12 @@ SECONDS = 12
 """The terminationDelay on a machine that is not overloaded: others need a longer one, in which the scene can act."""
 DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
 """The terminationDelay of sets with another one."""
-SETS = ("wavers", "worsens", "lasts", "waits", "hastens", "begins")
+OLDER = ("wavers", "worsens", "lasts", "waits", "hastens")
+YOUNG = "begins"
+"""The set whose clique loses a pod soon after its creation, which TERM-020 alone is about."""
+SETS = (*OLDER, YOUNG)
+OLD = 8
+"""Seconds after which the other cliques lose theirs."""
 WAITS = "waits-0-web"
 """The clique whose pods are bound, and have still to start."""
 LOST: Mapping[str, str] = {each: f"{each}-0-web" for each in SETS if each != "waits"}
@@ -32,27 +37,25 @@ notice, before the countdown would be over that has ended."""
 
 
 class CountdownsOverARestart(Scene):
-    """Sets with three pods each on one node. One pod of each is lost for good, or no longer Ready, and the node is
-    cordoned: no countdown of the default delay is over when the operator is restarted."""
+    """Sets with three pods each on one node, one of which is created later than the others. One pod of each is lost for
+    good, or no longer Ready, and the node is cordoned: no countdown of the default delay is over when the operator is
+    restarted."""
 
     exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
         self.seconds = round(env.patience(SECONDS))
-        for each in SETS:
-            workload = env.workload("frontend", setName=each, pods=3)
-            workload["spec"]["template"]["terminationDelay"] = DELAYS.get(each, f"{self.seconds}s")
-            if each == "waits":
-                template = workload["spec"]["template"]["cliques"][0]
-                template["annotations"] = {**template.get("annotations", {}), health.HOLD_STATUS: "yes"}
-            env.create(workload)
-        available = all_of(*(predicates.available(each, 1) for each in LOST))
-        env.wait_for("sets available", available)
+        for each in OLDER:
+            self._create(env, each)
+        available = all_of(*(predicates.available(each, 1) for each in OLDER if each in LOST))
+        env.wait_for("older sets available", available)
         env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
         disruption.become(env, WAITS, disruption.STARTING, 3)
+        env.quiet(OLD, OLD + 5, real=True)
+        self._create(env, YOUNG)
+        env.wait_for("sets available", predicates.available(YOUNG, 1))
         self.lost = env.history.now()
-        # At once, so that pods are lost soon after their creation.
         disruption.cordon(env, nodes)
         for each, clique in LOST.items():
             if each in UNREADY:
@@ -93,6 +96,14 @@ class CountdownsOverARestart(Scene):
         stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
         rest = [each for each in LOST if each not in stays]
         env.wait_for("sets available again", all_of(*(predicates.available(each, 1) for each in rest)))
+
+    def _create(self, env: SceneEnvironment, name: str) -> None:
+        workload = env.workload("frontend", setName=name, pods=3)
+        workload["spec"]["template"]["terminationDelay"] = DELAYS.get(name, f"{self.seconds}s")
+        if name == "waits":
+            template = workload["spec"]["template"]["cliques"][0]
+            template["annotations"] = {**template.get("annotations", {}), health.HOLD_STATUS: "yes"}
+        env.create(workload)
 
     @property
     def rest(self) -> float:
