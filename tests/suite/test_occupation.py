@@ -165,9 +165,10 @@ def test_two_runs_do_not_share_a_cluster(theirs: Cluster) -> None:
 
 
 def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> None:
+    # kube-scheduler writes core events, which name no instance, if discovery did not answer when it started.
     message = (
         r"^--context theirs: another scheduler serves the scheduler name 'default-scheduler': it bound the pod "
-        r"default/preflight-\w+ \(an event says: kube-scheduler as default-scheduler at \S+\) — stop it"
+        r"default/preflight-\w+ \(an event says: kube-scheduler as default-scheduler( at \S+)?\) — stop it"
     )
     with (
         pytest.raises(UsageError, match=message),
