@@ -3,7 +3,8 @@ Which gang a pod belongs to is decided by the layout of its replica (`layout.py`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -66,24 +67,34 @@ def planned(
 ) -> list[PlannedGang]:
     """The gangs of a replica of a set."""
     oldest = next((entry.key for entry in placement.layout if entry.anchor), None)
+    holders = Counter(clique for gang in placement.gangs.values() for clique in gang.cliques)
+    undivided = {clique for clique, count in holders.items() if count == 1}
     return [
-        _planned(pcs, index, name, gang, line, topology, whole=gang.entry.key == oldest)
+        _planned(pcs, index, name, gang, line, topology, undivided if gang.entry.key == oldest else ())
         for name, gang in placement.gangs.items()
     ]
 
 
 def _planned(
-    pcs: PodCliqueSet, index: int, name: str, gang: Gang, line: Line, topology: Topology, *, whole: bool
+    pcs: PodCliqueSet,
+    index: int,
+    name: str,
+    gang: Gang,
+    line: Line,
+    topology: Topology,
+    undivided: Collection[str],
 ) -> PlannedGang:
-    """A gang. Anchors other than the oldest one may hold fewer pods of a standalone clique than its minimum, and then
-    need no more (GM-36, GM-37)."""
+    """A gang. A standalone clique that is `undivided`, all of it in this gang, needs its minimum even if it was scaled
+    below that (GM-36). A gang that holds a part of a clique, as during an update, needs no more than that part (GM-37):
+    otherwise a pod that is replaced there would wait for pods that are in other gangs."""
     templates: dict[str, CliqueTemplate] = {}
     minimums: dict[str, int] = {}
     for standalone in standalone_templates(pcs) if gang.entry.anchor else ():
         if (count := gang.cliques.get(standalone.name)) is not None:
             own = names.clique(pcs.metadata.name, index, standalone.name)
             templates[own] = standalone
-            minimums[own] = standalone.spec.minimum if whole else min(standalone.spec.minimum, count)
+            minimum = standalone.spec.minimum
+            minimums[own] = minimum if standalone.name in undivided else min(minimum, count)
     of_groups: list[TopologyGroup] = []
     constraint = topology.translated(pcs.spec.template.topology_constraint)
     for config in group_configs(pcs):

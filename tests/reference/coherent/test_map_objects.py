@@ -126,12 +126,19 @@ def test_gangs_of_a_map_have_their_names_labels_and_minimums():
     assert [g.name for g in tail.spec.podgroups] == ["llm-0-workers-1-prefill", "llm-0-workers-1-decode"]
 
 
-def test_only_the_oldest_anchor_needs_the_whole_minimum():
+def test_a_gang_needs_no_more_of_a_clique_than_its_part():
+    """The oldest anchor needs the whole minimum only while no other gang has pods of the clique: a pod of the update
+    would wait for it otherwise, if its strategy is switched in between."""
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.min_available = 3
+    part = Entry(E1, "g1", Role.ANCHOR, {"router": 1})
     newer = Entry(E3, "g1", Role.ANCHOR, {"router": 2}, depends_on=(E1,))
-    found = {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, placement(ANCHOR, newer), MAPS)}
-    assert found[FIRST]["llm-0-router"] == 3 and found[f"llm-0-{E3}"]["llm-0-router"] == 2
+
+    def minimums(*entries: Entry) -> list[int]:
+        return [gang.minimums["llm-0-router"] for gang in gangs.planned(pcs, 0, placement(*entries), MAPS)]
+
+    assert minimums(part, newer) == [1, 2]
+    assert minimums(part) == [3]
 
 
 def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
