@@ -274,11 +274,11 @@ def _delay_as_it_was() -> None:
 
 
 @mutant(
-    "early-loss-ignored", "operator", "treats replicas that are lost in their first minute as never run", "TERM-020"
+    "early-loss-ignored", "operator", "treats replicas that are lost in their first 6 seconds as never run", "TERM-020"
 )
 def _early_loss_ignored() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
         then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
-        return then is not None and moved is not None and moved > then + 60
+        return then is not None and moved is not None and moved > then + 6
 
     replace(termination, "_changed", changed)
