@@ -21,7 +21,7 @@ READY_WITHIN = 120.0
 """Seconds within which a control plane must be healthy. It takes about 4, more on a busy machine. As long as kwokctl
 waits (FC-023): a component that dies is reported at once, so only one that hangs is waited for."""
 STOPPED = "stopped"
-"""What is wrong with a cluster of which no component runs, as after a reboot."""
+"""The complaint about a cluster without a running component, as after a reboot."""
 
 
 class Monitor:
@@ -60,7 +60,7 @@ class Monitor:
         return Health(self._facts.ports, self._components.workspace / "pki")
 
     def complaint(self) -> str:
-        """What is wrong with the control plane now; empty if it is healthy, STOPPED if none of it runs."""
+        """The present complaint about the control plane; empty if it is healthy, STOPPED if none of it runs."""
         if missing := self.missing():
             return STOPPED if len(missing) == len(self.components()) else f"{', '.join(missing)}: does not run"
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance.errors import ClusterTooSlow
 from conformance.implementation import installation
@@ -34,16 +34,17 @@ def clear(api: Api, kind: str, patience: float) -> None:
     """Delete all objects of a kind (`plural.group`), whatever finalizers they have: namespaces of earlier scenes may
     still be terminating. Raises ClusterTooSlow if some are there after `patience` seconds."""
     resource = api.of_plural(kind)
-    left: list[str] = []
+    if left := _rest(lambda: api.work(lambda client: _delete_all(client, resource)), patience):
+        raise ClusterTooSlow(f"{resource}: {left} exist {patience:g} s after their deletion")
 
-    def over() -> bool:
-        left[:] = api.work(lambda client: _delete_all(client, resource))
-        return not left
 
+def _rest(look: Callable[[], list[str]], patience: float) -> str:
+    """Return the last answer of `look` after `patience` seconds; empty once it answers with nothing."""
     try:
-        Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(over)
+        Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(look)
     except RetryError as error:
-        raise ClusterTooSlow(f"{resource}: {', '.join(left)} exist {patience:g} s after their deletion") from error
+        return ", ".join(error.last_attempt.result())
+    return ""
 
 
 async def _delete_all(client: Client, resource: Resource) -> list[str]:
@@ -68,18 +69,8 @@ def _unless_missing() -> Iterator[None]:
 
 
 def _await_end(api: Api, resource: Resource, patience: float) -> None:
-    left: list[str] = []
-
-    def over() -> bool:
-        left[:] = _left(api, resource)
-        return not left
-
-    try:
-        Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(over)
-    except RetryError as error:
-        raise ClusterTooSlow(
-            f"the API server serves {resource} {patience:g} s after its CRD was deleted: {', '.join(left)}"
-        ) from error
+    if left := _rest(lambda: _left(api, resource), patience):
+        raise ClusterTooSlow(f"the API server serves {resource} {patience:g} s after its CRD was deleted: {left}")
 
 
 def _left(api: Api, resource: Resource) -> list[str]:

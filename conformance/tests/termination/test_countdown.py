@@ -46,9 +46,9 @@ class CountdownsOverARestart(Scene):
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
         self.seconds = round(env.patience(SECONDS))
-        for each in OLDER:
-            self._create(env, each)
-        available = all_of(*(predicates.available(each, 1) for each in OLDER if each in LOST))
+        for set_name in OLDER:
+            self._create(env, set_name)
+        available = all_of(*(predicates.available(set_name, 1) for set_name in OLDER if set_name in LOST))
         env.wait_for("older sets available", available)
         env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
         disruption.become(env, WAITS, disruption.STARTING, 3)
