@@ -152,8 +152,8 @@ def _check(document: Document, rules: str) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(rules), format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
-        found = [(error.validator in _ABSENT, *_complaint(document, error)) for error in errors]
-        _, _, field, what, hint = min(found, key=lambda complaint: complaint[:2])
+        complaints = [(error.validator in _ABSENT, *_complaint(document, error)) for error in errors]
+        _, _, field, what, hint = min(complaints, key=lambda complaint: complaint[:2])
         raise UsageError(what, where=document.where(*field), hint=hint)
 
 
@@ -278,7 +278,7 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
             return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
         case "dependentRequired":
             name, missing = next(
-                (name, other) for name in rule if name in value for other in rule[name] if other not in value
+                (name, needed) for name in rule if name in value for needed in rule[name] if needed not in value
             )
             return f'the field "{missing}" is missing', f"add it: {name} needs it"
         case "enum":

@@ -76,10 +76,10 @@ def markdown(found: Comparison) -> Iterator[str]:
         yield "| requirement | level | profile | what it says | why |"
         yield "|---|---|---|---|---|"
         count = 0
-        for each in listed:
-            about = each.either
-            why = code(brief(_why(each), MOST_WHY)) if change in _WORSE else ""
-            row = f"| {each.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
+        for changed in listed:
+            about = changed.either
+            why = code(brief(_why(changed), MOST_WHY)) if change in _WORSE else ""
+            row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
             left -= len(row)
             if left < 0:
                 break
