@@ -177,11 +177,11 @@ def _two_writes() -> None:
     half_done: dict[str, tuple[Layout, tuple[str, ...]]] = {}
 
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
         if generation in half_done:
             return half_done.pop(generation)
-        half_done[generation] = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        half_done[generation] = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
         return tidy(moves._drained(layout, batch)), ()
 
     replace(planner, "moved", moved)
@@ -190,9 +190,9 @@ def _two_writes() -> None:
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 def _tails_share_a_gang() -> None:
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        result, touched = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
         known = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in known else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
@@ -203,8 +203,8 @@ def _tails_share_a_gang() -> None:
 
 @mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
 def _pods_join_the_first_anchor() -> None:
-    def open_anchor(layout: Layout, generation: str) -> Entry | None:
-        return next((entry for entry in progress.made(layout, generation) if entry.anchor), None)
+    def open_anchor(own: Layout) -> Entry | None:
+        return next((entry for entry in own if entry.anchor), None)
 
     replace(progress, "open_anchor", open_anchor)
 
@@ -212,9 +212,9 @@ def _pods_join_the_first_anchor() -> None:
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 def _anchors_need_pods() -> None:
     def moved(
-        layout: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, batch, join, generation, epochs, opens=opens)
+        result, touched = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
         known = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in known or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)

@@ -104,15 +104,15 @@ def _losses_uncounted() -> None:
     ever: dict[tuple[str, Key], set[str]] = {}
     right = progress.incomplete
 
-    def incomplete(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> str | None:
-        anchor = progress.open_anchor(layout, generation)
+    def incomplete(own: Layout, components: Sequence[Component], observed: Observed) -> str | None:
+        anchor = progress.open_anchor(own)
         if anchor is None:
             return None
         for component in cliques(components):
             been = ever.setdefault((anchor.key, component.key), set())
             been |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
             if len(been) < anchor.count(component.key):
-                return right(layout, generation, components, observed)
+                return right(own, components, observed)
         return None
 
     replace(budget, "affordable", affordable)

@@ -59,14 +59,15 @@ def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
 def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, epochs: Epochs) -> Step:
     """What the update does next; the oldest gangs and the lowest indices are moved first."""
     components = [component for component in scope if component.replicas > 0]
-    if waiting := progress.not_ready(layout, generation, components, observed):
+    own = progress.made(layout, generation, components, observed)
+    if waiting := progress.not_ready(own, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
     if not any(places.values()):
         return Complete()
     phase, wanted = iteration(components, {key: len(found) for key, found in places.items()})
     batch = {key: found[: wanted[key]] for key, found in places.items()}
-    result, touched = moved(layout, batch, None, generation, epochs, opens=phase is Phase.ANCHOR)
+    result, touched = moved(layout, own, batch, None, generation, epochs, opens=phase is Phase.ANCHOR)
     return Advance(result, touched, phase, {key: len(found) for key, found in batch.items() if found})
 
 

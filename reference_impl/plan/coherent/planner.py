@@ -55,10 +55,11 @@ def next_step(
     """What the update does next. `scope` are the components that it changes, with the present `maxUnavailable`, in the
     template's order; `generation` is the set's current generation hash."""
     components = [component for component in scope if component.replicas > 0]
-    if waiting := progress.not_ready(layout, generation, components, observed):
+    own = progress.made(layout, generation, components, observed)
+    if waiting := progress.not_ready(own, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
-    if reason := progress.incomplete(layout, generation, components, observed):
-        return Wait(reason, progress.in_flight(layout, generation, components, observed))
+    if reason := progress.incomplete(own, components, observed):
+        return Wait(reason, progress.in_flight(own, components, observed))
     places = {component.key: slots(layout, component.key, observed, generation) for component in components}
     left = {key: sum(not slot.done for slot in found) for key, found in places.items()}
     if not any(left.values()):
@@ -66,7 +67,7 @@ def next_step(
         return Wait("; ".join(short)) if short else Complete()
     done = {key: len(found) - left[key] for key, found in places.items()}
     sub_step = steps.sub_step(components, done, left)
-    anchor = progress.open_anchor(layout, generation)
+    anchor = progress.open_anchor(own)
     if anchor is None and steps.takes_pods(sub_step.wanted):
         sub_step = steps.beginning(components, left)
     opens = sub_step.phase is Phase.ANCHOR
@@ -74,7 +75,7 @@ def next_step(
     if not any(batch.values()):
         return Wait(budget.exhausted(components, places, sub_step.wanted))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
-    result, touched = moved(layout, batch, join, generation, epochs, opens=opens and join is None)
+    result, touched = moved(layout, own, batch, join, generation, epochs, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})
 
 

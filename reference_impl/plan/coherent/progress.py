@@ -10,35 +10,41 @@ from reference_impl.plan.layout import Entry, Layout
 from reference_impl.plan.observed import Observed
 
 
-def made(layout: Layout, generation: str) -> Layout:
+def made(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
     """The entries that the present update has made: those of its generation that are newer than all others.
 
     An entry of the same generation that is older than another one was made before: the update reverts to a generation
-    that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164).
+    that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164). Neither is an
+    entry with members that the update still has to move: another strategy gives all entries the present generation
+    before it has replaced their members (GM-71), and the set may be switched to Coherent in between.
     """
-    newest_first = takewhile(lambda entry: entry.generation == generation, reversed(layout))
-    return tuple(reversed(list(newest_first)))
+
+    def is_new(entry: Entry) -> bool:
+        outdated = any(observed.outdated(entry, component.key) for component in components)
+        return entry.generation == generation and not outdated
+
+    return tuple(reversed(list(takewhile(is_new, reversed(layout)))))
 
 
-def open_anchor(layout: Layout, generation: str) -> Entry | None:
-    """The anchor that standalone pods join: the newest one of this update (COH-038)."""
-    return next((entry for entry in reversed(made(layout, generation)) if entry.anchor), None)
+def open_anchor(own: Layout) -> Entry | None:
+    """The anchor that standalone pods join: the newest one that this update has made (COH-038)."""
+    return next((entry for entry in reversed(own) if entry.anchor), None)
 
 
-def not_ready(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """Entries of this update with gangs that have never been Ready. Only the newest sub-step can have any, since each
-    one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
+def not_ready(own: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+    """Entries that this update has made with gangs that have never been Ready. Only the newest sub-step can have any,
+    since each one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
     return tuple(
         entry.key
-        for entry in made(layout, generation)
+        for entry in own
         if entry.key not in observed.been_ready and any(entry.count(component.key) for component in components)
     )
 
 
-def incomplete(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> str | None:
+def incomplete(own: Layout, components: Sequence[Component], observed: Observed) -> str | None:
     """Why an anchor that other pods have joined is not complete: all its pods of a clique have to be Ready (COH-151,
     COH-226)."""
-    anchor = open_anchor(layout, generation)
+    anchor = open_anchor(own)
     if anchor is None:
         return None
     for component in cliques(components):
@@ -49,12 +55,12 @@ def incomplete(layout: Layout, generation: str, components: Sequence[Component],
     return None
 
 
-def in_flight(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """The entries that the next sub-step waits for, derived from the layout alone, so that it is the same after a
+def in_flight(own: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+    """The entries that the next sub-step waits for, derived from what there is, so that it is the same after a
     restart (COH-069, COH-156)."""
-    if waiting := not_ready(layout, generation, components, observed):
+    if waiting := not_ready(own, components, observed):
         return waiting
-    anchor = open_anchor(layout, generation)
-    if anchor is not None and incomplete(layout, generation, components, observed) is not None:
+    anchor = open_anchor(own)
+    if anchor is not None and incomplete(own, components, observed) is not None:
         return (anchor.key,)
     return ()

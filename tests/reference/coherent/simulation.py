@@ -248,9 +248,11 @@ class Replica:
                 return result
             assert isinstance(step, Advance), step
             result.append(step)
-            assert step.in_flight == progress.in_flight(
-                self.layout, self.generation, self.in_scope(), self.observed()
-            ), "what an update waits for is the same after a restart"
+            scope, observed = self.in_scope(), self.observed()
+            own = progress.made(self.layout, self.generation, scope, observed)
+            assert step.in_flight == progress.in_flight(own, scope, observed), (
+                "what an update waits for is the same after a restart"
+            )
             self.settle()
         raise AssertionError("the update does not end")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
 from reference_impl.plan.coherent import conditions
+from tests.reference.coherent.simulation import deployed, named
 from tests.reference.coherent.small_api import NEVER_READY
 from tests.reference.coherent.world import World, the_set, world
 
@@ -64,3 +66,18 @@ async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coheren
             members = w.held()[gang["metadata"]["name"]]
             ready = all(w.ready(clique)[0] for clique in members)
             assert found[conditions.READY] == str(ready), gang["metadata"]["name"]
+
+
+@pytest.mark.parametrize("pods", [1, 2, 3])
+def test_members_leave_gangs_in_which_another_strategy_has_replaced_some(pods: int):
+    """All entries have the present generation already, all replicas of P and some pods of F the present template. The
+    anchor that the other pods are in is not theirs to join."""
+    replica = deployed("F4/1 P3/2")
+    replica.change("v1", (named("F"), named("P")))
+    replica.layout = tuple(replace(entry, generation="v1") for entry in replica.layout)
+    oldest = replica.layout[0].key
+    for member in replica.members[named("P")] + replica.members[named("F")][:pods]:
+        member.version = "v1"
+    replica.update()
+    assert {member.version for members in replica.members.values() for member in members} == {"v1"}
+    assert sum(member.entry == oldest for member in replica.members[named("F")]) == pods
