@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from kube.workqueue import WorkQueue
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler, Place
 from reference_impl.control.writer import together
 from reference_impl.plan import fitting, labels, lines
@@ -201,32 +199,3 @@ def _adoption_starts_over() -> None:
         return first(components, generation, epochs)
 
     replace(control, "adopted", adopted)
-
-
-@mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
-def _joining_gangs_unheard() -> None:
-    right = Operator._trigger_turns
-
-    def trigger_turns(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        gangs, self._gangs = self._gangs, WorkQueue()
-        right(self, old, item)
-        self._gangs = gangs
-
-    replace(Operator, "_trigger_turns", trigger_turns)
-
-
-@mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
-def _joining_starts_over() -> None:
-    right, seen = MapWriter._replica, dict[tuple[str, int], bool]()
-
-    async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
-        key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
-        stored, joined = self._layouts.stored(pcs, index), coherent and seen.get(key) is False
-        seen[key] = coherent
-        if joined and stored is not None:
-            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
-            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
-            return None
-        return await right(self, pcs, index)
-
-    replace(MapWriter, "_replica", replica)

@@ -2,49 +2,81 @@
 
 from __future__ import annotations
 
-from conformance.grove import updates
+from conformance.grove import pods, updates
 from conformance.grove.fields import items, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import replay
 from conformance.testing.observed import all_of
+from conformance.testing.predicates import pods_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import CLIQUES, COHERENT, ON_DELETE, ROLLING, SECONDS, SETS
+from conformance.tests.coherent.sets import CLIQUES, COHERENT, GROUPS, ON_DELETE, ROLLING, SECONDS, SETS
 
 SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (2, 1)})
-SWITCHES = {"joins": (ROLLING, COHERENT), "leaves": (COHERENT, ROLLING), "freezes": (COHERENT, ON_DELETE)}
+OWN_SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
+    "half": ({"f": (4, 1)}, {"d": (3, 2, 2)}),
+    "leaves": ({"f": (3, 2)}, {"d": (2, 1)}),
+}
+SWITCHES = {
+    "joins": (ROLLING, COHERENT),
+    "half": (ROLLING, COHERENT),
+    "leaves": (COHERENT, ROLLING),
+    "freezes": (COHERENT, ON_DELETE),
+}
 """Set → its strategy when an update begins, and the one that it is switched to."""
+ENDING = ("joins", "half", "leaves")
 LATE = "thaws"
 """A set that is switched from OnDelete to Coherent."""
 
 
 class SwitchedMeanwhile(Scene):
-    """Four sets of two pods and a scaling group of two replicas, all of which are changed. New pods are held: each set
-    is switched to another strategy when the first of them exist. Then they become Ready. In `thaws`, one pod of the old
-    template was deleted, and its replacement is Ready."""
+    """Sets of a clique and a scaling group. All are changed, and new pods are held: each set is switched to another
+    strategy when the first of them exist. Then they become Ready.
+
+    In `joins`, the scaling group is scaled before the switch, and the pod of the added replica becomes Ready. In
+    `half`, only pods of the clique are held, so that the scaling group may have been updated before the switch. In
+    `leaves`, the first sub-step leaves fewer pods of the clique in their old PodGang than its minAvailable. In
+    `thaws`, one pod of the old template was deleted, and its replacement is Ready."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         strategies = {**{each: before for each, (before, _) in SWITCHES.items()}, LATE: ON_DELETE}
-        made = {each: sets.coherent(env, each, *SIZES, strategy=strategy) for each, strategy in strategies.items()}
+        made = {
+            each: sets.coherent(env, each, *OWN_SIZES.get(each, SIZES), strategy=strategy)
+            for each, strategy in strategies.items()
+        }
         for workload in made.values():
             env.create(workload)
         env.wait_for("deployed", all_of(*map(sets.deployed, made)), SECONDS)
         env.quiet(0.7)
         self._replace_one(env, made[LATE])
-        before = {each: sets.change(env, made[each], "f", "dm", tag="2", hold=True) for each in SWITCHES}
+        before = {
+            each: sets.change(env, made[each], "f", "dm", tag="2", hold=["f"] if each == "half" else True)
+            for each in SWITCHES
+        }
         env.wait_for("new pods", all_of(*map(sets.waiting, SWITCHES)), SECONDS)
+        env.settle("half: scaling group updated", _group_updated("half"), 30)
+        self._add_replica(env, "joins")
+        env.quiet(0.7)
         env.mark("switch")
         for each, (_, after) in SWITCHES.items():
             sets.switch(env, each, after)
         sets.switch(env, LATE, COHERENT)
         env.settle("freezes: end reported", _closed("freezes", before["freezes"]), 60)
         env.mark("freezes: closed")
-        sets.release_all(env, {each: before[each] for each in ("joins", "leaves")})
+        sets.release_all(env, {each: before[each] for each in ENDING})
         env.quiet(5.5, real=True)
         env.mark("end")
+
+    def _add_replica(self, env: SceneEnvironment, each: str) -> None:
+        """Scale the scaling group of a set out, and let the pod of the replica that is added become Ready."""
+        clique = f"{each}-0-d-2-dm"
+        env.patch(GROUPS, f"{each}-0-d", {"spec": {"replicas": 3}})
+        env.settle(f"{each}: pod added", _bound(clique), 30)
+        sets.release(env, each, [name(pod) for pod in pods_of(env.history.view(), clique)])
+        env.settle(f"{each}: added pod is Ready", _bound(clique, ready=True), 30)
 
     def _replace_one(self, env: SceneEnvironment, workload: Object) -> None:
         """Change the set, and delete one of its pods."""
@@ -58,11 +90,11 @@ class SwitchedMeanwhile(Scene):
         self.mixed = sets.uids(sets.of_set(env.history.view(), LATE))
 
 
-@requirement("COHR-110", reaches=("joins: ended", "leaves: ended"))
+@requirement("COHR-110", reaches=tuple(f"{each}: ended" for each in ENDING))
 def test_an_update_ends_under_the_next_strategy(run: Recorded[SwitchedMeanwhile]) -> None:
     """From RollingRecreate to Coherent, and back. All pods become Ready when they exist."""
     run.given("deployed", "new pods")
-    for each in ("joins", "leaves"):
+    for each in ENDING:
         run.expect(f"{each}: images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), each))
 
 
@@ -109,3 +141,18 @@ def _replaced(view: View, each: str) -> bool | Unmet:
     """The clique f has pods of both templates."""
     found = sets.tags(view, each).get("f")
     return found == ["1", "2"] or Unmet(f"images of f: {found}")
+
+
+@predicate
+def _group_updated(view: View, each: str) -> bool | Unmet:
+    """All pods of the scaling group have the new template, and are Ready."""
+    found, images = sets.of_template(view, each, "dm"), sets.tags(view, each).get("dm")
+    return (images == ["2"] and all(map(pods.ready, found))) or Unmet(f"images of dm: {images}")
+
+
+@predicate
+def _bound(view: View, clique: str, *, ready: bool = False) -> bool | Unmet:
+    """A pod of a PodClique is bound to a node and, if asked for, Ready."""
+    found = pods_of(view, clique)
+    held = any(pods.ready(pod) if ready else pods.bound(pod) for pod in found)
+    return held or Unmet(f"{clique} has {len(found)} pods, none of them is {'Ready' if ready else 'bound'}")

@@ -1,0 +1,81 @@
+"""Mutants in sets whose strategy is switched to Coherent, or from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from kube.workqueue import WorkQueue
+from mutants.registry import mutant
+from mutants.replacement import alter, replace
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.control.maps import MapWriter
+from reference_impl.control.operator import Operator
+from reference_impl.plan import gangs, names
+from reference_impl.plan.children import standalone_templates
+from reference_impl.plan.coherent import progress, update
+from reference_impl.plan.coherent.planner import Step
+from reference_impl.plan.components import Component
+from reference_impl.plan.gangs import PlannedGang
+from reference_impl.plan.layout import Gang, Layout, first
+from reference_impl.plan.observed import Observed
+
+
+@mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
+def _joining_gangs_unheard() -> None:
+    right = Operator._trigger_turns
+
+    def trigger_turns(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
+        gangs, self._gangs = self._gangs, WorkQueue()
+        right(self, old, item)
+        self._gangs = gangs
+
+    replace(Operator, "_trigger_turns", trigger_turns)
+
+
+@mutant(
+    "half-updated-gangs-joined",
+    "operator",
+    "moves Pods into the gang that they are in, after a switch to Coherent",
+    "COHR-110",
+)
+def _half_updated_gangs_joined() -> None:
+    right = progress.made
+
+    def made(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
+        return right(layout, generation, (), observed)
+
+    replace(progress, "made", made)
+
+
+@mutant(
+    "parts-need-the-minimum",
+    "operator",
+    "asks for minAvailable Pods of a gang that holds fewer, after a switch from Coherent",
+    "COHR-110",
+)
+def _parts_need_the_minimum() -> None:
+    def planned(found: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+        own = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
+        whole = {clique: minimum for clique, minimum in own.items() if clique in found.minimums}
+        return found if gang.entry.depends_on else dataclasses.replace(found, minimums=found.minimums | whole)
+
+    alter(gangs, "_planned", planned)
+
+
+@mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
+def _joining_starts_over() -> None:
+    right, seen = MapWriter._replica, dict[tuple[str, int], bool]()
+
+    async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
+        key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
+        stored, joined = self._layouts.stored(pcs, index), coherent and seen.get(key) is False
+        seen[key] = coherent
+        if joined and stored is not None:
+            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
+            await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
+            return None
+        return await right(self, pcs, index)
+
+    replace(MapWriter, "_replica", replica)
