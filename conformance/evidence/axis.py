@@ -19,11 +19,11 @@ class Axis:
     def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
         self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
         gaps = [later - earlier for earlier, later in pairwise(self._at)]
-        shown = [gap if gap <= LONG else SHORT for gap in gaps]
-        scale = width / sum(shown)
+        lengths = [gap if gap <= LONG else SHORT for gap in gaps]
+        scale = width / sum(lengths)
         self._scale = scale
         self._x = [0.0]
-        for gap in shown:
+        for gap in lengths:
             self._x.append(self._x[-1] + gap * scale)
         self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > LONG]
         """Shortened spans: their position, and their real length in seconds."""
@@ -38,15 +38,15 @@ class Axis:
     def ticks(self) -> list[float]:
         """Return round seconds, as many as fit, without those in shortened spans."""
         step = _round(WIDTH_OF_TICK / self._scale)
-        found = []
+        candidates = []
         for i, (begin, end) in enumerate(pairwise(self._at)):
             if self._x[i + 1] - self._x[i] < (end - begin) * self._scale * 0.99:
                 continue
             first = math.ceil(begin / step - 1e-9)
             last = math.floor(end / step + 1e-9)
-            found += [round(n * step, 3) for n in range(first, last + 1)]
+            candidates += [round(n * step, 3) for n in range(first, last + 1)]
         spaced: list[float] = []
-        for tick in sorted(set(found)):
+        for tick in sorted(set(candidates)):
             if not spaced or self.x(tick) - self.x(spaced[-1]) >= WIDTH_OF_TICK * 0.6:
                 spaced.append(tick)
         return spaced

@@ -116,10 +116,10 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
     return Scene(gangs, _changes(own, fleet, begin), begin, end)
 
 
-def excuse(shown: Scene, failures: Iterable[Mark]) -> None:
+def excuse(chart: Scene, failures: Iterable[Mark]) -> None:
     """Call torn spans partial that ended, and in which no check failed that names the gang or one of its cliques."""
     listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
-    for gang in shown.gangs:
+    for gang in chart.gangs:
         names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
         own = [at for at, words in listed if any(name in words for name in names)]
         last = gang.lane.bars[-1] if gang.torn else None
@@ -139,16 +139,16 @@ def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
             steps[bar.begin][bar.state] += 1
             steps[bar.end][bar.state] -= 1
     now: dict[str, int] = defaultdict(int)
-    found = []
+    counts = []
     for moment in sorted(steps):
         for state, change in steps[moment].items():
             now[state] += change
-        found.append((moment, {state: n for state, n in now.items() if n}))
-    return found
+        counts.append((moment, {state: n for state, n in now.items() if n}))
+    return counts
 
 
 def _gangs(records: list[Record], end: float) -> list[GangLanes]:
-    counts, found = Gangs(), dict[str, GangLanes]()
+    counts, lanes = Gangs(), dict[str, GangLanes]()
     steps: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
     of_pods: dict[str, list[Record]] = defaultdict(list)
     minimums: dict[str, int] = {}
@@ -160,21 +160,21 @@ def _gangs(records: list[Record], end: float) -> list[GangLanes]:
             minimums |= counts[name].minimums
             steps[name].append((record.at, *_gang_state(counts[name])))
     for name in sorted(steps):
-        found[name] = GangLanes(_lane(name, steps[name], end))
+        lanes[name] = GangLanes(_lane(name, steps[name], end))
     for incarnations in of_pods.values():
         last = incarnations[-1].object
-        gang = found.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
+        gang = lanes.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
         clique = label(last, labels.CLIQUE) or text(controller(last), "name")
         lane = _lane(incarnations[-1].name, [(r.at, *_pod_state(r)) for r in incarnations], end)
         lane.note = lane.note.replace(
             f" {incarnations[-1].namespace}-", " "
         )  # nodes of a pool have the namespace's name
         _clique(gang, clique, minimums.get(clique)).pods.append(lane)
-    for gang in found.values():
+    for gang in lanes.values():
         for clique_lanes in gang.cliques:
             clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
     return sorted(
-        found.values(), key=lambda gang: (gang.torn_for < WORTH, not gang.lane.name, _natural(gang.lane.name))
+        lanes.values(), key=lambda gang: (gang.torn_for < WORTH, not gang.lane.name, _natural(gang.lane.name))
     )
 
 

@@ -54,7 +54,7 @@ class Check(Protocol):
 
     @property
     def what(self) -> str:
-        """What was checked."""
+        """A description of the check."""
 
     @property
     def outcome(self) -> str:
@@ -79,7 +79,7 @@ def write(
     test: str,
     checks: Sequence[Check],
     history: History,
-    made: Sequence[Act],
+    acts: Sequence[Act],
     logs: Mapping[str, tuple[Path, int]],
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
@@ -89,26 +89,26 @@ def write(
     """Write a bundle. If it exists, only the files about checks are written again. Unless it is to be `whole`, what is
     large is left out: histories, objects and logs.
 
-    `made` is what the test did, `logs` maps a name to a log file and the offset at which the test began,
+    `acts` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began,
     `steps` are the steps of a scene with their times, and `neighbor` is the history of its second namespace.
     """
     spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
-        for place, each in spaces.items():
+        for place, place_history in spaces.items():
             place.mkdir(parents=True)
-            if text := events.render(each):
+            if text := events.render(place_history):
                 _save(place / "events.txt", text)
             if whole:
-                _recorded(place, each)
-        _written(folder, made, history.namespace)
+                _recorded(place, place_history)
+        _written(folder, acts, history.namespace)
         for name, (log, offset) in logs.items() if whole else ():
             with contextlib.suppress(FileNotFoundError):
                 copy_log(log, offset, folder / "logs" / f"{name}.log")
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
-    for place, each in spaces.items():
-        _save(place / "timeline.txt", timeline.render(each, marks) + "\n")
+    for place, place_history in spaces.items():
+        _save(place / "timeline.txt", timeline.render(place_history, marks) + "\n")
     drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
     _save(folder / PICTURE, drawn)
     _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
@@ -131,11 +131,11 @@ def _recorded(folder: Path, history: History) -> None:
         path.unlink()
 
 
-def _written(folder: Path, made: Sequence[Act], namespace: str) -> None:
-    """Write what the test did."""
-    shown = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in made]
-    _save(folder / REPLAY, replay.script(shown, namespace))
-    for number, (word, body) in enumerate((act for act in shown if act[0] != WAIT), 1):
+def _written(folder: Path, acts: Sequence[Act], namespace: str) -> None:
+    """Write the requests of the test, as a script and as manifests."""
+    redacted = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in acts]
+    _save(folder / REPLAY, replay.script(redacted, namespace))
+    for number, (word, body) in enumerate((act for act in redacted if act[0] != WAIT), 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
         _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
@@ -148,9 +148,9 @@ def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[
     if not (folder / HISTORY).exists():
         lines += [LEFT_OUT, ""]
     lines += ["| file | contents |", "|---|---|"]
-    found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     order = list(MEANING)
-    known = {name: _kind(name) for name in found if name != INDEX}
+    known = {name: _kind(name) for name in names if name != INDEX}
     ordered = sorted(known, key=lambda name: (order.index(known[name]) if known[name] in order else len(order), name))
     lines += [f"| [{name}]({name}) | {MEANING.get(known[name], '')} |" for name in ordered]
     return "\n".join(lines) + "\n"
@@ -167,8 +167,8 @@ def _sentence(check: Check) -> str:
     if isinstance(check.seen, str) and check.seen.startswith(check.id):  # the text of an invariant, which is complete
         return brief(check.seen)
     expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
-    seen = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
-    return f"{check.id} {check.outcome}: {check.what}{expected}{seen}"
+    observed = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
+    return f"{check.id} {check.outcome}: {check.what}{expected}{observed}"
 
 
 def _plain(words: str) -> str:

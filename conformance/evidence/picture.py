@@ -63,23 +63,23 @@ def draw(
     """Return the picture. `failures` are failed checks and `steps` the steps of a scene, with their times in seconds
     since the recorder started."""
     times = [at for at, _ in failures if at is not None]
-    shown = scene(history, max(times, default=0.0), pool)
-    shown.changes += [Mark(at, name, "change") for at, name in steps]
+    chart = scene(history, max(times, default=0.0), pool)
+    chart.changes += [Mark(at, name, "change") for at, name in steps]
     marks = [Mark(at, words, "failure") for at, words in failures]
-    excuse(shown, marks)
-    return Picture(shown, marks, title or history.namespace).text()
+    excuse(chart, marks)
+    return Picture(chart, marks, title or history.namespace).text()
 
 
 class Picture:
     """One picture, drawn from top to bottom."""
 
-    def __init__(self, shown: Scene, failures: Sequence[Mark], title: str) -> None:
-        self._scene, self._failures, self._title = shown, failures, title
-        lanes = [gang.lane for gang in shown.gangs] + [p for g in shown.gangs for c in g.cliques for p in c.pods]
+    def __init__(self, chart: Scene, failures: Sequence[Mark], title: str) -> None:
+        self._scene, self._failures, self._title = chart, failures, title
+        lanes = [gang.lane for gang in chart.gangs] + [p for g in chart.gangs for c in g.cliques for p in c.pods]
         times = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
-        marks = [mark.at for mark in (*shown.changes, *failures) if mark.at is not None]
-        end = shown.end + 0.02 * (shown.end - shown.begin)
-        self._axis = Axis([*times, *marks], end, CHART, shown.begin)
+        marks = [mark.at for mark in (*chart.changes, *failures) if mark.at is not None]
+        end = chart.end + 0.02 * (chart.end - chart.begin)
+        self._axis = Axis([*times, *marks], end, CHART, chart.begin)
         self._parts: list[str] = []
         self._y = 0.0
 
@@ -108,9 +108,9 @@ class Picture:
         """Draw a legend of all states."""
         gangs = self._scene.gangs
         lanes = [*(g.lane for g in gangs), *(p for g in gangs for c in g.cliques for p in c.pods)]
-        seen = {bar.state for lane in lanes for bar in lane.bars}
+        present = {bar.state for lane in lanes for bar in lane.bars}
         x, self._y = MARGIN, self._y + LINE
-        for state in (state for state in STATES if state in seen):
+        for state in (state for state in STATES if state in present):
             width = 22 + CHARACTER * len(STATES[state]) + 14
             if x + width > WIDTH - MARGIN:
                 x, self._y = MARGIN, self._y + LINE
@@ -227,15 +227,15 @@ class Picture:
     def _steps(self, lanes: Sequence[Lane]) -> Iterator[tuple[float, float, dict[str, int]]]:
         """Yield spans of at least one pixel with the numbers at their end."""
         steps = counted(lanes)
-        shown: list[tuple[float, dict[str, int]]] = []
+        points: list[tuple[float, dict[str, int]]] = []
         for moment, states in steps:
             x = self._axis.x(moment)
-            if shown and x - shown[-1][0] < 1.0:
-                shown[-1] = (shown[-1][0], states)
+            if points and x - points[-1][0] < 1.0:
+                points[-1] = (points[-1][0], states)
             else:
-                shown.append((x, states))
-        ends = [*(x for x, _ in shown[1:]), *(self._axis.x(moment) for moment, _ in steps[-1:])]
-        for (x, states), end in zip(shown, ends, strict=True):
+                points.append((x, states))
+        ends = [*(x for x, _ in points[1:]), *(self._axis.x(moment) for moment, _ in steps[-1:])]
+        for (x, states), end in zip(points, ends, strict=True):
             if end > x:
                 yield x, end, states
 
@@ -251,17 +251,17 @@ class Picture:
             self._write(LEFT + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
 
     def _lines(self, marks: Iterable[tuple[Mark, str]], top: float, bottom: float) -> None:
-        taken: list[tuple[float, float]] = []
+        occupied: list[tuple[float, float]] = []
         for mark, sign in marks:
             if mark.at is None:
                 continue
             x, y = LEFT + self._axis.x(mark.at), bottom + 10
             self._line(x, top, bottom, mark.kind)
-            while any(abs(x - other) < 14 and y == level for other, level in taken):
+            while any(abs(x - other) < 14 and y == level for other, level in occupied):
                 y += 12
-            taken.append((x, y))
+            occupied.append((x, y))
             self._write(x, y, sign, f"mark {mark.kind} middle")
-        self._y = max([bottom, *(level for _, level in taken)])
+        self._y = max([bottom, *(level for _, level in occupied)])
 
     # -- elements ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a test did, as a shell script of kubectl commands: for whoever has a cluster, and not this suite. Pure."""
+"""A shell script of kubectl commands that repeats a test on a cluster without this suite. Pure."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ kubectl create namespace "$namespace"
 TAIL = "at_rest\nk get pods --output wide\n"
 
 
-def script(made: Sequence[Act], namespace: str) -> str:
+def script(acts: Sequence[Act], namespace: str) -> str:
     """Return the script, which makes a namespace of its own."""
-    return HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(made)) + TAIL
+    return HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(acts)) + TAIL
 
 
-def _commands(made: Sequence[Act]) -> Iterator[str]:
+def _commands(acts: Sequence[Act]) -> Iterator[str]:
     """Yield the commands: objects that were created in a row with one command, waits in a row as one."""
     objects: list[Mapping[str, Any]] = []
     waited = True
-    for word, body in made:
+    for word, body in acts:
         if word == "create":
             objects.append(body)
             continue
@@ -63,9 +63,9 @@ def _create(objects: Sequence[Mapping[str, Any]]) -> str:
     """Return commands that create what does not exist yet, and its statuses: nodes alone keep theirs when created."""
     text = yaml.dump_all(objects, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     statuses = [
-        _patch(f"{each['kind']}/{each['metadata']['name']}", {"status": each["status"]}, "status")
-        for each in objects
-        if "status" in each and each.get("kind") != "Node"
+        _patch(f"{body['kind']}/{body['metadata']['name']}", {"status": body["status"]}, "status")
+        for body in objects
+        if "status" in body and body.get("kind") != "Node"
     ]
     return f"k apply --filename - <<'{END}'\n{text}{END}\n" + "".join(statuses)
 

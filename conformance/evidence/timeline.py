@@ -68,14 +68,14 @@ def _lane(records: Sequence[Record]) -> str:
 
 
 def _changes(records: Iterable[Record]) -> list[str]:
-    shown: list[str] = []
+    changes: list[str] = []
     before = ""
     for record in records:
         now = state(record)
         if now != before:
-            shown.append(f"{_moment(record.at)} {now}")
+            changes.append(f"{_moment(record.at)} {now}")
         before = now
-    return shown
+    return changes
 
 
 def _moment(at: float) -> str:

@@ -42,9 +42,9 @@ def brief(value: object, limit: int = 300) -> str:
     line = " ".join(value.split())
     if len(line) <= limit:
         return line
-    head, mark, said = line.partition(TAIL)
+    head, mark, quoted = line.partition(TAIL)
     room = limit - len(head) - len(mark) - 1
-    return f"{head}{mark}…{said[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"
+    return f"{head}{mark}…{quoted[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"
 
 
 def _abridged(value: object, limit: int) -> str:

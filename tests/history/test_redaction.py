@@ -93,7 +93,7 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
         test="t",
         checks=checks.made,
         history=History(log, "t"),
-        made=[
+        acts=[
             ("create", secret()),
             ("create", {"kind": "List", "items": [secret(stringData={"token": TOKEN})]}),
             ("patch secrets/token", {"data": {"token": ENCODED}}),

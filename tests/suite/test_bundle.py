@@ -53,7 +53,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         test=TEST,
         checks=checks,
         history=story.history,
-        made=[("create", {"kind": "PodCliqueSet", "metadata": {"name": "s"}})],
+        acts=[("create", {"kind": "PodCliqueSet", "metadata": {"name": "s"}})],
         logs={
             "gang-scheduler": (log, len("long before\n")),
             "cluster/kube-scheduler": (log, 0),
@@ -108,7 +108,7 @@ def test_many_objects_are_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bundle, "MOST_TEXT", 100)
     story = Story()
     story.pod("a1", gang="s-0", clique="s-0-a")
-    bundle.write(tmp_path / "b", test=TEST, checks=[], history=story.history, made=[], logs={}, reproduce=[])
+    bundle.write(tmp_path / "b", test=TEST, checks=[], history=story.history, acts=[], logs={}, reproduce=[])
     objects = yaml.safe_load(gzip.decompress((tmp_path / "b" / "objects.yaml.gz").read_bytes()))
     assert objects["metadata"]["name"] == "a1" and not (tmp_path / "b" / "objects.yaml").exists()
     index = (tmp_path / "b" / bundle.INDEX).read_text()

@@ -441,7 +441,7 @@ class ClusterEnvironment:
             test=running.test,
             checks=checks,
             history=case.history,
-            made=case.made,
+            acts=case.made,
             neighbor=None if case.neighbor is None else case.neighbor.history,
             logs={name: (log, offsets[name]) for name, log in self._logs().items()},
             reproduce=self._reproduce(tests, [check.id for check in checks if check.outcome != "passed"]),
