@@ -1,8 +1,8 @@
-"""Which revisions of the server have arrived, to know without a list that none is missing.
+"""The revisions of the server that have arrived, to know without a list that none is missing.
 
 One etcd counts the writes to all resources: each write has a revision of its own, and its watch event has that
 revision. A recorder that has an event of every revision up to the present one has therefore received everything.
-Revisions without an event, of resources that nobody watches, are missing for ever: then lists have to answer.
+Revisions without an event, of resources that are not watched, are missing for ever: then lists have to answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Arrivals:
         self._first = self._last = 0
         """The revision of the first event, and the highest one; 0 before."""
         self._missing: list[int] = []
-        """Those between them that have not arrived."""
+        """The revisions between them that have not arrived."""
 
     def add(self, revision: int) -> None:
         """Note an event."""

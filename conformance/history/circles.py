@@ -1,5 +1,5 @@
-"""Tell whether a record or request shows something new. An implementation that waits in vain goes round in circles: it
-tries the same again and again, and reports each time that it has not succeeded."""
+"""Decide whether a record or request shows something new. An implementation that waits in vain repeats the same request
+again and again, and reports each time that it has not succeeded."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Hashable
 from conformance.history.record import Record
 
 ROUNDS = 5
-"""How often the same may come before it says nothing new. Who does something at last does it in an early round, or
-after a delay: that is waited for once it goes round in circles."""
+"""How often the same record or request may come before it is no longer new. An implementation that still succeeds does
+so in an early round or after a delay, and a wait allows for the delay."""
 
 _VARIES = re.compile(rb'"resourceVersion":\s*"\d+"|"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
-"""What differs between two writes of the same: the version and times."""
+"""The parts that differ between two writes of the same state: the version and times."""
 
 
 class Circles:
-    """Counts how often the same has come."""
+    """Counts how often the same record or request has come."""
 
     def __init__(self) -> None:
         self._seen: Counter[Hashable] = Counter()
 
-    def new(self, what: Hashable) -> bool:
-        """Return whether it has come at most ROUNDS times, this time included."""
-        self._seen[what] += 1
-        return self._seen[what] <= ROUNDS
+    def new(self, item: Hashable) -> bool:
+        """Return whether an item has come at most ROUNDS times, this time included."""
+        self._seen[item] += 1
+        return self._seen[item] <= ROUNDS
 
     def forget(self) -> None:
         """Begin anew."""

@@ -1,44 +1,46 @@
-"""Two readings of many objects, reduced to their differences: what a report shows of a failed comparison."""
+"""Reduce two states of many objects to their differences, for the report of a failed comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 
-def differing(wanted: Mapping[str, object], seen: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+def differing(
+    expected: Mapping[str, object], observed: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return both mappings (of mappings) reduced to the entries that differ; two empty ones if all are equal."""
     left: dict[str, object] = {}
     right: dict[str, object] = {}
-    for key in [*wanted, *(key for key in seen if key not in wanted)]:
-        want, have = wanted.get(key), seen.get(key)
-        if key in wanted and key in seen and want == have:
+    for key in [*expected, *(key for key in observed if key not in expected)]:
+        expected_value, observed_value = expected.get(key), observed.get(key)
+        if key in expected and key in observed and expected_value == observed_value:
             continue
-        if isinstance(want, Mapping) and isinstance(have, Mapping):
-            want, have = differing(want, have)
-        if key in wanted:
-            left[key] = want
-        if key in seen:
-            right[key] = have
+        if isinstance(expected_value, Mapping) and isinstance(observed_value, Mapping):
+            expected_value, observed_value = differing(expected_value, observed_value)
+        if key in expected:
+            left[key] = expected_value
+        if key in observed:
+            right[key] = observed_value
     return left, right
 
 
-def reduced(expected: object, seen: object) -> tuple[object, object]:
+def reduced(expected: object, observed: object) -> tuple[object, object]:
     """Return both values without the keys and elements that are equal. Lists that differ only in order stay whole."""
-    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
-        return differing(expected, seen)
-    if isinstance(expected, list | tuple) and isinstance(seen, list | tuple):
-        left, right = _only(expected, seen), _only(seen, expected)
-        return (left, right) if left or right else (expected, seen)
-    return expected, seen
+    if isinstance(expected, Mapping) and isinstance(observed, Mapping):
+        return differing(expected, observed)
+    if isinstance(expected, list | tuple) and isinstance(observed, list | tuple):
+        left, right = _only(expected, observed), _only(observed, expected)
+        return (left, right) if left or right else (expected, observed)
+    return expected, observed
 
 
 def _only(one: Sequence[object], other: Sequence[object]) -> list[object]:
     """Return the elements of one list that occur less often in the other."""
     left = list(other)
-    found = []
+    surplus = []
     for element in one:
         if element in left:
             left.remove(element)
         else:
-            found.append(element)
-    return found
+            surplus.append(element)
+    return surplus

@@ -30,7 +30,7 @@ is decoded of those in memory is kept there, too, and can be several times as lo
 
 
 class Present(NamedTuple):
-    """How far a log is known to be complete: up to `revision` (None: entirely), except for the resources in `late`."""
+    """The revision up to which a log is known to be complete (None: entirely), except for the resources in `late`."""
 
     revision: int | None = None
     late: str = ""
@@ -84,10 +84,10 @@ class Log:
         later.
         """
         with self._news:
-            kept = self._opened is None or namespace == CLUSTER or namespace in self._opened
+            recorded = self._opened is None or namespace == CLUSTER or namespace in self._opened
             self._seq += 1
             self.received += len(raw)
-            spill = kept and (len(raw) > LARGE or sum(self._in_memory.values()) + len(raw) > IN_MEMORY)
+            spill = recorded and (len(raw) > LARGE or sum(self._in_memory.values()) + len(raw) > IN_MEMORY)
             moment = self._moment(version, self.now() if at is None else at)
             record = Record(
                 seq=self._seq,
@@ -102,7 +102,7 @@ class Log:
                 raw=self._spill(namespace, raw) if spill else raw,
                 listed=listed,
             )
-            if kept:
+            if recorded:
                 self._records.setdefault(namespace, []).append(record)
                 self._in_memory[namespace] = self._in_memory.get(namespace, 0) + record.in_memory
                 self._news.notify_all()
@@ -131,9 +131,9 @@ class Log:
         deadline = time.monotonic() + timeout
         with self._news:
             while True:
-                found = [self._after(space, seq) for space in {CLUSTER, namespace}]
-                if any(found):
-                    return list(merge(*found, key=lambda record: record.seq))
+                streams = [self._after(space, seq) for space in {CLUSTER, namespace}]
+                if any(streams):
+                    return list(merge(*streams, key=lambda record: record.seq))
                 if self._failure is not None:
                     raise self._failure
                 left = deadline - time.monotonic()
@@ -146,8 +146,8 @@ class Log:
         with self._news:
             if self._failure is not None:
                 raise self._failure
-            found = [self._after(space, seq) for space in self._records]
-            return list(merge(*found, key=lambda record: record.seq))
+            streams = [self._after(space, seq) for space in self._records]
+            return list(merge(*streams, key=lambda record: record.seq))
 
     def reached(self, revision: int) -> None:
         """Note that the server has reached this revision now, whatever has arrived."""
@@ -208,17 +208,17 @@ class Log:
 
     def last_of(self, resource: str, keys: Collection[Key]) -> dict[Key, Record]:
         """Return the last record of each of these objects (namespace, name) that is kept, in one pass over the log."""
-        found: dict[Key, Record] = {}
+        latest: dict[Key, Record] = {}
         with self._news:
             for space in {namespace for namespace, _ in keys}:
-                wanted = {name for namespace, name in keys if namespace == space}
+                names = {name for namespace, name in keys if namespace == space}
                 for record in reversed(self._records.get(space, [])):
-                    if record.resource == resource and record.name in wanted:
-                        wanted.remove(record.name)
-                        found[space, record.name] = record
-                        if not wanted:
+                    if record.resource == resource and record.name in names:
+                        names.remove(record.name)
+                        latest[space, record.name] = record
+                        if not names:
                             break
-        return found
+        return latest
 
     def _keep(self, namespace: str, records: list[Record]) -> None:
         """Let these be the records of a namespace."""

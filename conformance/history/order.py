@@ -39,11 +39,11 @@ def server_order(records: Sequence[Record]) -> list[Record] | None:
 def uncertain(ordered: Sequence[Record]) -> set[int]:
     """Return the indices of the records after which the state is not known, in the order of their writes: from the last
     event of a broken watch to what the list after it shows, the resource may have been in any state."""
-    found: set[int] = set()
+    indices: set[int] = set()
     latest: dict[str, int] = {}
     for index, record in enumerate(ordered):
         if record.listed:
-            found.update(range(latest.get(record.resource, 0), index))
+            indices.update(range(latest.get(record.resource, 0), index))
         else:
             latest[record.resource] = index
-    return found
+    return indices

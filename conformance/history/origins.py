@@ -1,8 +1,8 @@
-"""What is known of the objects of a history from who wrote them, whatever they say of themselves.
+"""Facts about the objects of a history that follow from their writers, independent of the objects' own contents.
 
-Anybody can put a label, an annotation or a condition on an object. So a rule that leaves an object out asks the
+Every user can put a label, an annotation or a condition on an object. So a rule that leaves an object out looks at the
 suite's own requests, by the uid in the API server's answer. And a rule that excuses something because of a condition
-or a taint asks the API server's audit log for the user who did it.
+or a taint looks in the API server's audit log for the user who did it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ByHand(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct):
-    """What was written by whom."""
+    """The writers of objects, as far as they are known."""
 
     by_hand: dict[str, ByHand] = {}
     """By uid."""
@@ -44,23 +44,23 @@ class Origins(msgspec.Struct):
     """Of the pods that have the condition DisruptionTarget: the users who asked for the deletion. None if that is not
     known, because the cluster is not one of the suite."""
     changed_nodes: list[str] = []
-    """Nodes that somebody else than the suite and the components of the cluster has written to."""
+    """Nodes that a user other than the suite and the components of the cluster has written to."""
     statuses: dict[str, str] = {}
-    """Of the states of pods whose status somebody else than the suite and the components of the cluster has written:
-    the user, by resource version."""
+    """The user, by resource version, of each pod status that neither the suite nor a component of the cluster has
+    written."""
     altered: list[str] = []
-    """What was stored otherwise than the suite and the components of the cluster have sent it, and what others have
-    changed of the limits of a test: sentences."""
+    """Sentences about objects that were stored with other contents than the suite or a component of the cluster has
+    sent, and about limits of a test that another user has changed."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note an object that the suite has created: what it sent, and what the API server answered."""
         if label(request, BY_HAND):
-            made = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
-            self.by_hand[text(answer, "metadata", "uid")] = made
+            by_hand = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
+            self.by_hand[text(answer, "metadata", "uid")] = by_hand
 
-    def disrupted(self, pod: str, *others: str) -> bool:
+    def disrupted(self, pod: str, *other_users: str) -> bool:
         """Return whether a pod with the condition DisruptionTarget was deleted by a component of the cluster, or by one
-        of these other users. Where nobody knows, the condition is believed."""
+        of these other users. Without an audit log, the condition is trusted."""
         if self.deleted_by is None:
             return True
-        return any(users.is_component(user) or user in others for user in self.deleted_by.get(pod, ()))
+        return any(users.is_component(user) or user in other_users for user in self.deleted_by.get(pod, ()))

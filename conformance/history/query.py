@@ -44,7 +44,7 @@ LOOK_EVERY = 1.0
 
 
 class Unmet:
-    """What a predicate returns while it does not hold: the reason, for people."""
+    """The result of a predicate that does not hold: the reason, for people."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -68,10 +68,10 @@ def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[
     """Turn `f(view, *args)` into `f(*args)`, which returns a predicate: it calls `f` with each state."""
 
     @functools.wraps(judge)
-    def wanted(*args: P.args, **kwargs: P.kwargs) -> Callable[[View], R]:
+    def with_arguments(*args: P.args, **kwargs: P.kwargs) -> Callable[[View], R]:
         return lambda view: judge(view, *args, **kwargs)
 
-    return wanted
+    return with_arguments
 
 
 class WaitTimeout(Exception):
@@ -118,7 +118,7 @@ class History:
         self.unrest: list[tuple[float, float]] = []
         """Spans in which something happened that has no record, for example another operator took over."""
         self.origins = Origins()
-        """What is known from who wrote the objects."""
+        """Facts about the objects that follow from their writers."""
 
     @property
     def arrived(self) -> View:
@@ -227,8 +227,8 @@ class History:
                         deadline = max(deadline, min(begin + longest, self._moved + LULL))
                     if looked >= deadline or (hopeless and hopeless()):
                         self._arrive()
-                        # What has happened by now still counts, but nothing later does: an implementation that writes
-                        # faster than the predicate can follow would never be told.
+                        # Records up to now still count, but no later ones: otherwise the wait would never end if an
+                        # implementation writes faster than the predicate can follow.
                         deadline, last = None, self.log.last_seq()
                 if record is not None:
                     break

@@ -42,7 +42,7 @@ class Watched(NamedTuple):
     evidence: bool = False
     """Whether it is recorded as evidence only: its changes do not show that something is still going on."""
     keep: Callable[[bytes], bytes] | None = None
-    """What is kept of each object; None for everything. Of a Secret, the data never are."""
+    """Reduces an object to the part that is recorded; None for all of it. The data of Secrets are never recorded."""
 
 
 WATCHED: tuple[Watched, ...] = (
@@ -67,7 +67,7 @@ SLOW = 4
 thousand pods delivers late."""
 ARRIVE = 0.2
 """Seconds in which events of all revisions must arrive, or else lists are compared. Each time that they do not, it is
-half as long the next time: an implementation may write resources that nobody watches again and again."""
+half as long the next time: an implementation may write resources that are not watched again and again."""
 TICK = 1.0
 """Seconds between two requests for the server's revision."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -96,7 +96,7 @@ class Recorder(Log):
         revisions that it has everything. None: the cluster may have several, and lists are compared each time."""
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
-        self.evidence = frozenset(each.resource.plural for each in watched if each.evidence)
+        self.evidence = frozenset(watch.resource.plural for watch in watched if watch.evidence)
         self._feeds = [_Feed(self, resource, self.arrive) for resource in watched]
         self._unrecorded = unrecorded
         self._arrivals, self._arrived, self._in_vain = Arrivals(), asyncio.Event(), 0
@@ -347,9 +347,9 @@ class _Feed:
     def replaced(self, items: list[Envelope]) -> None:
         """Take the complete list of the reflector: record its objects and the deletion of all others."""
         present = {item.metadata.key: item.metadata.uid for item in items}
-        gone = [key for key, (uid, _) in self._known.items() if present.get(key) != uid]
-        last = self._log.last_of(self.resource.plural, gone)
-        for key in gone:
+        deleted = [key for key, (uid, _) in self._known.items() if present.get(key) != uid]
+        last = self._log.last_of(self.resource.plural, deleted)
+        for key in deleted:
             if key not in present:
                 # When exactly it was deleted is not known; at the version of the list it was gone.
                 _, version = self._known[key]

@@ -25,18 +25,18 @@ def record(raw: bytes) -> bytes:
     return orjson.dumps(secret(orjson.loads(raw)))
 
 
-def secret(found: Mapping[str, Any]) -> dict[str, Any]:
+def secret(original: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Secret, or a patch of one, without its data."""
-    shown = dict(found)
+    redacted = dict(original)
     for field in _DATA:
-        if isinstance(values := found.get(field), Mapping):
-            shown[field] = {key: value and HIDDEN for key, value in values.items()}
-    metadata = found.get("metadata")
+        if isinstance(values := original.get(field), Mapping):
+            redacted[field] = {key: value and HIDDEN for key, value in values.items()}
+    metadata = original.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     if isinstance(metadata, Mapping) and isinstance(annotations, Mapping):
         copies = dict.fromkeys(annotations.keys() & set(_COPIES), "REDACTED")
-        shown["metadata"] = {**metadata, "annotations": {**annotations, **copies}}
-    return shown
+        redacted["metadata"] = {**metadata, "annotations": {**annotations, **copies}}
+    return redacted
 
 
 _POD = {
@@ -44,39 +44,43 @@ _POD = {
     "spec": ("nodeName", "schedulerName", "schedulingGates", "overhead", "resources", "priority"),
     "status": ("phase", "conditions"),
 }
-"""What rules about placement read of a pod, besides the resources of its containers."""
+"""The fields of a pod that rules about placement read, besides the resources of its containers."""
 
 
 def placement(raw: bytes) -> bytes:
-    """Return the bytes of a pod with what rules about placement read: no images, commands, environments or volumes."""
+    """Return a pod as bytes, reduced to the fields that rules about placement read: no images, commands, environments
+    or volumes."""
     pod = orjson.loads(raw)
-    kept = {part: {key: pod[part][key] for key in keys if key in pod.get(part, {})} for part, keys in _POD.items()}
+    reduced = {part: {key: pod[part][key] for key in keys if key in pod.get(part, {})} for part, keys in _POD.items()}
     for kind in ("containers", "initContainers"):
-        if found := pod.get("spec", {}).get(kind):
-            shown = ("name", "resources", "restartPolicy")
-            kept["spec"][kind] = [{key: each[key] for key in shown if key in each} for each in found]
-    return orjson.dumps(kept)
+        if containers := pod.get("spec", {}).get(kind):
+            fields = ("name", "resources", "restartPolicy")
+            reduced["spec"][kind] = [
+                {key: container[key] for key in fields if key in container} for container in containers
+            ]
+    return orjson.dumps(reduced)
 
 
 def node(raw: bytes) -> bytes:
-    """Return the bytes of a node with what rules about placement read: names, labels, taints and capacity."""
-    found = orjson.loads(raw)
-    metadata, spec, status = (found.get(part, {}) for part in ("metadata", "spec", "status"))
-    shown = ("name", "uid", "labels", "resourceVersion", "creationTimestamp")
+    """Return a node as bytes, reduced to the fields that rules about placement read: names, labels, taints and
+    capacity."""
+    document = orjson.loads(raw)
+    metadata, spec, status = (document.get(part, {}) for part in ("metadata", "spec", "status"))
+    fields = ("name", "uid", "labels", "resourceVersion", "creationTimestamp")
     return orjson.dumps(
         {
-            "metadata": {key: metadata[key] for key in shown if key in metadata},
+            "metadata": {key: metadata[key] for key in fields if key in metadata},
             "spec": {key: spec[key] for key in ("taints", "unschedulable") if key in spec},
             "status": {key: status[key] for key in ("allocatable", "capacity") if key in status},
         }
     )
 
 
-def value(found: Any) -> Any:
+def value(original: Any) -> Any:
     """Return a JSON value with each Secret in it and each credential in its texts redacted."""
-    if isinstance(found, str):
-        return credentials.text(found)
-    if isinstance(found, Mapping):
-        shown = secret(found) if found.get("kind") == "Secret" else found
-        return {key: value(each) for key, each in shown.items()}
-    return [value(each) for each in found] if isinstance(found, list) else found
+    if isinstance(original, str):
+        return credentials.text(original)
+    if isinstance(original, Mapping):
+        redacted = secret(original) if original.get("kind") == "Secret" else original
+        return {key: value(item) for key, item in redacted.items()}
+    return [value(item) for item in original] if isinstance(original, list) else original

@@ -1,6 +1,6 @@
 """A history as a file of JSON lines: a header, then one record per line, with the bytes of its object.
 
-It is compressed if its name ends with `.gz`; whoever reads it need not know. A line repeats most of the one before it:
+It is compressed if its name ends with `.gz`, and `load` reads both forms. A line repeats most of the one before it:
 compressed, it takes a thirteenth.
 """
 

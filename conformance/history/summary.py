@@ -27,11 +27,11 @@ def _gang(gang: Document) -> str:
     return ("initialized " if initialized == "True" else "not initialized ") + (sizes or "no podgroups")
 
 
-def _map(found: Document) -> str:
+def _map(gang_map: Document) -> str:
     """The gangs of a PodGangMap, each with the end of its generation hash."""
-    layout = shapes.entries(found)
-    told = (f"{'anchor ' if entry.anchor else ''}{entry.content()}@{entry.generation[-4:]}" for entry in layout)
-    return " ".join(told) or "no entries"
+    layout = shapes.entries(gang_map)
+    words = (f"{'anchor ' if entry.anchor else ''}{entry.content()}@{entry.generation[-4:]}" for entry in layout)
+    return " ".join(words) or "no entries"
 
 
 def _clique(clique: Document) -> str:
@@ -96,6 +96,6 @@ def overview(view: View, most: int = 12) -> list[str]:
             lines += [f"{resource}/{record.name}: {state(record)}" for record in records]
         else:
             tally = Counter(state(record).split(" on ")[0] for record in records)
-            shown = ", ".join(f"{number} {word}" for word, number in tally.most_common(most))
-            lines.append(f"{resource}: {shown}")
+            counts = ", ".join(f"{number} {word}" for word, number in tally.most_common(most))
+            lines.append(f"{resource}: {counts}")
     return lines or ["nothing exists"]

@@ -66,12 +66,12 @@ class View:
 
     def records(self, resource: str, labels: Labels | None = None) -> Records:
         """Return the records of the objects with all these labels, sorted by name."""
-        found = self._objects.get(resource, {})
+        matches = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
             chosen = self._index(resource, _label(key)).get(value, {})
-            few, many = sorted((found, chosen), key=len)
-            found = {name: record for name, record in few.items() if name in many}
-        return [found[name] for name in sorted(found)]
+            few, many = sorted((matches, chosen), key=len)
+            matches = {name: record for name, record in few.items() if name in many}
+        return [matches[name] for name in sorted(matches)]
 
     def grouped(self, resource: str, group: Group, name: str) -> Objects:
         """Return the objects of a group, sorted by their names."""
