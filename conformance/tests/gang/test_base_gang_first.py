@@ -18,7 +18,7 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 Statuses = dict[str, dict[str, object]]
-"""What the status of each clique says."""
+"""Reported fields and conditions by PodClique."""
 BREACHED = "MinAvailableBreached"
 
 
@@ -38,16 +38,16 @@ class BaseGangShortOfNodes(Scene):
             prefillGpus=4,
             decodeGpus=4,
         )
-        self.wanted = expected(workload)
-        [self.base] = self.wanted.base_gangs
-        self.based = self.wanted.of_gang(self.base.name)
-        self.scaled = [clique for gang in self.wanted.scaled_gangs for clique in self.wanted.of_gang(gang.name)]
+        self.expected = expected(workload)
+        [self.base] = self.expected.base_gangs
+        self.based = self.expected.of_gang(self.base.name)
+        self.scaled = [clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)]
         env.create(workload)
         env.settle("all pods exist", predicates.all_exist([*self.based, *self.scaled]), 60)
-        env.settle("all gangs exist", composition.all_held(self.wanted.cliques), 60)
+        env.settle("all gangs exist", composition.all_held(self.expected.cliques), 60)
         env.wait_for("base gang ungated", predicates.all_ungated(self.based))
 
-        # A later set that becomes bound proves that operator and scheduler have gone on working.
+        # A later set that becomes bound proves that operator and scheduler are still working.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -57,20 +57,20 @@ class BaseGangShortOfNodes(Scene):
 
         # Now just the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
         env.nodes("dgx-h100", 1)
-        env.wait_for("base gang bound", predicates.admitted(self.wanted, self.base))
-        env.wait_for("minimum of the base gang Ready", predicates.minimum_ready(self.wanted, self.base))
+        env.wait_for("base gang bound", predicates.admitted(self.expected, self.base))
+        env.wait_for("minimum of the base gang Ready", predicates.minimum_ready(self.expected, self.base))
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
         env.nodes("dgx-h100", 4)
-        minimums = (predicates.admitted(self.wanted, gang) for gang in self.wanted.scaled_gangs)
+        minimums = (predicates.admitted(self.expected, gang) for gang in self.expected.scaled_gangs)
         env.wait_for("minimums of the scaled gangs bound", all_of(*minimums))
 
 
 @requirement("GANG-001")
 def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
     """By the PodCliques that each gang holds: names of gangs differ between releases."""
-    right = sorted(sorted(gang.minimums) for gang in run.scene.wanted.gangs.values())
-    seen = sorted(map(composition.cliques_of, run.at("all gangs exist").list("podgangs")))
-    run.expect("PodCliques of each gang", right, seen)
+    expected_cliques = sorted(sorted(gang.minimums) for gang in run.scene.expected.gangs.values())
+    observed_cliques = sorted(map(composition.cliques_of, run.at("all gangs exist").list("podgangs")))
+    run.expect("PodCliques of each gang", expected_cliques, observed_cliques)
 
 
 @requirement("GANG-006", reaches="base gang ungated")
@@ -80,7 +80,7 @@ def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> 
 
 @requirement("GANG-007")
 def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """A scaled gang would fit on the only node: what was bound too early would keep the base gang from ever fitting."""
+    """A scaled gang would fit on the only node: a pod bound too early would keep the base gang from ever fitting."""
     scaled = run.scene.scaled
     run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
     run.always("no pod of a scaled gang is ungated", predicates.none_ungated(scaled), until="nothing moves")
@@ -108,8 +108,8 @@ def test_a_later_set_is_bound(run: Recorded[BaseGangShortOfNodes]) -> None: ...
 @requirement("CORE-027")
 def test_statuses_say_that_nothing_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
     """Pods of scaled gangs keep their gates, those of the base gang have lost them."""
-    right, seen = _statuses(run.scene.based, run.scene.scaled, run.at("statuses at rest"))
-    run.same("statuses of cliques without scheduled pods", right, seen)
+    expected_statuses, observed_statuses = _statuses(run.scene.based, run.scene.scaled, run.at("statuses at rest"))
+    run.same("statuses of cliques without scheduled pods", expected_statuses, observed_statuses)
 
 
 @requirement("CORE-028")
@@ -126,28 +126,29 @@ test_invariants = invariants(
 
 
 def _statuses(based: Sequence[Clique], scaled: Sequence[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
-    """What the cliques have to report while none of their pods is scheduled, and what they do report."""
-    right: Statuses = {}
-    seen: dict[str, object] = {}
+    """Return the statuses that the cliques have to report while none of their pods is scheduled, and the observed
+    ones."""
+    expected_statuses: Statuses = {}
+    observed_statuses: dict[str, object] = {}
     for clique in (*based, *scaled):
-        found, pods = view.get("podcliques", clique.name), clique.template.replicas
-        right[clique.name] = {
+        current, pods = view.get("podcliques", clique.name), clique.template.replicas
+        expected_statuses[clique.name] = {
             "scheduledReplicas": 0,
             "scheduleGatedReplicas": pods if clique in scaled else 0,
             "PodCliqueScheduled": "False",
             BREACHED: "True",
         }
-        reported: dict[str, object] = {
-            key: number(found, "status", key) for key in ("scheduledReplicas", "scheduleGatedReplicas")
+        observed: dict[str, object] = {
+            key: number(current, "status", key) for key in ("scheduledReplicas", "scheduleGatedReplicas")
         }
         for kind in ("PodCliqueScheduled", BREACHED):
-            reported[kind] = condition_is(found, kind)
-        seen[clique.name] = of(found, reported)
-    return right, seen
+            observed[kind] = condition_is(current, kind)
+        observed_statuses[clique.name] = of(current, observed)
+    return expected_statuses, observed_statuses
 
 
 @predicate
 def _unscheduled(view: View, based: Sequence[Clique], scaled: Sequence[Clique]) -> bool | Unmet:
     """The statuses of all cliques are those of cliques without scheduled pods."""
-    right, seen = _statuses(based, scaled, view)
-    return right == seen or Unmet("the statuses are behind")
+    expected_statuses, observed_statuses = _statuses(based, scaled, view)
+    return expected_statuses == observed_statuses or Unmet("the statuses are behind")

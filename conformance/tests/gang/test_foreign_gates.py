@@ -1,4 +1,4 @@
-"""Scheduling gates of others: something else than Grove may hold a pod back, too."""
+"""Scheduling gates that do not come from Grove: another component may hold a pod back as well."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ATTEMPTS = 300
 
 
 class PodsWithAGateOfSomebodyElse(Scene):
-    """A policy of the API server puts a gate on each new pod of the namespace: Kubernetes lets nobody add one to a pod
-    that exists."""
+    """A policy of the API server puts a gate on each new pod of the namespace: Kubernetes does not allow adding one to
+    an existing pod."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -25,8 +25,8 @@ class PodsWithAGateOfSomebodyElse(Scene):
         if not env.dry_run.ask(env.dry_run.create(policy)).accepted:
             reason = "the API server has no MutatingAdmissionPolicy, so that nothing can add a gate"
             raise Blocked(reason, "circumstances")
-        for one in (policy, binding):
-            env.create(one)
+        for obj in (policy, binding):
+            env.create(obj)
         try:
             _wait_for_policy(env)
             workload = env.workload("frontend", setName="held")
@@ -42,7 +42,7 @@ class PodsWithAGateOfSomebodyElse(Scene):
 
 @requirement("GANG-020")
 def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyElse]) -> None:
-    """The scene comes to its end only if Grove's own gate goes, although the other one stays."""
+    """The scene ends only if Grove's own gate is removed, although the other one stays."""
     run.given("Grove's gate removed")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
@@ -54,21 +54,28 @@ test_invariants = invariants(PodsWithAGateOfSomebodyElse, "INV-001", "INV-004", 
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:
-    """A policy that adds the gate to new pods of the namespace, and its binding, both named like the namespace."""
+    """Return a policy that adds the gate to new pods of the namespace, and its binding, both named like the
+    namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
-    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    in_namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     gate = f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{GATE}"}}]}}}}'
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": gate}}
-    spec = {"matchConstraints": {**there, "resourceRules": [rule]}, "mutations": [mutation]}
+    spec = {"matchConstraints": {**in_namespace, "resourceRules": [rule]}, "mutations": [mutation]}
     spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never"}
     policy = {"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec}
-    bound = {"policyName": namespace, "matchResources": there}
-    return policy, {"apiVersion": api, "kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
+    binding_spec = {"policyName": namespace, "matchResources": in_namespace}
+    return policy, {
+        "apiVersion": api,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": binding_spec,
+    }
 
 
 def _wait_for_policy(env: SceneEnvironment) -> None:
-    """Until a pod would get the gate; the API server takes a second to heed a policy, and says nowhere that it does."""
+    """Wait until a new pod would get the gate. The API server takes about a second to apply a policy, and does not
+    report when it does."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):

@@ -30,25 +30,25 @@ class ScaledOutWhileItWaits(Scene):
         env.nodes("dgx-h100", 1)
         first = env.workload("disaggregated", workers=3, **SIZES)
         [waiting] = expected(first).base_gangs
-        self.wanted = expected(env.workload("disaggregated", replicas=2, workers=4, **SIZES))
-        every = list(self.wanted.cliques.values())
-        self.based = [clique for gang in self.wanted.base_gangs for clique in self.wanted.of_gang(gang.name)]
-        self.scaled = [clique for gang in self.wanted.scaled_gangs for clique in self.wanted.of_gang(gang.name)]
+        self.expected = expected(env.workload("disaggregated", replicas=2, workers=4, **SIZES))
+        cliques = list(self.expected.cliques.values())
+        self.based = [clique for gang in self.expected.base_gangs for clique in self.expected.of_gang(gang.name)]
+        self.scaled = [clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)]
         env.create(first)
         env.wait_for("the base gang waits", predicates.all_ungated(expected(first).of_gang(waiting.name)))
         scale(env, GROUPS, "inference-0-workers", 4)
         scale(env, SETS, "inference", 2)
         env.wait_for("the second replica has its group", there(GROUPS, ["inference-1-workers"]))
         scale(env, GROUPS, "inference-1-workers", 4)
-        env.wait_for("all pods exist", predicates.all_exist(every))
+        env.wait_for("all pods exist", predicates.all_exist(cliques))
         env.wait_for("both base gangs wait", predicates.all_ungated(self.based))
         env.quiet(1)
         env.mark("nothing fits")
         env.nodes("dgx-h100", 12)
-        minimums = (predicates.minimum_ready(self.wanted, gang) for gang in self.wanted.base_gangs)
+        minimums = (predicates.minimum_ready(self.expected, gang) for gang in self.expected.base_gangs)
         env.wait_for("minimums of the base gangs Ready", all_of(*minimums))
         env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
-        env.wait_for("everything bound", predicates.all_bound(every))
+        env.wait_for("everything bound", predicates.all_bound(cliques))
 
 
 @requirement("SCHED-001")
@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_not_bound(run: Recorded[ScaledOutWhileItWaits]) ->
 
 @requirement("GANG-007")
 def test_added_replicas_keep_their_gates(run: Recorded[ScaledOutWhileItWaits]) -> None:
-    """They were added after their base gang, and wait for it like those that were there from the beginning."""
+    """They were added after their base gang, and wait for it like the replicas that existed from the beginning."""
     run.always("no pod of a scaled gang is ungated", predicates.none_ungated(run.scene.scaled), until="nothing fits")
 
 

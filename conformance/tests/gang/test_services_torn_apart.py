@@ -16,7 +16,7 @@ class ServiceThatDoesNotFit(Scene):
     """A service that the scheduler has tried, and a later set without GPUs that is bound."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
-        """Creates the service; the later set proves that the scheduler had its chance."""
+        """Create the service, then a later set, which proves that the scheduler had its chance."""
         self.service = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("service ungated", predicates.all_ungated(self.service))

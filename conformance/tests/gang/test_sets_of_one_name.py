@@ -24,32 +24,32 @@ class SetsOfOneName(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 5)
         first = _workload(env)
-        self.set_name, self.wanted = name(first), expected(first)
-        every = list(self.wanted.cliques.values())
-        self.based = [clique for clique in every if not clique.base_gang]
-        self.scaled = [clique for clique in every if clique.base_gang]
+        self.set_name, self.expected = name(first), expected(first)
+        cliques = list(self.expected.cliques.values())
+        self.based = [clique for clique in cliques if not clique.base_gang]
+        self.scaled = [clique for clique in cliques if clique.base_gang]
         env.create(first)
-        env.wait_for("first set bound", predicates.all_bound(every))
+        env.wait_for("first set bound", predicates.all_bound(cliques))
 
-        beside = env.second_namespace()
-        beside.create(_workload(beside))
-        beside.wait_for("second set's base gang ungated", predicates.all_ungated(self.based))
-        later = beside.workload("frontend", setName="later")
-        beside.create(later)
-        beside.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
-        beside.wait_for("second set's pods exist", predicates.all_exist(every))
-        beside.quiet(1)
+        neighbor = env.second_namespace()
+        neighbor.create(_workload(neighbor))
+        neighbor.wait_for("second set's base gang ungated", predicates.all_ungated(self.based))
+        later = neighbor.workload("frontend", setName="later")
+        neighbor.create(later)
+        neighbor.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        neighbor.wait_for("second set's pods exist", predicates.all_exist(cliques))
+        neighbor.quiet(1)
         env.mark("second set tried")
 
         env.nodes("dgx-h100", 1)
-        beside.wait_for("second set's base gang bound", predicates.all_bound(self.based))
-        beside.wait_for("second set's scaled gang ungated", predicates.all_ungated(self.scaled))
+        neighbor.wait_for("second set's base gang bound", predicates.all_bound(self.based))
+        neighbor.wait_for("second set's scaled gang ungated", predicates.all_ungated(self.scaled))
         env.mark("deletion of the first set")
         before = env.history.view()
         env.delete(SETS, self.set_name)
         env.wait_for("first set gone", deleted.all_gone(before, self.set_name), 150)
-        beside.wait_for("second set bound", predicates.all_bound(every))
-        beside.quiet(1)
+        neighbor.wait_for("second set bound", predicates.all_bound(cliques))
+        neighbor.quiet(1)
         env.mark("the end")
 
 
@@ -60,14 +60,16 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
     run.given("first set bound")
     ungated = predicates.none_ungated(run.scene.scaled)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
-    for what, each, other in (("first", run, run.neighbor), ("second", run.neighbor, run)):
-        view = each.at("deletion of the first set")
+    for ordinal, own_namespace, other_namespace in (("first", run, run.neighbor), ("second", run.neighbor, run)):
+        view = own_namespace.at("deletion of the first set")
         existing = {kind: set(_parts(view, kind, run.scene.set_name)) for kind in _names(run)}
-        existing["services"] &= set(run.scene.wanted.services)
-        run.expect(f"objects of the {what} set", _names(run), {kind: sorted(own) for kind, own in existing.items()})
-        elsewhere = _owned_by(other.at("deletion of the first set"), view, run.scene.set_name)
-        run.expect(f"objects of the {what} set with an owner in the other namespace", [], elsewhere)
-        run.expect(f"pods of other namespaces in gangs of the {what} set", [], _strangers(view))
+        existing["services"] &= set(run.scene.expected.services)
+        run.expect(
+            f"objects of the {ordinal} set", _names(run), {kind: sorted(names) for kind, names in existing.items()}
+        )
+        owned_elsewhere = _owned_by(other_namespace.at("deletion of the first set"), view, run.scene.set_name)
+        run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], owned_elsewhere)
+        run.expect(f"pods of other namespaces in gangs of the {ordinal} set", [], _strangers(view))
     run.given("first set gone")
     steps = ("deletion of the first set", "the end")
     before, after = (_all_parts(run.neighbor.at(step), run.scene.set_name) for step in steps)
@@ -92,8 +94,8 @@ def _workload(env: SceneEnvironment) -> Object:
 
 
 def _names(run: Recorded[SetsOfOneName]) -> dict[str, list[str]]:
-    wanted = run.scene.wanted
-    kinds = {CLIQUES: wanted.cliques, GROUPS: wanted.groups, "services": wanted.services}
+    expected_set = run.scene.expected
+    kinds = {CLIQUES: expected_set.cliques, GROUPS: expected_set.groups, "services": expected_set.services}
     return {kind: sorted(names) for kind, names in kinds.items()}
 
 
@@ -103,7 +105,8 @@ def _parts(view: View, kind: str, set_name: str) -> dict[str, str]:
 
 
 def _all_parts(view: View, set_name: str) -> dict[str, str]:
-    return {f"{kind}/{key}": found for kind in KINDS for key, found in _parts(view, kind, set_name).items()}
+    """Return resource/name → UID of the objects of a set, of all kinds."""
+    return {f"{kind}/{key}": object_uid for kind in KINDS for key, object_uid in _parts(view, kind, set_name).items()}
 
 
 def _owned_by(other: View, view: View, set_name: str) -> list[str]:

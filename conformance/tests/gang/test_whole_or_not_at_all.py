@@ -28,9 +28,9 @@ class GangLargerThanThePool(Scene):
             decodesMinAvailable=1,
             decodeGpus=GPUS,
         )
-        wanted = expected(large)
-        [self.gang] = wanted.gangs.values()
-        self.large = wanted.of_gang(self.gang.name)
+        expected_set = expected(large)
+        [self.gang] = expected_set.gangs.values()
+        self.large = expected_set.of_gang(self.gang.name)
         env.create(large)
         env.wait_for("large gang initialized", composition.initialized(self.large[0].name))
         env.wait_for("large gang ungated", predicates.all_ungated(self.large))
@@ -41,7 +41,7 @@ class GangLargerThanThePool(Scene):
         env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small))))
         env.quiet(1)
 
-        # One that needs all GPUs proves that the large one holds none of them back.
+        # A set that needs all GPUs proves that the large one reserves none of them.
         filler = env.workload("frontend", setName="filler", gpus=GPUS)
         env.create(filler)
         env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler))))
@@ -60,7 +60,7 @@ class GangLargerThanThePool(Scene):
 
         env.mark("room for the minimum")
         env.nodes("dgx-h100", 3)
-        env.wait_for("large gang's minimum bound", predicates.admitted(wanted, self.gang))
+        env.wait_for("large gang's minimum bound", predicates.admitted(expected_set, self.gang))
         env.quiet(1)
         env.mark("room for all pods")
         env.nodes("dgx-h100", 2)
@@ -109,5 +109,5 @@ def test_pods_above_the_minimum_are_bound(run: Recorded[GangLargerThanThePool]) 
 test_invariants = invariants(GangLargerThanThePool, "INV-001", "INV-003", "INV-004", "INV-005", "INV-009", "INV-010")
 
 
-def _cliques(wanted: Expected) -> list[Clique]:
-    return list(wanted.cliques.values())
+def _cliques(expected_set: Expected) -> list[Clique]:
+    return list(expected_set.cliques.values())
