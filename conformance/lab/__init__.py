@@ -1,1 +1,1 @@
-"""Experiments: what a choice in the contract costs, measured on the fake cluster. They judge nobody."""
+"""Experiments: the cost of choices in the contract, measured on the fake cluster. They have no verdicts."""

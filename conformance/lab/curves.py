@@ -1,4 +1,4 @@
-"""The results of the laboratory as a picture (SVG): who was available when, a panel for each update.
+"""The results of the laboratory as a picture (SVG): availability over time, a panel for each update.
 
 Lines never differ in color alone but also in their dashes.
 """
@@ -28,10 +28,10 @@ BOTTOM, TOP = -0.35, -0.15
 Trial = Mapping[str, Any]
 
 
-def draw(found: Mapping[str, Any]) -> str:
+def draw(experiment: Mapping[str, Any]) -> str:
     """Return the picture of the first run of each update. Raises UsageError if matplotlib is not installed."""
-    trials = {(t["workload"], t["course"], t["layout"]): t for t in reversed(found["trials"])}
-    layouts = [each.name for each in LAYOUTS if any(key[2] == each.name for key in trials)]
+    trials = {(t["workload"], t["course"], t["layout"]): t for t in reversed(experiment["trials"])}
+    layouts = [layout.name for layout in LAYOUTS if any(key[2] == layout.name for key in trials)]
     rows = [(w, c) for c in COURSES for w in WORKLOADS if any(key[:2] == (w.name, c.name) for key in trials)]
     size = HEAD + ROW * len(rows), NAMES + COLUMN * len(layouts)
     widths = [NAMES, *[COLUMN] * len(layouts)]
@@ -49,7 +49,7 @@ def draw(found: Mapping[str, Any]) -> str:
 
 
 def _name(axes: Any, workload: Workload, course: Course) -> None:
-    """Write what a row shows."""
+    """Write the name of a row."""
     sizes = [f"{name}: {size}, minAvailable {least}" for name, (size, least) in workload.sizes.items()]
     axes.set_axis_off()
     axes.text(0, 1, f"{course.name}, {workload.name}", fontweight="bold", in_layout=False)
@@ -70,7 +70,7 @@ def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
         shares = [point[1][name] / size - number * APART for point in trial["curve"]]
         axes.stairs(*_steps(trial, shares), baseline=None, color=color, linestyle=dashes, linewidth=1.5, label=label)
     units = [point[2] for point in trial["curve"]]
-    whole = [BOTTOM + (TOP - BOTTOM) * each / (max(units) or 1) for each in units]
+    whole = [BOTTOM + (TOP - BOTTOM) * count / (max(units) or 1) for count in units]
     band = {"baseline": BOTTOM, "fill": True}
     axes.stairs([TOP], [0, trial["seconds"]], **band, color=RED, alpha=0.3, label="units that are not whole")
     axes.stairs(*_steps(trial, whole), **band, color=BLUE, label="whole serving units")

@@ -1,4 +1,4 @@
-"""What the laboratory of coherent updates plays: gang layouts, workloads, and what happens meanwhile."""
+"""The inputs of the laboratory of coherent updates: gang layouts, workloads, and disturbances."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Course:
-    """What happens while the set is updated."""
+    """The disturbance while the set is updated."""
 
     name: str
     about: str
@@ -93,11 +93,11 @@ Named = TypeVar("Named", bound=HasName)
 
 def chosen(names: Sequence[str], known: Sequence[Named], option: str) -> list[Named]:
     """Return those of the known that are named, in the known order; all of them if none is named. Raises UsageError."""
-    by_name = {each.name: each for each in known}
+    by_name = {item.name: item for item in known}
     for name in names:
         if name not in by_name:
             raise UsageError(f"unknown value {name!r}", where=option, hint=suggestion(name, by_name))
-    return [each for each in known if not names or each.name in names]
+    return [entry for entry in known if not names or entry.name in names]
 
 
 @dataclass(frozen=True)

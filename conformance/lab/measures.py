@@ -1,4 +1,4 @@
-"""What an update cost, read from the history of one play."""
+"""The cost of an update, read from the history of one play."""
 
 from __future__ import annotations
 
@@ -58,38 +58,38 @@ class Meter:
         self._state = State()
 
     def measure(self, before: Iterable[Record], during: Iterable[Record]) -> Measured:
-        """Return what the records of the update say, after those before it. Both are in the order of the writes."""
+        """Measure the update by its records, after those before it. Both are in the order of the writes."""
         for record in before:
             self._state.apply(record)
-        found, began = Measured(), 0.0
+        measured, began = Measured(), 0.0
         for record in during:
             began = began or record.at
             self._state.apply(record)
             at = round(max(0.0, record.at - began), 3)
             if pod := self._evicted(record):
-                found.evicted.append(pod)
-            if not found.duration:
-                self._look(found, at)
-                found.duration = at if self._ended(record) else 0.0
-        return found
+                measured.evicted.append(pod)
+            if not measured.duration:
+                self._look(measured, at)
+                measured.duration = at if self._ended(record) else 0.0
+        return measured
 
-    def _look(self, found: Measured, at: float) -> None:
-        places = {each: Place(self._set, 0, each.key) for each in self._components}
-        available = {each.key.name: self._state.available(place) for each, place in places.items()}
+    def _look(self, measured: Measured, at: float) -> None:
+        places = {component: Place(self._set, 0, component.key) for component in self._components}
+        available = {component.key.name: self._state.available(place) for component, place in places.items()}
         whole = sum(
-            min(self._state.available(place, gangs) // each.minimum for each, place in places.items())
+            min(self._state.available(place, gangs) // component.minimum for component, place in places.items())
             for gangs in self._versions().values()
         )
-        last = found.points[-1] if found.points else None
+        last = measured.points[-1] if measured.points else None
         if last is None or (last.available, last.whole) != (available, whole):
-            found.points.append(Point(at, available, whole))
+            measured.points.append(Point(at, available, whole))
 
     def _versions(self) -> dict[str, set[str]]:
         """The gangs of each version."""
-        found: dict[str, set[str]] = {}
+        gangs: dict[str, set[str]] = {}
         for gang in {pod.gang for pod in self._state.pods.values() if pod.place.set == self._set}:
-            found.setdefault(self._generation(gang), set()).add(gang)
-        return found
+            gangs.setdefault(self._generation(gang), set()).add(gang)
+        return gangs
 
     def _generation(self, gang: str) -> str:
         return self._state.generations.get(self._state.key_of_gang(gang), self._old)
@@ -109,7 +109,7 @@ class Meter:
 
 def members(pods: Iterable[str], set_name: str, components: Iterable[Component]) -> list[str]:
     """Return the components' members that pods with these names belong to: `f` for a standalone pod, `p[2]`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for pod in pods:
         for component in components:
             prefix = f"{set_name}-0-{component.key.name}-"
@@ -117,26 +117,26 @@ def members(pods: Iterable[str], set_name: str, components: Iterable[Component])
                 continue
             rest = pod.removeprefix(prefix)
             index = rest.partition("-")[0]
-            found.add(f"{component.key.name}[{index}]" if component.key.kind == "group" else f"pod {rest}")
-    return sorted(found)
+            names.add(f"{component.key.name}[{index}]" if component.key.kind == "group" else f"pod {rest}")
+    return sorted(names)
 
 
-def company(layout: Layout, key: Key, index: int) -> int:
-    """Return how many replicas of scaling groups share the gang of a replica, itself included. What preempts it takes
-    all of them: without any, the gang is below its minimum."""
+def shared_gang_size(layout: Layout, key: Key, index: int) -> int:
+    """Return how many replicas of scaling groups share the gang of a replica, itself included. A preemption takes all
+    of them: without any, the gang is below its minimum."""
     return next(
         (sum(map(len, entry.groups.values())) for entry in layout if index in entry.groups.get(key.name, ())), 0
     )
 
 
-def largest_company(layout: Layout, components: Iterable[Component]) -> int:
-    """Return the largest company of a replica above the minimum, which was a gang of its own when it was deployed."""
+def largest_shared_gang(layout: Layout, components: Iterable[Component]) -> int:
+    """Return the largest shared gang of a replica above the minimum, which was a gang of its own when deployed."""
     return max(
         (
-            company(layout, each.key, index)
-            for each in components
-            if each.key.kind == "group"
-            for index in range(each.minimum, each.replicas)
+            shared_gang_size(layout, component.key, index)
+            for component in components
+            if component.key.kind == "group"
+            for index in range(component.minimum, component.replicas)
         ),
         default=0,
     )
@@ -146,11 +146,11 @@ def orphans(before: Layout, after: Layout) -> list[str]:
     """Return the replicas that had partners of another scaling group in their gang before a scale-in, and have none of
     them any more."""
     left = {entry.key: entry for entry in after}
-    found = []
+    names = []
     for entry in before:
         now = left.get(entry.key)
-        partners = {group for group, held in entry.groups.items() if held}
-        for group, held in now.groups.items() if now else ():
+        partners = {group for group, replicas in entry.groups.items() if replicas}
+        for group, replicas in now.groups.items() if now else ():
             lost = [other for other in partners - {group} if not now.groups.get(other)] if now else []
-            found += [f"{group}[{index}]" for index in held if lost]
-    return sorted(found)
+            names += [f"{group}[{index}]" for index in replicas if lost]
+    return sorted(names)

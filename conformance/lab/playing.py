@@ -35,13 +35,13 @@ class TrialFailed(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one trial has shown. `evicted` are the members that a preemption took; None where nothing was preempted.
+    """The results of one trial. `evicted` are the members that a preemption took; None where nothing was preempted.
     `orphans` are replicas without their partners after the scale-in; None where nothing was scaled in."""
 
     trial: Trial
     measured: measures.Measured
     writes: int
-    company: int
+    largest_shared_gang: int
     evicted: list[str] | None
     orphans: list[str] | None
 
@@ -50,12 +50,12 @@ def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Itera
     """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError where the suite
     is at fault."""
     number = 0
-    for key, found in groupby(sorted(trials, key=_parameters), _parameters):
+    for key, group in groupby(sorted(trials, key=_parameters), _parameters):
         with (
             tempfile.TemporaryDirectory(prefix="grove-lab-") as folder,
             _cluster(folder, dict(key), kubernetes) as cluster,
         ):
-            for trial in found:
+            for trial in group:
                 number += 1
                 report(f"{number} of {len(trials)}", trial.key)
                 yield _played(cluster, trial)
@@ -101,7 +101,7 @@ def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation)
         trial,
         measured,
         _writes(env, scene),
-        scene.company,
+        scene.largest_shared_gang,
         None if trial.course.name != "preemption" else measures.members(measured.evicted, SET, scene.components),
         scene.orphans if quiet else None,
     )
@@ -111,5 +111,5 @@ def _writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
     """Writes to the API during the update, without those that any update causes: KWOK's and kube-scheduler's."""
     if env.audit is None:
         return 0
-    found = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)
-    return sum(count for key, count in found.items() if of_implementation(key.user, key.program))
+    counts = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)
+    return sum(count for key, count in counts.items() if of_implementation(key.user, key.program))

@@ -59,15 +59,15 @@ def load(path: Path) -> Document:
     return result
 
 
-def add(found: Document, outcome: Outcome) -> None:
-    """Add what a trial has shown."""
-    found["trials"].append(_trial(outcome))
+def add(experiment: Document, outcome: Outcome) -> None:
+    """Add the results of a trial."""
+    experiment["trials"].append(_trial(outcome))
 
 
-def has(found: Document, trial: Trial) -> bool:
+def has(experiment: Document, trial: Trial) -> bool:
     """Return whether a trial has been played."""
-    wanted = (trial.workload.name, trial.layout.name, trial.course.name, trial.run)
-    return any((t["workload"], t["layout"], t["course"], t["run"]) == wanted for t in found["trials"])
+    key = (trial.workload.name, trial.layout.name, trial.course.name, trial.run)
+    return any((t["workload"], t["layout"], t["course"], t["run"]) == key for t in experiment["trials"])
 
 
 def _trial(outcome: Outcome) -> Document:
@@ -80,7 +80,7 @@ def _trial(outcome: Outcome) -> Document:
         "seconds": measured.duration,
         "lowestAvailable": measured.lowest,
         "wholeUnits": {"lowest": measured.lowest_whole, "mean": round(measured.mean_whole, 2)},
-        "largestCompany": outcome.company,
+        "largestCompany": outcome.largest_shared_gang,
         "evicted": outcome.evicted,
         "orphans": outcome.orphans,
         "writes": outcome.writes,
@@ -88,14 +88,14 @@ def _trial(outcome: Outcome) -> Document:
     }
 
 
-def rows(found: Document, course: str) -> Iterator[tuple[str, ...]]:
+def rows(experiment: Document, course: str) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table of one course: the median of all runs, and their range where they differ."""
     for workload in WORKLOADS:
         for layout in LAYOUTS:
             trials = [
-                each
-                for each in found["trials"]
-                if (each["course"], each["workload"], each["layout"]) == (course, workload.name, layout.name)
+                trial
+                for trial in experiment["trials"]
+                if (trial["course"], trial["workload"], trial["layout"]) == (course, workload.name, layout.name)
             ]
             if trials:
                 yield (workload.name, layout.name, *_cells(workload, trials))
@@ -103,26 +103,26 @@ def rows(found: Document, course: str) -> Iterator[tuple[str, ...]]:
 
 def _cells(workload: Workload, trials: Trials) -> tuple[str, ...]:
     def of(value: Callable[[Mapping[str, Any]], float]) -> str:
-        return spread([value(each) for each in trials])
+        return spread([value(trial) for trial in trials])
 
     lowest = ", ".join(
-        f"{name} {of(lambda each, name=name: each['lowestAvailable'][name])}/{size}"  # type: ignore[misc]
+        f"{name} {of(lambda trial, name=name: trial['lowestAvailable'][name])}/{size}"  # type: ignore[misc]
         for name, (size, _) in workload.sizes.items()
     )
     return (
         lowest,
-        of(lambda each: each["wholeUnits"]["lowest"]),
-        of(lambda each: each["wholeUnits"]["mean"]),
+        of(lambda trial: trial["wholeUnits"]["lowest"]),
+        of(lambda trial: trial["wholeUnits"]["mean"]),
         _counts(trials, "evicted"),
         _counts(trials, "orphans"),
-        of(lambda each: each["seconds"]),
-        of(lambda each: each["writes"]),
+        of(lambda trial: trial["seconds"]),
+        of(lambda trial: trial["writes"]),
     )
 
 
 def _counts(trials: Trials, field: str) -> str:
-    found = [len(each[field]) for each in trials if each[field] is not None]
-    return spread(found) if found else "–"
+    counts = [len(trial[field]) for trial in trials if trial[field] is not None]
+    return spread(counts) if counts else "–"
 
 
 def spread(values: Sequence[float]) -> str:
@@ -135,41 +135,41 @@ def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.1f}"
 
 
-def titles(found: Document) -> Iterator[tuple[str, str]]:
+def titles(experiment: Document) -> Iterator[tuple[str, str]]:
     """Yield name and title of each course that was played."""
-    played = {each["course"] for each in found["trials"]}
+    played = {trial["course"] for trial in experiment["trials"]}
     for course in COURSES:
         if course.name in played:
             yield course.name, f"{course.name}: {course.about}"
 
 
-def show(found: Document, console: Console) -> None:
+def show(experiment: Document, console: Console) -> None:
     """Print the tables."""
-    for course, title in titles(found):
+    for course, title in titles(experiment):
         table = Table(*COLUMNS, title=title)
-        for row in rows(found, course):
+        for row in rows(experiment, course):
             table.add_row(*row)
         console.print(table)
 
 
-def markdown(found: Document, command: str, picture: str) -> str:
+def markdown(experiment: Document, command: str, picture: str) -> str:
     """Return a page with the tables and the picture."""
-    runs = max((each["run"] for each in found["trials"]), default=0)
+    runs = max((trial["run"] for trial in experiment["trials"]), default=0)
     lines = [
         "# Gang layouts of coherent updates, compared",
         "",
         f"    {command}",
         "",
-        f"{found['startedAt']}, {found['environment']['cpus']} CPUs, Kubernetes "
-        f"{found['environment']['versions'].get('kubernetes', 'unknown')}. Every line was played live, {runs} times: "
-        "the median, and the range where the runs differ. What the columns mean is explained in "
+        f"{experiment['startedAt']}, {experiment['environment']['cpus']} CPUs, Kubernetes "
+        f"{experiment['environment']['versions'].get('kubernetes', 'unknown')}. Every line was played live, "
+        f"{runs} times: the median, and the range where the runs differ. What the columns mean is explained in "
         "docs/findings/coherent-layouts.md of the project.",
         "",
-        *(f"- {each.name}: {each.about}" for each in (*WORKLOADS, *LAYOUTS)),
+        *(f"- {entry.name}: {entry.about}" for entry in (*WORKLOADS, *LAYOUTS)),
     ]
-    for course, title in titles(found):
+    for course, title in titles(experiment):
         lines += ["", f"## {title[0].upper()}{title[1:]}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-        lines += [_line(row) for row in rows(found, course)]
+        lines += [_line(row) for row in rows(experiment, course)]
     return "\n".join([*lines, "", f"![availability during each update]({picture})", ""])
 
 

@@ -22,7 +22,7 @@ CHANGE, UPDATED, REST = "change", "updated", "at rest"
 PRIORITY = "system-cluster-critical"
 ANNOTATION = "grove.io/coherent-gang-layout"
 HELD_SECONDS = 3.0
-"""How long a node stays failed, or is kept from the set."""
+"""Seconds for which a node stays failed, or another pod occupies it."""
 GPU = {"nvidia.com/gpu": "1"}
 
 
@@ -32,7 +32,7 @@ class UpdateUnderObservation(Scene):
     def __init__(self, trial: experiment.Trial) -> None:
         self.trial = trial
         self.orphans: list[str] | None = None
-        self.company = 0
+        self.largest_shared_gang = 0
 
     def play(self, env: SceneEnvironment) -> None:
         """Deploy, change, disturb, wait for the end."""
@@ -43,7 +43,7 @@ class UpdateUnderObservation(Scene):
         env.wait_for("deployed", sets.deployed(SET), SECONDS)
         env.quiet(1, real=True)
         self.writes_before = env.audit.mark() if env.audit else 0
-        cliques = [each["name"] for each in self.workload["spec"]["template"]["cliques"]]
+        cliques = [clique["name"] for clique in self.workload["spec"]["template"]["cliques"]]
         env.mark(CHANGE)
         self.before = sets.change(env, self.workload, *cliques, tag="2")
         match self.trial.course.name:
@@ -55,34 +55,37 @@ class UpdateUnderObservation(Scene):
         env.quiet(1, real=True)
         self.writes_after = env.audit.mark() if env.audit else 0
         env.mark(REST)
-        found = sets.layout(env.history.view(), SET)
-        self.company = measures.largest_company(found, self.components)
+        layout = sets.layout(env.history.view(), SET)
+        self.largest_shared_gang = measures.largest_shared_gang(layout, self.components)
         if self.trial.course.name == experiment.QUIET:
-            self._scale_in(env, found)
+            self._scale_in(env, layout)
         env.delete(SETS, SET)
         env.wait_for("deleted", lambda view: not view.names("pods"), SECONDS)
 
     def _set(self, env: SceneEnvironment) -> Object:
         shape = self.trial.workload
-        found = sets.coherent(env, SET, shape.cliques, shape.groups)
-        for group in found["spec"]["template"].get("podCliqueScalingGroups", ()):
+        workload = sets.coherent(env, SET, shape.cliques, shape.groups)
+        for group in workload["spec"]["template"].get("podCliqueScalingGroups", ()):
             if group["name"] in shape.budgets:
                 group["rollingUpdate"] = {"maxUnavailable": shape.budgets[group["name"]]}
-        for clique in found["spec"]["template"]["cliques"]:
+        for clique in workload["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
-            env.set_behavior(found, clique["name"], "realistic", running_after="0s", ready_after="1s")
+            env.set_behavior(workload, clique["name"], "realistic", running_after="0s", ready_after="1s")
         if self.trial.layout.annotation:
-            found["metadata"]["annotations"] = {ANNOTATION: self.trial.layout.annotation}
-        return found
+            workload["metadata"]["annotations"] = {ANNOTATION: self.trial.layout.annotation}
+        return workload
 
     # -- disturbances ------------------------------------------------------------------------------------------------
 
     def _preempt(self, env: SceneEnvironment) -> None:
         """Give the node of a new replica to a pod of higher priority for a while."""
-        group = next(each for each in self.components if each.key.name == "p")
+        group = next(component for component in self.components if component.key.name == "p")
         env.wait_for("replica to preempt", self._worth_preempting(group), SECONDS)
         view = env.history.view()
-        index = max(self._new(view, group), key=lambda each: (each >= group.minimum, _company(view, group.key, each)))
+        index = max(
+            self._new(view, group),
+            key=lambda replica: (replica >= group.minimum, _shared_gang_size(view, group.key, replica)),
+        )
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{index}-pl")
         env.create(self._urgent(env, pods.node(victim)))
         env.wait_for("preempted", lambda view: any(map(pods.bound, sets.of_set(view, URGENT))), 60)
@@ -91,29 +94,29 @@ class UpdateUnderObservation(Scene):
         env.mark("no longer preempted")
 
     def _urgent(self, env: SceneEnvironment, node: str) -> Object:
-        found = sets.coherent(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
-        [clique] = found["spec"]["template"]["cliques"]
+        workload = sets.coherent(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
+        [clique] = workload["spec"]["template"]["cliques"]
         clique["spec"]["podSpec"]["nodeSelector"][nodes.HOSTNAME] = node
         clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
-        return found
+        return workload
 
     def _worth_preempting(self, group: Component) -> Callable[[View], bool | Unmet]:
-        """A new replica above the minimum has company in its gang, or more than half of all are new and none has."""
+        """Check that a new replica above the minimum shares its gang, or that more than half are new and none does."""
 
-        def seen(view: View) -> bool | Unmet:
-            found = list(self._new(view, group))
-            if any(each >= group.minimum and _company(view, group.key, each) > 1 for each in found):
+        def worth(view: View) -> bool | Unmet:
+            new = list(self._new(view, group))
+            if any(replica >= group.minimum and _shared_gang_size(view, group.key, replica) > 1 for replica in new):
                 return True
-            return 2 * len(found) > group.replicas or Unmet(f"{len(found)} of {group.replicas} replicas are new")
+            return 2 * len(new) > group.replicas or Unmet(f"{len(new)} of {group.replicas} replicas are new")
 
-        return seen
+        return worth
 
     def _fail_node(self, env: SceneEnvironment) -> None:
         """Take the node of an old replica away for a while."""
-        group = next(each for each in self.components if each.key.name == "p")
+        group = next(component for component in self.components if component.key.name == "p")
         env.wait_for("a new replica of p", lambda view: any(True for _ in self._new(view, group)), SECONDS)
         view = env.history.view()
-        old = [each for each in range(group.replicas) if not self._of_version(view, group, each, "2")]
+        old = [replica for replica in range(group.replicas) if not self._of_version(view, group, replica, "2")]
         [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old, default=group.replicas - 1)}-pl")
         env.fail_node(pods.node(victim))
         env.mark("node failed")
@@ -123,19 +126,19 @@ class UpdateUnderObservation(Scene):
 
     def _new(self, view: View, group: Component) -> Iterator[int]:
         """The replicas of the group whose pods are all new and Ready."""
-        return (each for each in range(group.replicas) if self._of_version(view, group, each, "2", ready=True))
+        return (replica for replica in range(group.replicas) if self._of_version(view, group, replica, "2", ready=True))
 
     def _of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
-        cliques = [f"{SET}-0-{group.key.name}-{index}-{each}" for each in sets.members(group.key.name)]
-        found = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
-        whole = len(found) == len(cliques)
-        return whole and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in found)
+        cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
+        current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
+        whole = len(current) == len(cliques)
+        return whole and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in current)
 
     # -- afterwards --------------------------------------------------------------------------------------------------
 
     def _scale_in(self, env: SceneEnvironment, before: Layout) -> None:
-        """Scale the last of several scaling groups in to its minimum: who loses their partners?"""
-        groups = [each for each in self.components if each.key.kind == "group"]
+        """Scale the last of several scaling groups in to its minimum, and record replicas that lose their partners."""
+        groups = [component for component in self.components if component.key.kind == "group"]
         if len(groups) < 2:
             return
         last = groups[-1]
@@ -146,11 +149,11 @@ class UpdateUnderObservation(Scene):
 
 
 def _pods(workload: Object) -> int:
-    """How many pods a set of one replica has."""
+    """Return the number of pods of a set of one replica."""
     template = workload["spec"]["template"]
-    times = {each: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for each in g["cliqueNames"]}
-    return sum(each["spec"]["replicas"] * times.get(each["name"], 1) for each in template["cliques"])
+    times = {name: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for name in g["cliqueNames"]}
+    return sum(clique["spec"]["replicas"] * times.get(clique["name"], 1) for clique in template["cliques"])
 
 
-def _company(view: View, key: Key, index: int) -> int:
-    return measures.company(sets.layout(view, SET), key, index)
+def _shared_gang_size(view: View, key: Key, index: int) -> int:
+    return measures.shared_gang_size(sets.layout(view, SET), key, index)

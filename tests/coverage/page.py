@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from conformance import data
 from conformance.grove import sheet
-from conformance.lab.gaps import shown
+from conformance.lab.gaps import spec_rows
 from conformance.report import recorded
 from conformance.suite.registry import catalogue, coverage, requirement
 from mutants.registry import caught
@@ -19,7 +19,7 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 def text() -> str:
     """docs/coverage.md as it should be."""
-    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), shown.rows())
+    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), spec_rows.rows())
 
 
 def runs() -> list[coverage.Seen]:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance import data, specification
 from conformance.errors import UsageError
-from conformance.lab.gaps import shown
+from conformance.lab.gaps import spec_rows
 from conformance.specification import Row
 from conformance.suite.registry import coverage, requirement
 from conformance.suite.registry.coverage import Reason, Rows, Scenario, Seen
@@ -19,11 +19,11 @@ from tests.coverage import page, trials
 
 
 def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
-    assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows(), shown.rows()) == []
+    assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows(), spec_rows.rows()) == []
 
 
 def test_what_the_table_of_gaps_shows_is_in_the_specification_and_listed():
-    assert sorted(shown.rows().keys() - {story.id for story in coverage.scenarios()}) == []
+    assert sorted(spec_rows.rows().keys() - {story.id for story in coverage.scenarios()}) == []
 
 
 def test_the_tables_of_mutants_and_variants_are_current():

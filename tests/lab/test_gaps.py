@@ -175,7 +175,7 @@ def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_right: bool) -> None:
-    assert mappings.told(bound) == word
+    assert mappings.describe(bound) == word
     assert mappings.right(9, word) is is_right
     assert mappings.right(5, word) is (word == "0")
 
@@ -201,8 +201,8 @@ def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
 def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
     found, gap = played("", "")
     [mapping] = [each for each in mappings.MAPPINGS if each.row == "WL37-M06"]
-    for nodes, seen in ((5, "0"), (6, "0"), (12, "all")):
-        results.add(found, Mapped(BY_NAME["trees"], mapping, nodes, 1, seen))
+    for nodes, outcome in ((5, "0"), (6, "0"), (12, "all")):
+        results.add(found, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
     page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
     cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 has every number of nodes

@@ -60,16 +60,16 @@ def test_members_of_pods() -> None:
     assert measures.members(names, "s", ALL.components) == ["P[2]", "pod 3"]
 
 
-@pytest.mark.parametrize(("key", "index", "company"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
-def test_company(key: Key, index: int, company: int) -> None:
+@pytest.mark.parametrize(("key", "index", "size"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
+def test_shared_gang_size(key: Key, index: int, size: int) -> None:
     """M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
-    assert measures.company(FINAL, key, index) == company
+    assert measures.shared_gang_size(FINAL, key, index) == size
 
 
-def test_largest_company_above_the_minimum() -> None:
-    assert measures.largest_company(FINAL, ALL.components) == 2
+def test_largest_shared_gang_above_the_minimum() -> None:
+    assert measures.largest_shared_gang(FINAL, ALL.components) == 2
     single = traces.layout(["A*@v1: F5 P[0] D[0]", "B@v1: P[1]", "C@v1: D[1]"])
-    assert measures.largest_company(single, ALL.components) == 1
+    assert measures.largest_shared_gang(single, ALL.components) == 1
 
 
 def test_orphans_lose_all_their_partners() -> None:

@@ -1,1 +1,1 @@
-"""What inference needs of gang scheduling, measured on several schedulers and APIs."""
+"""The needs of inference in gang scheduling, measured on several schedulers and APIs."""

@@ -31,7 +31,7 @@ class Form:
 
     @property
     def cluster(self) -> tuple[Hashable, ...]:
-        """Return what decides the cluster: forms that agree in it are played on one."""
+        """Return the properties that decide the cluster: forms that agree in them share one."""
         return self.implementation, self.kubernetes, self.features, self.parameters
 
 
@@ -69,9 +69,9 @@ def named(instance: Instance) -> Iterator[tuple[Component, list[Leaf]]]:
 
 
 def roots(form: Form, instance: Instance) -> list[Root]:
-    """Return the groups and trees of an instance; for plain pods, what would be its groups."""
+    """Return the groups and trees of an instance; for plain pods, those that it would have."""
     if form.api != TREES:
-        return [leaf for _, each in named(instance) for leaf in each]
+        return [leaf for _, own in named(instance) for leaf in own]
     children: list[Root] = []
     for component, own in named(instance):
         if component.single:
@@ -102,7 +102,7 @@ def gangs(instance: Instance) -> tuple[oracle.Gang, ...]:
 
 def counts(instance: Instance, bound: Sequence[int]) -> dict[str, list[int]]:
     """Return the bound pods of each component from those of its PodGroups, in order."""
-    found, left = {}, list(bound)
+    by_component, left = {}, list(bound)
     for component, own in named(instance):
-        found[component.name] = [left.pop(0) for _ in own]
-    return found
+        by_component[component.name] = [left.pop(0) for _ in own]
+    return by_component

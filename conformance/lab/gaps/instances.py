@@ -12,7 +12,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 
 MINIMUM, NOTHING = "minimum", "nothing"
-"""What an instance expects: the minimum of each component, or that nothing is bound."""
+"""Outcomes that an instance expects: the minimum of each component, or that nothing is bound."""
 
 Counts = Mapping[str, Sequence[int]]
 """Component → bound pods of each replica; of a component of single pods one number."""
@@ -20,7 +20,7 @@ Counts = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes that are alike. `taken`: a pod of nobody's runs on each."""
+    """Nodes that are alike. `taken`: a pod without a controller runs on each of them."""
 
     count: int = 1
     gpus: int = 1
@@ -53,9 +53,9 @@ class Component:
 
 @dataclass(frozen=True)
 class Instance:
-    """Nodes, a service, and what must become of it. `rows`: those of the specification that have it. `block`: all of it
-    must be in one block. `lost`: components that lose a pod once all runs, which is made again; the node of the first
-    one's is taken meanwhile."""
+    """Nodes, a service, and the outcome that it must have. `rows`: those of the specification that have it. `block`:
+    all of it must be in one block. `lost`: components that lose a pod once all pods run, which is created again; the
+    node of the first one is taken meanwhile."""
 
     name: str
     rows: tuple[str, ...]
@@ -66,16 +66,16 @@ class Instance:
     lost: tuple[str, ...] = ()
 
     def standing(self, bound: Counts) -> str:
-        """Return what is bound: the minimum of each component, nothing, or `part` of it."""
-        if not any(sum(bound[each.name]) for each in self.components):
+        """Return the part of the service that is bound: the minimum of each component, nothing, or `part` of it."""
+        if not any(sum(bound[component.name]) for component in self.components):
             return NOTHING
-        enough = all(each.complete(bound[each.name]) >= each.minimum for each in self.components)
+        enough = all(component.complete(bound[component.name]) >= component.minimum for component in self.components)
         return MINIMUM if enough else "part"
 
     def right(self, bound: Counts) -> bool:
         """Return whether an outcome is as it must be."""
         if self.expect.endswith(" again"):
-            [component] = [each for each in self.components if each.name == self.expect.removesuffix(" again")]
+            [component] = [match for match in self.components if match.name == self.expect.removesuffix(" again")]
             return component.complete(bound[component.name]) >= component.minimum
         return self.standing(bound) == self.expect
 
@@ -102,18 +102,18 @@ def load(path: Path | None = None) -> tuple[Gap, ...]:
     """Read the gaps. Raises UsageError (file, line, field)."""
     place = folder("fixtures") / "gaps"
     document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
-    found, known = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
-    for number, gap in enumerate(found):
+    gaps, known = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
+    for number, gap in enumerate(gaps):
         for index, instance in enumerate(gap.instances):
             if instance.name in known:
                 where = document.where("gaps", number, "instances", index, "name")
                 raise UsageError(f"{instance.name} is defined twice", where=where, hint="give it another name")
             known.add(instance.name)
-    return found
+    return gaps
 
 
 def _gap(entry: Mapping[str, Any]) -> Gap:
-    instances = tuple(_instance(each) for each in entry["instances"])
+    instances = tuple(_instance(child) for child in entry["instances"])
     return Gap(entry["name"], entry["title"], entry["needs"], tuple(entry["saidBy"]), instances)
 
 
@@ -121,8 +121,8 @@ def _instance(entry: Mapping[str, Any]) -> Instance:
     return Instance(
         name=entry["name"],
         rows=tuple(entry["rows"]),
-        nodes=tuple(NodeGroup(**each) for each in entry["nodes"]),
-        components=tuple(Component(**each) for each in entry["components"]),
+        nodes=tuple(NodeGroup(**group) for group in entry["nodes"]),
+        components=tuple(Component(**component) for component in entry["components"]),
         expect=entry["expect"],
         block=entry.get("block", False),
         lost=tuple(entry.get("lost", ())),

@@ -9,7 +9,7 @@ from conformance.grove import pods as pod_fields
 from conformance.history.view import View
 from conformance.lab.gaps.forms import GROUPS, TREES, Form
 from conformance.suite.scenes.api import Object
-from conformance.testing import workload_groups as made
+from conformance.testing import workload_groups
 from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment
 from conformance.testing.workload_groups import Leaf, Root, Tree
@@ -37,14 +37,14 @@ class Mapping:
     shape: str
     """`flat`: a PodGroup for each clique; `collapsed`: one for each gang; `h1`: a tree for each; `h2`: one tree."""
     extra: str
-    """`free`: made with the others; `gated` in its group, `plain` gated in no group, `late` made: once the floor is
-    bound; `operator`: made by the reference's operator."""
+    """`free`: created with the other pods; `gated` in its group, `plain` gated in no group, `late` created: once the
+    floor is bound; `operator`: created by the reference's operator."""
     forms: tuple[str, ...]
     sizes: Sequence[int] = SOME
 
     @property
     def key(self) -> str:
-        """Return what tells mappings apart: some rows have several."""
+        """Return the identity of a mapping: some rows have several mappings."""
         return f"{self.row.rpartition('-')[2].lower()}-{self.extra}"
 
 
@@ -82,8 +82,8 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
             return [Tree("base", [ROUTER, prefill, decode], 3)], []
 
 
-def told(bound: dict[str, int]) -> str:
-    """Return what is bound: `0`, `part`, `F` with `+r`, `+p`, `+d`, or `all`. `bound`: part → pods."""
+def describe(bound: dict[str, int]) -> str:
+    """Return the bound parts in words: `0`, `part`, `F` with `+r`, `+p`, `+d`, or `all`. `bound`: part → pods."""
     full = {"router": 2, **{name: sum(leaf.pods for leaf in own) for name, own in REPLICAS.items()}}
     if bound == full:
         return "all"
@@ -95,13 +95,13 @@ def told(bound: dict[str, int]) -> str:
     return "F" + "".join(word for word, is_bound in more.items() if is_bound)
 
 
-def right(nodes: int, seen: str) -> bool:
+def right(nodes: int, outcome: str) -> bool:
     """Return whether an outcome is as it must be: the floor if it fits, else nothing."""
-    return seen.startswith("F") or seen == "all" if nodes >= FLOOR else seen == "0"
+    return outcome.startswith("F") or outcome == "all" if nodes >= FLOOR else outcome == "0"
 
 
 def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
-    """Return whether an outcome depends on an order that nobody promises, so that it may differ from run to run.
+    """Return whether an outcome depends on an order that is not guaranteed, so that it may differ from run to run.
 
     That can be so where there is room for the minimum and not for all.
 
@@ -136,7 +136,7 @@ class MappingPlay:
     def groups(self) -> list[Object]:
         """Return the groups in the order of their creation."""
         base, scaled = gangs(self.mapping.shape)
-        return [each for root in (*base, *scaled) for each in made.groups(root, self.bench.place)]
+        return [group for root in (*base, *scaled) for group in workload_groups.groups(root, self.bench.place)]
 
     def pods(self) -> list[Object]:
         """Return the pods in the order of their creation, with a gate on each."""
@@ -147,15 +147,15 @@ class MappingPlay:
 
     def release(self, view: View) -> Sequence[str]:
         """Return the pods that lose their gates now. The extra pod and the scaled gangs follow once the floor is bound,
-        as with an operator, and one after the other, so that nothing depends on who is faster."""
-        if not self._later or not right(FLOOR, self.seen(view)):
+        as with an operator, and one after the other, so that nothing depends on timing."""
+        if not self._later or not right(FLOOR, self.outcome(view)):
             return ()
         if self.mapping.extra == "late" and self._later[0] == _names([self.extra]):
             self._env.create(self.extra)
         return self._later.pop(0)
 
     def _stages(self) -> list[list[str]]:
-        """Return what follows once the floor is bound, in order."""
+        """Return the pods that follow once the floor is bound, in order."""
         stages = [] if self.mapping.extra == "free" else [_names([self.extra])]
         if self.mapping.shape != "h2":
             first = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
@@ -166,20 +166,20 @@ class MappingPlay:
         """Show that the scheduler had its chance, as `Bench.witness`."""
         self.bench.witness(pod)
 
-    def seen(self, view: View) -> str:
-        """Return what is bound."""
+    def outcome(self, view: View) -> str:
+        """Return the parts that are bound, in words."""
         parts = dict.fromkeys(("router", *REPLICAS), 0)
         for pod in (*self.floor, self.extra, *self.scaled):
-            found = view.get("pods", pod["metadata"]["name"])
+            current = view.get("pods", pod["metadata"]["name"])
             part = pod["metadata"]["name"].removeprefix(f"{self.bench.name}-").split("-")[1]
-            parts[part] += found is not None and pod_fields.bound(found)
-        return told(parts)
+            parts[part] += current is not None and pod_fields.bound(current)
+        return describe(parts)
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:
         """Return the pods of the floor, those of the scaled gangs, and the router's second pod."""
-        router = made.pods(ROUTER, self.bench.place, gated=True)
+        router = workload_groups.pods(ROUTER, self.bench.place, gated=True)
         parts = {
-            name: [pod for leaf in own for pod in made.pods(leaf, self.bench.place, gated=True)]
+            name: [pod for leaf in own for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
             for name, own in REPLICAS.items()
         }
         floor = [router[0], *parts["p0"], *parts["d0"]]

@@ -26,9 +26,9 @@ Mark = tuple[str, float, float]
 """Kind, x and y."""
 
 
-def draw(found: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
+def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     """Return the picture of the first run. Raises UsageError if matplotlib is not installed."""
-    forms = results.forms_of(dict(found))
+    forms = results.forms_of(dict(experiment))
     rows = list(_rows(gaps))
     width, height = NAMES + COLUMN * len(forms), max((y for y, _ in rows), default=TOP) + 1 + BOTTOM
     drawn, axes = figure(height * UNIT, width * UNIT)
@@ -42,7 +42,9 @@ def draw(found: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     for x, form in enumerate(forms):
         left = NAMES + COLUMN * x
         axes.text(left - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
-        marks += [mark for y, row in rows if isinstance(row, Instance) for mark in _marks(found, form, row, left, y)]
+        marks += [
+            mark for y, row in rows if isinstance(row, Instance) for mark in _marks(experiment, form, row, left, y)
+        ]
     for kind, look in MARKS.items():
         xs, ys = ([mark[place] for mark in marks if mark[0] == kind] for place in (1, 2))
         axes.plot(xs, ys, linestyle="", markersize=8, label=kind, gid=kind, **look)
@@ -62,9 +64,9 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | Instance]]:
         y += APART
 
 
-def _marks(found: Mapping[str, Any], form: Form, instance: Instance, left: float, y: float) -> Iterator[Mark]:
+def _marks(experiment: Mapping[str, Any], form: Form, instance: Instance, left: float, y: float) -> Iterator[Mark]:
     """Yield the squares of an instance in a form, and a cross before those of an unexpected outcome."""
-    for outcome in results.outcomes(dict(found), form, instance)[:1]:
+    for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:
             yield "unexpected", left - 1.5, y
         for line, component in enumerate(instance.components):

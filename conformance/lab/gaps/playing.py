@@ -41,7 +41,7 @@ class _PlayFailed(Exception):
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a form has no outcomes, or not all."""
+    """The reason why a form has no outcomes, or not all."""
 
     form: Form
     reason: str
@@ -52,13 +52,13 @@ class Failed:
 
 @dataclass(frozen=True)
 class Mapped:
-    """What became of one mapping on a number of GPUs."""
+    """The outcome of one mapping on a number of GPUs."""
 
     form: Form
     mapping: Mapping
     nodes: int
     run: int
-    seen: str
+    outcome: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def play(
     folder: Path,
     report: Report,
 ) -> Generator[Played]:
-    """Play the instances and mappings in each form as often as wanted, all at once on nodes of their own, and write
+    """Play the instances and mappings in each form as often as asked, all at once on nodes of their own, and write
     their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
     where the suite is at fault."""
     for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
@@ -134,9 +134,12 @@ def _played(
     numbers = range(1, runs + 1)
     with _scene(cluster, form) as env:
         of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (Play, MappingPlay)
-        gaps = [of_gaps(env, form, each, run) for run in numbers for each in instances]
+        gaps = [of_gaps(env, form, instance, run) for run in numbers for instance in instances]
         mapped = [
-            of_mappings(env, form, each, gpus, run) for run in numbers for each in mappings for gpus in each.sizes
+            of_mappings(env, form, mapping, gpus, run)
+            for run in numbers
+            for mapping in mappings
+            for gpus in mapping.sizes
         ]
         plays: list[Play | MappingPlay] = [*gaps, *mapped]
         if plays:
@@ -145,14 +148,16 @@ def _played(
             _lose(env, form, gaps)
         view = env.history.view()
         for play in gaps:
-            counts, instance = play.counts(view), play.instance
-            right = instance.right(counts)
-            wrong = play.domains(view) if right else f"expected: {instance.expect}"
-            recording.write(folder / f"{form.name}-{play.run}" / instance.name, env, play.bench.name)
-            yield Outcome(form, instance, play.run, counts, wrong)
-        for each in mapped:
-            recording.write(folder / f"{form.name}-{each.run}" / each.bench.name, env, each.bench.name)
-            yield Mapped(form, each.mapping, each.gpus, each.run, each.seen(view))
+            counts = play.counts(view)
+            right = play.instance.right(counts)
+            wrong = play.domains(view) if right else f"expected: {play.instance.expect}"
+            recording.write(folder / f"{form.name}-{play.run}" / play.instance.name, env, play.bench.name)
+            yield Outcome(form, play.instance, play.run, counts, wrong)
+        for mapping_play in mapped:
+            name = mapping_play.bench.name
+            recording.write(folder / f"{form.name}-{mapping_play.run}" / name, env, name)
+            outcome = mapping_play.outcome(view)
+            yield Mapped(form, mapping_play.mapping, mapping_play.gpus, mapping_play.run, outcome)
 
 
 @contextmanager
@@ -166,13 +171,13 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
 
 
 def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPlay]) -> None:
-    """Make everything, then do what an operator does, until nothing moves any more."""
+    """Create everything, then act as an operator until nothing moves any more."""
     env.fleet([node for play in plays for node in play.nodes()])
     for play in plays:
         play.create()
     for objects in ([play.groups() for play in plays], [play.pods() for play in plays]):
-        for each in _in_turn(objects):
-            env.create_all(each)
+        for batch in _in_turn(objects):
+            env.create_all(batch)
     _ungate(env, [play.gated for play in plays])
     plays[0].witness("witness")
     while True:
@@ -185,22 +190,23 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPl
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
     """Remove the gates of the pods of each play one by one, in order."""
-    for each in _in_turn(pods):
-        env.ungate(each)
+    for names in _in_turn(pods):
+        env.ungate(names)
 
 
 def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
-    """Yield the first of each list, then the second, …: what has an order within a play is done in this order, and for
-    all plays at once."""
-    for each in zip_longest(*lists):
-        yield [one for one in each if one is not None]
+    """Yield the first entries of all lists, then the second ones, …: the order within a play is kept, and all plays
+    advance together."""
+    for entries in zip_longest(*lists):
+        yield [entry for entry in entries if entry is not None]
 
 
 def _lose(env: SceneEnvironment, form: Form, plays: Sequence[Play]) -> None:
     """Take pods from the instances that lose some, and wait until nothing moves any more."""
-    for each in plays:
-        if each.instance.lost and each.instance.standing(each.counts(env.history.view())) == "minimum":
-            each.lose()
+    for instance_play in plays:
+        instance, counts = instance_play.instance, instance_play.counts(env.history.view())
+        if instance.lost and instance.standing(counts) == "minimum":
+            instance_play.lose()
     plays[0].witness("last-witness")
     _at_rest(env, form)
 

@@ -1,4 +1,4 @@
-"""One instance in one form while it is played: what is made, and what an operator does meanwhile."""
+"""One instance in one form while it is played: the objects that are created, and the acts of an operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.lab.gaps import forms
 from conformance.lab.gaps.forms import Form
 from conformance.lab.gaps.instances import Counts, Instance
 from conformance.suite.scenes.api import Object
-from conformance.testing import workload_groups as made
+from conformance.testing import workload_groups
 from conformance.testing.benches import Bench
 from conformance.testing.scene import SceneEnvironment
 from conformance.testing.workload_groups import Leaf
@@ -26,7 +26,7 @@ KUBE_SCHEDULER = "default-scheduler"
 
 
 class Play:
-    """An instance on nodes of its own. Pods are made with a gate, which is removed pod by pod in the order of the
+    """An instance on nodes of its own. Pods are created with a gate, which is removed pod by pod in the order of the
     components: that is how an operator does it, and no scheduler is at an advantage (WL37-B42)."""
 
     def __init__(self, env: SceneEnvironment, form: Form, instance: Instance, run: int = 1) -> None:
@@ -50,16 +50,16 @@ class Play:
 
     def nodes(self) -> list[Object]:
         """Return the nodes, and remember which are taken."""
-        found: list[Object] = []
+        created: list[Object] = []
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
             own = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
             self._taken += [(node["metadata"]["name"], group.gpus) for node in own if group.taken]
-            found += own
-        return found
+            created += own
+        return created
 
     def create(self) -> None:
-        """Create what comes before groups and pods: pods on taken nodes, and what PodGangs need."""
+        """Create the prerequisites of groups and pods: pods on taken nodes, and the objects that PodGangs need."""
         for number, (node, gpus) in enumerate(self._taken):
             self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
@@ -72,13 +72,13 @@ class Play:
         if self.form.api == forms.PODGANGS:
             return [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(self._gangs, self._testbed)]
         roots = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
-        return [each for root in roots for each in made.groups(root, self.bench.place)]
+        return [group for root in roots for group in workload_groups.groups(root, self.bench.place)]
 
     def pods(self) -> list[Object]:
         """Return the pods in the order of their creation, with a gate on each."""
         if self.form.api == forms.PODGANGS:
             return self._pods_of_gangs()
-        pods = [pod for leaf in self.leaves for pod in made.pods(leaf, self.bench.place, gated=True)]
+        pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
         for pod in pods if self.form.api == forms.PLAIN else ():
             del pod["spec"]["schedulingGroup"]
         self.gated = [pod["metadata"]["name"] for pod in pods]
@@ -122,16 +122,16 @@ class Play:
 
     def bound(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
         """Return the bound pods of a group."""
-        found = (view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods))
-        return [pod for pod in found if pod is not None and runs(pod)]
+        pods = (view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods))
+        return [pod for pod in pods if pod is not None and runs(pod)]
 
     def domains(self, view: View) -> str:
-        """Return what is wrong with the domains of the bound pods; empty if nothing is."""
+        """Return the error in the domains of the bound pods; empty if there is none."""
         racks = [(leaf.name, self._under(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
         blocks = {block for leaf in self.leaves for block in self._under(view, leaf, manifests.KEYS["block"])}
         if self.instance.block and len(blocks) > 1:
             return f"in {len(blocks)} blocks"
-        split = [name for name, found in racks if len(found) > 1]
+        split = [name for name, domains in racks if len(domains) > 1]
         return f"{split[0]} is in several racks" if split else ""
 
     # -- within ------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def runs(pod: Mapping[str, Any]) -> bool:
 
 
 def _fresh(pod: Mapping[str, Any]) -> Object:
-    """Return a pod as it was made: without what the API server and the scheduler have added."""
+    """Return a pod as it was created: without the fields that the API server and the scheduler have added."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
     added = ("nodeName", "schedulingGates", "priority", "preemptionPolicy")
     spec = {key: value for key, value in pod["spec"].items() if key not in added}

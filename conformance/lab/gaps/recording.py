@@ -1,4 +1,4 @@
-"""What is kept of an instance that was played: its objects as YAML, its history, and what was done to it in order."""
+"""The recording of an instance that was played: its objects as YAML, its history, and the acts in order."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ OBJECTS, SCRIPT, HISTORY = "objects.yaml", "replay.sh", "history.jsonl"
 
 
 def write(folder: Path, env: SceneEnvironment, name: str) -> None:
-    """Write what belongs to one bench of a scene."""
+    """Write the recording of one bench of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     records = list(_own(env.history.records(), env.pool, name))
     acts = list(_acts(env.made, name, env.pool))
-    made = [body for word, body in acts if word == "create"]
-    (folder / OBJECTS).write_text(yaml.dump_all(made, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
+    created = [body for word, body in acts if word == "create"]
+    (folder / OBJECTS).write_text(yaml.dump_all(created, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
     (folder / SCRIPT).write_text(replay.script(acts, f"gap-{name}"), encoding="utf-8")
     storage.save(folder / HISTORY, env.namespace, env.history.now(), records, env.history.origins)
 
 
-def _acts(made: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
-    """Yield what was done to a bench, without the namespace, which is another one when it is repeated."""
+def _acts(acts: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
+    """Yield the acts on a bench, without the namespace, which is another one when they are repeated."""
     shared = ("PriorityClass", "ClusterTopologyBinding")
-    for word, body in made:
+    for word, body in acts:
         if word == WAIT or f"/{name}-" in word:
             yield word, body
         elif word == "create" and body.get("kind") == "List":
-            if items := [each for each in body["items"] if each["metadata"]["name"].startswith(f"{pool}-{name}-")]:
+            if items := [item for item in body["items"] if item["metadata"]["name"].startswith(f"{pool}-{name}-")]:
                 yield word, {**body, "items": items}
         elif word == "create" and (_named(body, name) or body.get("kind") in shared):
             metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}

@@ -41,16 +41,16 @@ def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> D
     }
 
 
-def add(found: Document, outcome: Played) -> None:
-    """Add what became of an instance or of a mapping, or why a form was not played."""
+def add(experiment: Document, outcome: Played) -> None:
+    """Add the outcome of an instance or of a mapping, or the reason why a form was not played."""
     if isinstance(outcome, Failed):
-        found["failures"].append(str(outcome))
+        experiment["failures"].append(str(outcome))
         return
     if isinstance(outcome, Mapped):
         entry = {"form": outcome.form.name, "mapping": outcome.mapping.key, "nodes": outcome.nodes, "run": outcome.run}
-        found["mappings"].append({**entry, "seen": outcome.seen})
+        experiment["mappings"].append({**entry, "seen": outcome.outcome})
         return
-    found["outcomes"].append(
+    experiment["outcomes"].append(
         {
             "form": outcome.form.name,
             "instance": outcome.instance.name,
@@ -61,102 +61,106 @@ def add(found: Document, outcome: Played) -> None:
     )
 
 
-def cell(found: Document, gap: Gap, form: Form) -> str:
+def cell(experiment: Document, gap: Gap, form: Form) -> str:
     """Return `closed`, `partly` or `not`, `varies` if the runs differ, or `not run`; with the number of runs if one was
     not played to its end."""
     if not gap.instances:
         return "closed" if form.api in gap.said_by else "not"
-    runs = [of_run(found, gap, form, run) for run in range(1, found["runs"] + 1)]
+    runs = [of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
     whole = [run for run in runs if len(run) == len(gap.instances)]
-    words = {gap.closed(form.api, [not each["wrong"] for each in run]) for run in whole}
+    words = {gap.closed(form.api, [not outcome["wrong"] for outcome in run]) for run in whole}
     if len(words) != 1:
         return VARIES if words else NOT_RUN
     short = f" ({len(whole)} of {len(runs)} runs)" if len(whole) < len(runs) else ""
     return words.pop() + short
 
 
-def of_run(found: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
+def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
     """Return the outcomes of a gap in one run of a form, in the order of its instances."""
     names = {instance.name: number for number, instance in enumerate(gap.instances)}
     own = [
-        each
-        for each in found["outcomes"]
-        if (each["form"], each["run"]) == (form.name, run) and each["instance"] in names
+        outcome
+        for outcome in experiment["outcomes"]
+        if (outcome["form"], outcome["run"]) == (form.name, run) and outcome["instance"] in names
     ]
-    return sorted(own, key=lambda each: names[each["instance"]])
+    return sorted(own, key=lambda entry: names[entry["instance"]])
 
 
-def outcomes(found: Document, form: Form, instance: Instance) -> list[Mapping[str, Any]]:
+def outcomes(experiment: Document, form: Form, instance: Instance) -> list[Mapping[str, Any]]:
     """Return the outcomes of an instance in a form, by run."""
-    return [each for each in found["outcomes"] if (each["form"], each["instance"]) == (form.name, instance.name)]
+    return [
+        outcome
+        for outcome in experiment["outcomes"]
+        if (outcome["form"], outcome["instance"]) == (form.name, instance.name)
+    ]
 
 
 def counted(counts: Counts) -> str:
     """Return bound pods for people: `{4, 2}`, or `{4+0, 2}` of replicas of several pods."""
-    return "{" + ", ".join("+".join(map(str, each)) for each in counts.values()) + "}"
+    return "{" + ", ".join("+".join(map(str, replicas)) for replicas in counts.values()) + "}"
 
 
-def told(seen: Sequence[Mapping[str, Any]]) -> str:
-    """Return what was seen of an instance: each outcome once, with a mark if it is wrong."""
-    words = [f"{counted(each['bound'])}{' ✗' if each['wrong'] else ''}" for each in seen]
+def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the outcomes of an instance for people: each one once, with a mark if it is wrong."""
+    words = [f"{counted(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
     return " or ".join(dict.fromkeys(words)) or NOT_RUN
 
 
-def forms_of(found: Document) -> list[Form]:
+def forms_of(experiment: Document) -> list[Form]:
     """Return the forms of an experiment, also those that were not played."""
-    return [form for form in (*FORMS, KAI) if form.name in found["forms"]]
+    return [form for form in (*FORMS, KAI) if form.name in experiment["forms"]]
 
 
-def show(found: Document, gaps: Sequence[Gap], console: Console) -> None:
+def show(experiment: Document, gaps: Sequence[Gap], console: Console) -> None:
     """Print the table of gaps."""
-    forms = forms_of(found)
+    forms = forms_of(experiment)
     table = Table("gap", *(form.title for form in forms), title="What inference needs, and who has it")
     for gap in gaps:
-        table.add_row(gap.title, *(cell(found, gap, form) for form in forms))
+        table.add_row(gap.title, *(cell(experiment, gap, form) for form in forms))
     console.print(table)
 
 
-def markdown(found: Document, gaps: Sequence[Gap], command: str, picture: str) -> str:
-    """Return a page with the table of gaps, what was seen of each instance, and the picture."""
-    forms = forms_of(found)
+def markdown(experiment: Document, gaps: Sequence[Gap], command: str, picture: str) -> str:
+    """Return a page with the table of gaps, the outcomes of each instance, and the picture."""
+    forms = forms_of(experiment)
     lines = [
         "# What inference needs of gang scheduling, and who has it",
         "",
         f"    {command}",
         "",
-        f"{found['startedAt']}, {found['environment']['cpus']} CPUs, {_versions(found)}. Each instance was played "
-        f"{found['runs']} times in each column. A cell is *closed* if every instance ended as it must in every run, "
-        "*not* if none did or the API cannot say it, *partly* otherwise. Beside this page are the objects, the "
-        "recorded history and a script of kubectl commands of each instance.",
-        *([] if found["complete"] else ["", "**The run did not end**: cells that were not played say so."]),
-        *(line for failure in found["failures"] for line in ("", f"Not played: {failure}")),
+        f"{experiment['startedAt']}, {experiment['environment']['cpus']} CPUs, {_versions(experiment)}. Each instance "
+        f"was played {experiment['runs']} times in each column. A cell is *closed* if every instance ended as it must "
+        "in every run, *not* if none did or the API cannot say it, *partly* otherwise. Beside this page are the "
+        "objects, the recorded history and a script of kubectl commands of each instance.",
+        *([] if experiment["complete"] else ["", "**The run did not end**: cells that were not played say so."]),
+        *(line for failure in experiment["failures"] for line in ("", f"Not played: {failure}")),
         "",
         _line(["gap", *(form.title for form in forms)]),
         _line(["---"] * (len(forms) + 1)),
-        *(_line([gap.title, *(f"**{cell(found, gap, form)}**" for form in forms)]) for gap in gaps),
+        *(_line([gap.title, *(f"**{cell(experiment, gap, form)}**" for form in forms)]) for gap in gaps),
     ]
     for gap in gaps:
         lines += ["", f"## {gap.title[0].upper()}{gap.title[1:]}", "", gap.needs, ""]
         if gap.instances:
-            lines += list(_instances(found, gap, forms))
+            lines += list(_instances(experiment, gap, forms))
         else:
             lines.append("No instance: an API can say it or cannot.")
-    if found["mappings"]:
-        lines += ["", *_mappings(found, forms)]
+    if experiment["mappings"]:
+        lines += ["", *_mappings(experiment, forms)]
     return "\n".join([*lines, "", f"![bound pods of each instance]({picture})", ""])
 
 
-def _instances(found: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str]:
-    """Yield the table of what was seen: bound pods of each component, and ✗ where that is wrong."""
+def _instances(experiment: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str]:
+    """Yield the table of the outcomes: bound pods of each component, and ✗ where that is wrong."""
     yield _line(["instance", "rows", "must end with", *(form.title for form in forms)])
     yield _line(["---"] * (len(forms) + 3))
     for instance in gap.instances:
-        seen = [told(outcomes(found, form, instance)) for form in forms]
-        yield _line([instance.name, ", ".join(instance.rows), instance.expect, *seen])
+        cells = [describe_outcomes(outcomes(experiment, form, instance)) for form in forms]
+        yield _line([instance.name, ", ".join(instance.rows), instance.expect, *cells])
 
 
-def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
-    """Yield the table of mappings: what was bound on each number of nodes."""
+def _mappings(experiment: Document, forms: Sequence[Form]) -> Iterator[str]:
+    """Yield the table of mappings: the pods that were bound on each number of nodes."""
     yield "## Mappings of one service"
     yield ""
     yield "A router (2 pods, 1 required), prefill (2 replicas of 3 pods) and decode (2 replicas of 2 pods), of which"
@@ -167,22 +171,27 @@ def _mappings(found: Document, forms: Sequence[Form]) -> Iterator[str]:
     yield _line(["---"] * (len(SIZES) + 4))
     for mapping in MAPPINGS:
         for form in (form for form in forms if form.name in mapping.forms):
-            cells = [_mapped(found, mapping, form, nodes) for nodes in SIZES]
+            cells = [_mapped(experiment, mapping, form, nodes) for nodes in SIZES]
             yield _line([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
 
 
-def _mapped(found: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
-    wanted = (mapping.key, form.name, nodes)
+def _mapped(experiment: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
+    key = (mapping.key, form.name, nodes)
     if nodes not in mapping.sizes:
         return ""
     if luck(form, mapping, nodes):
         return "luck"
-    seen = [each["seen"] for each in found["mappings"] if (each["mapping"], each["form"], each["nodes"]) == wanted]
-    return " or ".join(f"{each}{'' if right(nodes, each) else ' ✗'}" for each in dict.fromkeys(seen)) or NOT_RUN
+    observed = [
+        entry["seen"] for entry in experiment["mappings"] if (entry["mapping"], entry["form"], entry["nodes"]) == key
+    ]
+    return (
+        " or ".join(f"{outcome}{'' if right(nodes, outcome) else ' ✗'}" for outcome in dict.fromkeys(observed))
+        or NOT_RUN
+    )
 
 
-def _versions(found: Document) -> str:
-    return ", ".join(f"{name} {version}" for name, version in found["environment"]["versions"].items())
+def _versions(experiment: Document) -> str:
+    return ", ".join(f"{name} {version}" for name, version in experiment["environment"]["versions"].items())
 
 
 def _line(cells: Iterable[str]) -> str:

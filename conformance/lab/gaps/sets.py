@@ -1,4 +1,4 @@
-"""Instances and mappings as PodCliqueSets: an operator makes groups and pods of them, and decides what follows when."""
+"""Instances and mappings as PodCliqueSets: an operator creates their groups and pods, and decides the order."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ class SetMappingPlay(MappingPlay):
         """Return nothing: the operator removes gates."""
         return ()
 
-    def seen(self, view: View) -> str:
-        """Return what is bound."""
+    def outcome(self, view: View) -> str:
+        """Return the parts that are bound, in words."""
         of_set = f"{self.bench.name}-0"
         parts = {"router": [f"{of_set}-a-router"]}
         for part, group, member in (("p", "b-prefill", "p"), ("d", "c-decode", "d")):
             for index in range(2):
                 parts[f"{part}{index}"] = [f"{of_set}-{group}-{index}-{member}-{role}" for role in "lw"]
         bound = {part: sum(runs(pod) for name in names for pod in pods_of(view, name)) for part, names in parts.items()}
-        return mappings.told(bound)
+        return mappings.describe(bound)
 
 
 def clique(name: str, replicas: int, minimum: int, gpus: int, place: Place) -> Object:
@@ -115,7 +115,7 @@ def clique(name: str, replicas: int, minimum: int, gpus: int, place: Place) -> O
     pod = restricted(
         {
             "nodeSelector": dict(place.selector),
-            "tolerations": [dict(each) for each in place.tolerations],
+            "tolerations": [dict(toleration) for toleration in place.tolerations],
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "c", "image": "registry.example/x:1", "resources": {"limits": resources}}],
         }

@@ -1,4 +1,4 @@
-"""Which rows of the specification the table of gaps shows, and where. Pure but for the data that it reads."""
+"""The rows of the specification that the table of gaps shows, and where. Pure but for the data that it reads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from conformance.lab.gaps.mappings import MAPPINGS
 
 def rows() -> dict[str, tuple[str, ...]]:
     """Return each row with the instances and mappings that show it, by name."""
-    found: dict[str, list[str]] = {}
+    by_row: dict[str, list[str]] = {}
     for gap in instances.load():
         for instance in gap.instances:
             for row in instance.rows:
-                found.setdefault(row, []).append(instance.name)
+                by_row.setdefault(row, []).append(instance.name)
     for mapping in MAPPINGS:
-        found.setdefault(mapping.row, []).append(f"{mapping.shape}, {mapping.extra}")
-    return {row: tuple(dict.fromkeys(names)) for row, names in found.items()}
+        by_row.setdefault(mapping.row, []).append(f"{mapping.shape}, {mapping.extra}")
+    return {row: tuple(dict.fromkeys(names)) for row, names in by_row.items()}
