@@ -1,7 +1,7 @@
 """Judging the answers to dry-run requests.
 
-Whether a request is refused is one thing, and decides the requirement of its manifest; where the refusal points is
-another, and judged in requirements of its own (`NAMING`).
+Whether a request is refused decides the requirement of its manifest. The field to which a refusal points is judged by
+requirements of its own (`NAMING`).
 """
 
 from __future__ import annotations
@@ -25,80 +25,82 @@ LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "ho
 BINDINGS = "clustertopologybindings"
 
 NAMED = "ADM-043"
-"""Judges where the refusals of all manifests point."""
+"""The requirement that judges to which fields the refusals of all manifests point."""
 NAMING = (NAMED, "ADM-041", "ADM-044")
 """Requirements about the fields that a refusal names."""
 SHADED = frozenset({"Invalid", "Forbidden", "NotFound", "NotSupported", "TooLong"})
 """Kinds of errors between which Kubernetes draws no sharp line. A missing value is another, and so is a duplicate."""
 _DENIED = re.compile(r"denied (?:the )?request")
-"""How the API server says that a webhook or a ValidatingAdmissionPolicy has refused a request."""
+"""The words with which the API server reports that a webhook or a ValidatingAdmissionPolicy has refused a request."""
 
 
 @contextlib.contextmanager
-def bound(env: SceneEnvironment, suffix: str = "") -> Iterator[str]:
-    """A ClusterTopologyBinding for one scene or test, where the implementation supports topology; its name in any
-    case."""
+def cluster_topology_binding(env: SceneEnvironment, suffix: str = "") -> Iterator[str]:
+    """Create a ClusterTopologyBinding for one scene or test, if the implementation supports topology. Yield its name in
+    either case."""
     name = env.namespace + suffix
-    there = "topology" in env.implementation.features
-    if there:
+    topology_supported = "topology" in env.implementation.features
+    if topology_supported:
         env.create(topology_binding(name, LEVELS))
     try:
         yield name
     finally:
-        if there:
+        if topology_supported:
             env.delete(BINDINGS, name)
 
 
 def manifests_of(case: Case, requirement: str) -> None:
-    """Judge all manifests of a requirement that say something about the implementation."""
+    """Judge all manifests of a requirement that apply to the implementation."""
     chosen = [m for m in manifests.load() if m.requirement == requirement]
-    with _asked(case, chosen) as (words, answers):
+    with _dry_run(case, chosen) as (words, answers):
         for manifest, reply in answers:
-            wanted = _wanted(manifest)
-            wrong = complaint(manifest, reply, words)
-            case.expect(requirement, _what(manifest), wanted, f"{wrong}; {reply}" if wrong else wanted)
+            expected = _expected(manifest)
+            difference = complaint(manifest, reply, words)
+            case.expect(requirement, _title(manifest), expected, f"{difference}; {reply}" if difference else expected)
 
 
 def fields_of_refusals(case: Case) -> None:
-    """Judge where the refusals of single mistakes point. What is not refused is left to its own requirement."""
+    """Judge to which fields the refusals of single mistakes point. A manifest that is not refused is left to its own
+    requirement."""
     chosen = [m for m in manifests.load() if m.errors and (m.requirement == NAMED or m.requirement not in NAMING)]
-    with _asked(case, chosen) as (_, answers):
+    with _dry_run(case, chosen) as (_, answers):
         for manifest, reply in answers:
             if refused(reply) or manifest.requirement == NAMED:
-                wanted = f"refused ({', '.join(map(_spelled, manifest.errors))})"
-                wrong = ("" if refused(reply) else "not refused") or _unnamed(manifest.errors, reply)
-                case.expect(NAMED, _what(manifest), wanted, f"{wrong}; {reply}" if wrong else wanted)
+                expected = f"refused ({', '.join(map(_error_text, manifest.errors))})"
+                difference = ("" if refused(reply) else "not refused") or _unnamed_errors(manifest.errors, reply)
+                case.expect(NAMED, _title(manifest), expected, f"{difference}; {reply}" if difference else expected)
 
 
 def refused(reply: Reply) -> bool:
-    """Return whether the request was refused with a reason, whoever did it and whatever the status: a webhook may
+    """Return whether the request was refused with a reason, by any component and with any 4xx status: a webhook may
     answer 404 where something is missing. A 500 is no refusal, see `Reply.refused`."""
     return reply.refused or (400 <= reply.status < 500 and _DENIED.search(reply.message) is not None)
 
 
 @contextlib.contextmanager
-def _asked(
-    case: Case, listed: Sequence[Manifest]
+def _dry_run(
+    case: Case, candidates: Sequence[Manifest]
 ) -> Iterator[tuple[Mapping[str, str], Sequence[tuple[Manifest, Reply]]]]:
-    """The words of these manifests, and the answers to those of them that say something about the implementation."""
-    chosen = [manifest for manifest in listed if manifest.applies(case.implementation.features)]
-    with bound(case) as binding, bound(case, "-other") as other:
+    """Yield the values of the placeholders, and the replies to those of the manifests that apply to the
+    implementation."""
+    chosen = [manifest for manifest in candidates if manifest.applies(case.implementation.features)]
+    with cluster_topology_binding(case) as binding, cluster_topology_binding(case, "-other") as other:
         words = {"binding": binding, "other": other, "scheduler": case.implementation.scheduler_name}
         stored = _Stored(case, words)
         try:
             requests = [_request(case, manifest, words, stored) for manifest in chosen]
             replies = zip(chosen, case.dry_run.all(requests), strict=True)
-            yield words, [(manifest, _judged(case, manifest, reply)) for manifest, reply in replies]
+            yield words, [(manifest, _without_coherent_defaults(case, manifest, reply)) for manifest, reply in replies]
         finally:
             stored.clear()
 
 
-def _what(manifest: Manifest) -> str:
+def _title(manifest: Manifest) -> str:
     return f"{manifest.name} ({', '.join(manifest.rules)})"
 
 
-def _judged(case: Case, manifest: Manifest, reply: Reply) -> Reply:
-    """A reply without what an implementation of coherent updates may default."""
+def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> Reply:
+    """Return a reply without the defaults that an implementation of coherent updates may set."""
     spec = reply.object.get("spec")
     if "coherent" not in case.implementation.features or manifest.object.get("kind") != "PodCliqueSet":
         return reply
@@ -108,17 +110,17 @@ def _judged(case: Case, manifest: Manifest, reply: Reply) -> Reply:
 
 
 class _Stored:
-    """Objects that exist because updates of them are asked for; each different one once."""
+    """Objects that are created so that updates of them can be requested; equal objects are created once."""
 
     def __init__(self, case: Case, words: Mapping[str, str]) -> None:
         self._case, self._words = case, words
         self._names: list[tuple[dict[str, Any], str]] = []
         self._bindings: list[str] = []
 
-    def name_of(self, wanted: Mapping[str, Any]) -> str:
-        obj = manifests.filled(wanted, self._words)
-        for known, name in self._names:
-            if known == obj:
+    def name_of(self, template: Mapping[str, Any]) -> str:
+        obj = manifests.filled(template, self._words)
+        for existing, name in self._names:
+            if existing == obj:
                 return name
         name = f"{self._case.namespace}-{len(self._names)}" if self._is_binding(obj) else f"stored-{len(self._names)}"
         self._names.append((obj, name))
@@ -128,7 +130,7 @@ class _Stored:
         return name
 
     def clear(self) -> None:
-        """Deletes those that are not deleted with the test's namespace."""
+        """Delete the objects that are not deleted with the test's namespace."""
         for name in self._bindings:
             self._case.delete(BINDINGS, name)
 
@@ -143,12 +145,12 @@ def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _
     return case.dry_run.replace_spec({**obj, "metadata": {**obj["metadata"], "name": stored.name_of(manifest.stored)}})
 
 
-def _wanted(manifest: Manifest) -> str:
-    errors = ", ".join(map(_spelled, manifest.errors)) if manifest.requirement in NAMING else ""
+def _expected(manifest: Manifest) -> str:
+    errors = ", ".join(map(_error_text, manifest.errors)) if manifest.requirement in NAMING else ""
     return f"{manifest.verdict} ({errors})" if errors else manifest.verdict
 
 
-def _spelled(error: Error) -> str:
+def _error_text(error: Error) -> str:
     return f"{error.at} {error.kind}".rstrip()
 
 
@@ -157,40 +159,43 @@ def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"
-        found = [f"{path} is {_at(reply, path)!r}, not {value!r}" for path, value in _wrong(manifest, reply, words)]
-        found += [f"{path} is {_at(reply, path)!r}" for path in manifest.absent if _at(reply, path) is not None]
+        differences = [
+            f"{path} is {_at(reply, path)!r}, not {value!r}" for path, value in _wrong_values(manifest, reply, words)
+        ]
+        differences += [f"{path} is {_at(reply, path)!r}" for path in manifest.absent if _at(reply, path) is not None]
     else:
         if reply.accepted:
             return "not refused"
         if not refused(reply):
             return "no verdict"
-        found = [_unnamed(manifest.errors, reply)] if manifest.requirement in NAMING else []
-    found += [f"no warning about {text}" for text in manifest.warnings if not _warned(reply, text)]
-    found += [f"a warning about {text}" for text in manifest.silent if _warned(reply, text)]
-    return "; ".join(filter(None, found))
+        differences = [_unnamed_errors(manifest.errors, reply)] if manifest.requirement in NAMING else []
+    differences += [f"no warning about {text}" for text in manifest.warnings if not _has_warning(reply, text)]
+    differences += [f"a warning about {text}" for text in manifest.silent if _has_warning(reply, text)]
+    return "; ".join(filter(None, differences))
 
 
-def _unnamed(errors: Sequence[Error], reply: Reply) -> str:
-    """The errors that a refusal does not name."""
-    missing = [error for error in errors if not any(_names(found, error) for found in reply.errors)]
+def _unnamed_errors(errors: Sequence[Error], reply: Reply) -> str:
+    """Return the errors that a refusal does not name, as text."""
+    missing = [error for error in errors if not any(_matches(observed, error) for observed in reply.errors)]
     return "; ".join(f"no error {error.kind} at {error.at}".replace("  ", " ") for error in missing)
 
 
-def _names(found: FieldError, wanted: Error) -> bool:
-    """Whether an error is at the field or below it, and of a kind that says the same."""
-    kinds = SHADED if wanted.kind in SHADED else {wanted.kind}
-    return f".{wanted.at}." in f".{found.path}." and (not wanted.kind or found.kind in kinds)
+def _matches(observed: FieldError, expected: Error) -> bool:
+    """Return whether an error is at the expected field or below it, and of an equivalent kind."""
+    kinds = SHADED if expected.kind in SHADED else {expected.kind}
+    return f".{expected.at}." in f".{observed.path}." and (not expected.kind or observed.kind in kinds)
 
 
-def _warned(reply: Reply, text: str) -> bool:
-    """Whether a warning is about something. Upper and lower case make no difference."""
+def _has_warning(reply: Reply, text: str) -> bool:
+    """Return whether a warning contains a text, in upper or lower case."""
     return any(text.lower() in warning.lower() for warning in reply.warnings)
 
 
-def _wrong(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _wrong_values(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield the paths whose values differ from the expected ones, with the expected value."""
     for path, value in manifest.defaults.items():
-        seen = _at(reply, path)
-        if seen != manifests.filled(value, words) and not durations.equal(seen, value):
+        observed = _at(reply, path)
+        if observed != manifests.filled(value, words) and not durations.equal(observed, value):
             yield path, value
     for path, text in manifest.written.items():
         if _at(reply, path) != text:

@@ -1,4 +1,4 @@
-"""Who may change managed objects. All requests come from an administrator who is not the operator."""
+"""Changes to managed objects by users. All requests come from an administrator who is not the operator."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
 ATTEMPTS = 10
-"""How often a change is asked for again once the protection is off: an authorizer learns of that by a watch."""
+"""How often a change is requested again once the protection is off: an authorizer learns of that by a watch."""
 
 Replies = Mapping[str, Reply]
-"""What was answered, by what was asked for."""
+"""Replies by the description of the request."""
 
 
 class RequestsOfAnAdministrator(Scene):
-    """A small set with its objects, whose pods users update by deleting them. An administrator asks to change them,
-    without a change being made; then the protection of the set is switched off."""
+    """A small set with its objects, whose pods users update by deleting them. An administrator requests to change them,
+    as dry runs; then the protection of the set is switched off."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend")
@@ -36,13 +36,13 @@ class RequestsOfAnAdministrator(Scene):
         cliques = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("the operator's own writes pass: its pods exist", predicates.all_exist(cliques))
-        clique, gang, pod, service = env.wait_for("a clique, a gang, a pod and a Service exist", _one_of_each)
-        self.of_operator = _asked(
+        clique, gang, pod, service = env.wait_for("a clique, a gang, a pod and a Service exist", _first_names)
+        self.of_operator = _dry_run(
             env,
             {
                 "create a clique": _create(env, {**MANAGED, PART_OF: self.set_name}),
                 "change a clique": env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE),
-                "take a clique's label": env.dry_run.patch("podcliques", clique, _without_label(), user=ALICE),
+                "take a clique's label": env.dry_run.patch("podcliques", clique, _label_removal(), user=ALICE),
                 "delete a clique": env.dry_run.delete("podcliques", clique, user=ALICE),
                 "change a gang": env.dry_run.patch("podgangs", gang, CHANGE, user=ALICE),
                 "delete a gang": env.dry_run.delete("podgangs", gang, user=ALICE),
@@ -51,7 +51,7 @@ class RequestsOfAnAdministrator(Scene):
             },
         )
         scaled = {"spec": {"replicas": 2}}
-        self.of_users = _asked(
+        self.of_users = _dry_run(
             env,
             {
                 "change the set itself": env.dry_run.patch("podcliquesets", self.set_name, CHANGE, user=ALICE),
@@ -59,7 +59,7 @@ class RequestsOfAnAdministrator(Scene):
                 "delete a pod": env.dry_run.delete("pods", pod, user=ALICE),
             },
         )
-        self.without_set = _asked(
+        self.without_set = _dry_run(
             env,
             {
                 "no set": _create(env, MANAGED),
@@ -68,43 +68,44 @@ class RequestsOfAnAdministrator(Scene):
             },
         )
         env.patch("podcliquesets", self.set_name, {"metadata": {"annotations": {PROTECTION: "true"}}})
-        self.unprotected = _accepted(env, env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE))
+        self.unprotected = _ask_until_accepted(env, env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE))
 
 
 @requirement("ADM-038")
 def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """Whoever refuses the request, a webhook or a policy of the API server, is right."""
-    for what, reply in run.scene.of_operator.items():
-        run.expect(f"{ALICE}: {what}", "refused", "refused" if refused(reply) else str(reply))
+    """A webhook or a policy of the API server may refuse the request."""
+    for action, reply in run.scene.of_operator.items():
+        run.expect(f"{ALICE}: {action}", "refused", "refused" if refused(reply) else str(reply))
 
 
 @requirement("ADM-039")
 def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """What is asked for is nothing that the operator itself would do."""
+    """The operator itself would make none of these requests."""
     run.given("the operator's own writes pass: its pods exist", "a clique, a gang, a pod and a Service exist")
-    for what, reply in run.scene.of_users.items():
-        run.expect(f"{ALICE}: {what}", ACCEPTED, str(reply))
+    for action, reply in run.scene.of_users.items():
+        run.expect(f"{ALICE}: {action}", ACCEPTED, str(reply))
     run.expect("change a clique of a set without protection", ACCEPTED, run.scene.unprotected)
 
 
 @requirement("ADM-058")
 def test_objects_of_no_set_are_not_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """Such a clique may be a leftover, or that of another controller."""
-    for what, reply in run.scene.without_set.items():
-        run.expect(f"create a clique of {what}", ACCEPTED, str(reply))
+    """Such a clique may be a leftover, or belong to another controller."""
+    for owner, reply in run.scene.without_set.items():
+        run.expect(f"create a clique of {owner}", ACCEPTED, str(reply))
 
 
-def _one_of_each(view: View) -> tuple[str, ...] | Unmet:
-    found = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
-    return tuple(names[0] for names in found) if all(found) else Unmet("one of them is missing")
+def _first_names(view: View) -> tuple[str, ...] | Unmet:
+    """Return the name of a PodClique, of a PodGang, of a pod and of a Service."""
+    names = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
+    return tuple(first for [first] in names) if all(names) else Unmet("one of them is missing")
 
 
-def _asked(env: SceneEnvironment, requests: Mapping[str, Request]) -> Replies:
+def _dry_run(env: SceneEnvironment, requests: Mapping[str, Request]) -> Replies:
     return dict(zip(requests, env.dry_run.all(list(requests.values())), strict=True))
 
 
-def _accepted(env: SceneEnvironment, request: Request) -> str:
-    """Ask until the request is accepted, and a few times at most. Return the last answer."""
+def _ask_until_accepted(env: SceneEnvironment, request: Request) -> str:
+    """Repeat the request until it is accepted, a few times at most. Return the last answer."""
     answer = str(env.dry_run.ask(request))
     for _ in range(ATTEMPTS):
         if answer != ACCEPTED:
@@ -124,5 +125,5 @@ def _create(env: SceneEnvironment, labels: dict[str, str]) -> Request:
     return env.dry_run.create(clique, user=ALICE)
 
 
-def _without_label() -> dict[str, object]:
+def _label_removal() -> dict[str, object]:
     return {"metadata": {"labels": dict.fromkeys(MANAGED)}}

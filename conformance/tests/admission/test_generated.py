@@ -1,7 +1,7 @@
 """Sets made from random numbers, judged by the implementation and by the suite's own model of the rules.
 
-Of the rules, only those count that some other requirement has as a MUST: what breaks one of these is to be refused, and
-what breaks none of any kind is to be accepted. Between the two, either verdict is right.
+A set that breaks a rule that another requirement has as a MUST is to be refused, and a set that breaks no rule of any
+kind is to be accepted. For all other sets, either verdict is right.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ SHOWN = 5
 @requirements("ADM-037")
 def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
     """Each complaint names the requirements whose rules the set breaks."""
-    with judging.bound(case) as binding:
+    with judging.cluster_topology_binding(case) as binding:
         facts = _facts(case, binding)
-        made = [examples.valid(case.random, facts) for _ in range(CREATED)]
-        made = [examples.mutated(case.random, pcs) if i % 4 else pcs for i, pcs in enumerate(made)]
-        wanted = [model.create(pcs, facts) for pcs in made]
-        _judge(case, "new sets", made, wanted, case.dry_run.all([case.dry_run.create(pcs) for pcs in made]))
+        new_sets = [examples.valid(case.random, facts) for _ in range(CREATED)]
+        new_sets = [examples.mutated(case.random, pcs) if i % 4 else pcs for i, pcs in enumerate(new_sets)]
+        expected = [model.create(pcs, facts) for pcs in new_sets]
+        _judge(case, "new sets", new_sets, expected, case.dry_run.all([case.dry_run.create(pcs) for pcs in new_sets]))
 
-        changed, wanted, sent, created = [], [], [], []
+        changed, expected, stored_sets, created = [], [], [], []
         for i in range(STORED):
             stored = examples.valid(case.random, facts, name=f"stored-{i}")
             created.append(case.create(stored))
-            sent.append(stored)
+            stored_sets.append(stored)
             for _ in range(CHANGES):
                 pcs = examples.mutated(case.random, stored)
                 pcs["metadata"]["name"] = stored["metadata"]["name"]
                 changed.append(pcs)
-                wanted.append(updates.update(pcs, stored, facts))
-        _judge(case, "stored sets", sent, [()] * STORED, [Reply(201, obj) for obj in created])
-        _judge(case, "updates", changed, wanted, case.dry_run.all([case.dry_run.replace_spec(pcs) for pcs in changed]))
+                expected.append(updates.update(pcs, stored, facts))
+        _judge(case, "stored sets", stored_sets, [()] * STORED, [Reply(201, obj) for obj in created])
+        replies = case.dry_run.all([case.dry_run.replace_spec(pcs) for pcs in changed])
+        _judge(case, "updates", changed, expected, replies)
 
 
 def _facts(case: Case, binding: str) -> Facts:
@@ -58,44 +59,49 @@ def _facts(case: Case, binding: str) -> Facts:
 
 def _judge(
     case: Case,
-    what: str,
-    made: Sequence[dict[str, Any]],
-    wanted: Sequence[Sequence[Violation]],
+    title: str,
+    sets: Sequence[dict[str, Any]],
+    expected: Sequence[Sequence[Violation]],
     replies: Sequence[Reply],
 ) -> None:
     judged_by = _judged_by()
-    refused = sum(any(rule.rule in judged_by for rule in rules) for rules in wanted)
-    wrong = [
-        {"because": why, "set": pcs}
-        for pcs, rules, reply in zip(made, wanted, replies, strict=True)
-        if (why := _complaint(pcs, rules, reply, judged_by, coherent="coherent" in case.implementation.features))
+    refused = sum(any(violation.rule in judged_by for violation in violations) for violations in expected)
+    coherent = "coherent" in case.implementation.features
+    complaints = [
+        {"because": complaint, "set": pcs}
+        for pcs, violations, reply in zip(sets, expected, replies, strict=True)
+        if (complaint := _complaint(pcs, violations, reply, judged_by, coherent=coherent))
     ]
-    about = f"{len(made)} {what}, of which the rules refuse {refused}: those judged otherwise"
-    case.expect("ADM-037", about, [0], [len(wrong), *wrong[:SHOWN]] if wrong else [0])
+    subject = f"{len(sets)} {title}, of which the rules refuse {refused}: those judged otherwise"
+    case.expect("ADM-037", subject, [0], [len(complaints), *complaints[:SHOWN]] if complaints else [0])
 
 
 def _judged_by() -> dict[str, str]:
-    """The MUSTs by the rules that they cite."""
-    listed = load().requirements.values()
-    binding = [entry for entry in listed if entry.profile == "admission" and entry.level is Level.MUST]
+    """Return the ids of the mandatory requirements by the rules that they cite."""
+    entries = load().requirements.values()
+    binding = [entry for entry in entries if entry.profile == "admission" and entry.level is Level.MUST]
     return {rule: entry.id for entry in binding for rule in entry.source}
 
 
 def _complaint(
-    pcs: dict[str, Any], rules: Sequence[Violation], reply: Reply, judged_by: Mapping[str, str], *, coherent: bool
+    pcs: dict[str, Any], violations: Sequence[Violation], reply: Reply, judged_by: Mapping[str, str], *, coherent: bool
 ) -> str:
-    """Why an answer is wrong; empty for a right one."""
-    broken = [f"{judged_by[each.rule]} ({each.rule} at {each.leaf})" for each in rules if each.rule in judged_by]
+    """Return why a reply is wrong, or an empty string for a right one."""
+    broken = [
+        f"{judged_by[violation.rule]} ({violation.rule} at {violation.leaf})"
+        for violation in violations
+        if violation.rule in judged_by
+    ]
     if broken:
         return "" if judging.refused(reply) else f"broken is {', '.join(broken)}, yet {reply}"
     if not (reply.accepted or judging.refused(reply)):
         return f"no verdict: {reply}"
-    if not rules:
+    if not violations:
         if not reply.accepted:
             return "" if model.left_open(pcs) else f"no rule is broken, yet {reply}"
         spec = reply.object.get("spec")
         if coherent and isinstance(spec, dict):
             spec = without_coherent(pcs, spec)
-        other = differences(documented(pcs)["spec"], spec, "spec")
-        return f"the accepted set has other values: {other}" if other else ""
+        different_values = differences(documented(pcs)["spec"], spec, "spec")
+        return f"the accepted set has other values: {different_values}" if different_values else ""
     return ""

@@ -14,11 +14,11 @@ _IDS = sorted({manifest.requirement for manifest in manifests.load()} - {judging
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id), id=id) for id in _IDS])
 def test_manifests(case: Case, requirement: str) -> None:
-    """Each manifest is sent as a dry run; what is refused is sent again without it, and has to be refused again."""
+    """Each manifest is sent as a dry run; a refused one is sent again without dry run, and has to be refused again."""
     judging.manifests_of(case, requirement)
 
 
 @requirements("ADM-043")
 def test_refusals_name_the_field(case: Case) -> None:
-    """Of every manifest with a single mistake that is refused, an error is at the field or below it."""
+    """The refusal of a manifest with a single mistake has an error at the field or below it."""
     judging.fields_of_refusals(case)

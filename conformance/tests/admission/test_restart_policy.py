@@ -1,4 +1,4 @@
-"""What admission says of restart policies is true of the pods."""
+"""Pods have the restart policies that admission announces."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def test_pods_have_the_restart_policy_that_was_announced(run: Recorded[RestartPo
     """The templates ask for Never: pods have it unless a warning says that they get Always."""
     run.given("all pods exist")
     view, cliques = run.at("all pods exist"), run.scene.cliques
-    policies = {text(pod, "spec", "restartPolicy") for each in cliques for pod in predicates.pods_of(view, each.name)}
+    policies = {
+        text(pod, "spec", "restartPolicy") for clique in cliques for pod in predicates.pods_of(view, clique.name)
+    }
     announced = "Always" if any(FORCED in warning for warning in run.scene.warnings) else "Never"
     run.expect("restart policies of the pods", [announced], sorted(policies))

@@ -32,11 +32,11 @@ def test_kinds_are_served_under_their_names(run: Recorded[ServedKinds]) -> None:
 
 @requirement("CRD-002")
 def test_kinds_have_their_printer_columns(run: Recorded[ServedKinds]) -> None:
-    """They are compared by name: nobody relies on their order."""
+    """Columns are compared by name: their order is not judged."""
     for kind in run.scene.kinds:
         columns = served.columns(run.scene.replies[kind.name].object, kind)
-        right = {str(name): rest for name, *rest in kind.columns}
-        run.same(f"printer columns of {kind.name}", right, {str(name): rest for name, *rest in columns})
+        expected = {str(name): rest for name, *rest in kind.columns}
+        run.same(f"printer columns of {kind.name}", expected, {str(name): rest for name, *rest in columns})
 
 
 @requirement("CRD-003")
@@ -56,7 +56,7 @@ def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
 
 
 def _compare(run: Recorded[ServedKinds], kind: served.Kind, fields: Sequence[served.Field]) -> None:
-    """A kind is served with these fields."""
+    """Expect that a kind is served with these fields."""
     crd = run.scene.replies[kind.name].object
-    right = {field.path: field.says for field in fields}
-    run.same(f"fields of {kind.name}", right, {field.path: served.seen(crd, field) for field in fields})
+    expected = {field.path: field.says for field in fields}
+    run.same(f"fields of {kind.name}", expected, {field.path: served.seen(crd, field) for field in fields})

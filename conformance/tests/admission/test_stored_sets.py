@@ -13,7 +13,7 @@ from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.dry_run import Reply
 from conformance.testing.observed import gone
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, requirement
-from conformance.tests.admission.judging import bound, refused
+from conformance.tests.admission.judging import cluster_topology_binding, refused
 
 SETS = "podcliquesets"
 NAMELESS, NAMED = "nameless", "named"
@@ -24,12 +24,12 @@ TOUCHED = "conformance.grove.io/touched"
 
 class StoredSetsWithPackDomain(Scene):
     """Two sets without replicas, stored with packDomain while the webhooks are absent: `nameless` without the name of
-    the ClusterTopologyBinding, `named` with it. Updates are only asked for; `nameless` is deleted at last."""
+    the ClusterTopologyBinding, `named` with it. Updates are dry runs; `nameless` is deleted at last."""
 
     exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
-        with bound(env) as binding:
+        with cluster_topology_binding(env) as binding:
             for name in (NAMELESS, NAMED):
                 env.create(_packed(env, name, binding))
             env.quiet(1)  # the operator has done what it does to a new set
@@ -43,7 +43,7 @@ class StoredSetsWithPackDomain(Scene):
             env.settle("deleted set is gone", gone(SETS, [NAMELESS]), 30)
 
     def _ask_to_repair(self, env: SceneEnvironment, binding: str) -> None:
-        """The binding name that is missing, alone and together with other changes."""
+        """Request to add the missing binding name, alone and together with other changes."""
         migrated = {"packDomain": None, "pack": {"required": "rack"}}
         constraints: Mapping[str, dict[str, Any]] = {
             "the binding name is added": {"topologyName": binding},
@@ -58,7 +58,8 @@ class StoredSetsWithPackDomain(Scene):
         }
 
     def _ask_to_migrate(self, env: SceneEnvironment) -> None:
-        """From packDomain to pack.required, and to another domain, where the binding is named."""
+        """Request changes from packDomain to pack.required, and to another domain, of the set that names its
+        binding."""
         same = {"packDomain": None, "pack": {"required": "rack"}}
         self.migrated = _ask(env, NAMED, _constrained(env, NAMED, same, REQUIRED_HOST))
         constraints: Mapping[str, dict[str, Any]] = {
@@ -72,7 +73,7 @@ class StoredSetsWithPackDomain(Scene):
         self.warnings = _ask(env, NAMED, {"metadata": {"labels": {TOUCHED: "yes"}}}).warnings
 
     def _ask_to_touch(self, env: SceneEnvironment) -> None:
-        """Changes outside the spec."""
+        """Request changes outside the spec."""
         finalizers = [*_stored(env, NAMELESS)["metadata"].get("finalizers", []), TOUCHED]
         self.touches = {
             "label": _ask(env, NAMELESS, {"metadata": {"labels": {TOUCHED: "yes"}}}),
@@ -82,14 +83,14 @@ class StoredSetsWithPackDomain(Scene):
 
 @requirement("ADM-047")
 def test_the_missing_binding_name_can_be_added(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The update says nothing else."""
+    """The update changes nothing else."""
     what = "the binding name is added"
     run.expect(what, "accepted", _verdict(run.scene.repairs[what], "accepted"))
 
 
 @requirement("ADM-067")
 def test_no_other_domain_comes_with_repair_or_migration(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """Nor does the name of a binding that does not exist. Each update is made of the stored set anew."""
+    """Nor does the name of a binding that does not exist. Each update starts from the stored set."""
     for what in ("the name of no binding is added", "binding name and another domain"):
         run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
     for what, reply in run.scene.other_domains.items():
@@ -106,8 +107,8 @@ def test_repair_and_migration_are_two_updates(run: Recorded[StoredSetsWithPackDo
 @requirement("ADM-048")
 def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """The set names its binding."""
-    seen = _verdict(run.scene.migrated, "accepted")
-    run.expect("packDomain rack becomes pack.required rack", "accepted", seen)
+    verdict = _verdict(run.scene.migrated, "accepted")
+    run.expect("packDomain rack becomes pack.required rack", "accepted", verdict)
 
 
 @requirement("ADM-068")
@@ -137,7 +138,7 @@ def test_a_preferred_domain_does_not_come_with_the_binding_name(run: Recorded[St
 
 
 def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:
-    """A set as it is written now. It has no replicas: the scene is about the set alone."""
+    """Return a set with constraints in the current form. It has no replicas: the scene is about the set alone."""
     workload = env.workload("frontend", setName=name, replicas=0)
     template = workload["spec"]["template"]
     template["topologyConstraint"] = {"topologyName": binding, "pack": {"required": "rack"}}
@@ -146,7 +147,7 @@ def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:
 
 
 def _store(env: SceneEnvironment, name: str, constraint: dict[str, Any]) -> None:
-    """Gives a set and its clique packDomain. Raises Blocked where the schema itself rejects such a set."""
+    """Store packDomain in a set and in its clique. Raise Blocked where the schema itself rejects such a set."""
     former = _constrained(env, name, {"pack": None, **constraint}, HOST)
     reply = env.dry_run.ask(env.dry_run.patch(SETS, name, former))
     if not reply.accepted:
@@ -155,7 +156,7 @@ def _store(env: SceneEnvironment, name: str, constraint: dict[str, Any]) -> None
 
 
 def _constrained(env: SceneEnvironment, name: str, of_set: Object, of_clique: Object) -> dict[str, Any]:
-    """The patch that changes the constraint of a stored set, and gives its only clique this one."""
+    """Return the patch that changes the constraint of a stored set and of its only clique."""
     [clique] = _stored(env, name)["spec"]["template"]["cliques"]
     cliques = [{**clique, "topologyConstraint": of_clique}]
     return {"spec": {"template": {"topologyConstraint": of_set, "cliques": cliques}}}
@@ -169,6 +170,6 @@ def _ask(env: SceneEnvironment, name: str, patch: dict[str, Any]) -> Reply:
     return env.dry_run.ask(env.dry_run.patch(SETS, name, patch))
 
 
-def _verdict(reply: Reply, wanted: str) -> str:
-    """The word that is wanted, if it is true of the reply; else what was answered."""
-    return wanted if (reply.accepted if wanted == "accepted" else refused(reply)) else str(reply)
+def _verdict(reply: Reply, expected: str) -> str:
+    """Return the expected verdict if it is that of the reply, or else the reply as text."""
+    return expected if (reply.accepted if expected == "accepted" else refused(reply)) else str(reply)
