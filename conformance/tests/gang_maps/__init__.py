@@ -1,1 +1,1 @@
-"""Which PodGang holds which pods: the PodGangMap of each replica, and what follows it."""
+"""PodGangMaps: the assignment of pods to PodGangs in each replica, and the objects that follow it."""

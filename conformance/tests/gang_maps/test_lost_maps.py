@@ -1,4 +1,4 @@
-"""PodGangMaps that are deleted, emptied or edited by somebody: what runs goes on."""
+"""PodGangMaps that somebody deletes, empties or edits: running pods are not affected."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EDITS = ("one index in two entries", "dependence on no entry", "no anchor")
 class LostMaps(Scene):
     """One node with room for all pods. A set whose clique and group have been scaled beyond the template loses its map;
     then its group is scaled in and out and it loses the map again; then the map has no entries; then it is edited, in
-    several ways. After each the operator is made to look at the set. Where sets have no maps, it cannot be played, so
-    no invariant is judged in it."""
+    several ways. After each of these the operator is triggered to reconcile the set. Where sets have no maps, the scene
+    cannot be played, so no invariant is judged in it."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -37,7 +37,7 @@ class LostMaps(Scene):
         self._lose(env, REBUILT)
         scale(env, GROUPS, "s-0-g", 1)
         env.settled(
-            "surplus replicas gone", pods_are({each: 0 for each in _group(3) if "-g-0-" not in each}, ready=True)
+            "surplus replicas gone", pods_are({clique: 0 for clique in _group(3) if "-g-0-" not in clique}, ready=True)
         )
         settles(env, "group scaled in", "s", _group(1))
         scale(env, GROUPS, "s-0-g", 2)
@@ -48,19 +48,19 @@ class LostMaps(Scene):
             self._edit(env, edit)
 
     def _lose(self, env: SceneEnvironment, step: str) -> None:
-        found = env.wait_for(f"{step}: the set has its map", _only_map)
+        gang_map = env.wait_for(f"{step}: the set has its map", _only_map)
         env.mark(f"{step}: before")
-        env.delete(MAPS, name(found))
+        env.delete(MAPS, name(gang_map))
         look(env, "s", step.replace(" ", "-"))
-        env.settle(f"{step}: {RETURNED}", _map_after(uid(found)))
+        env.settle(f"{step}: {RETURNED}", _map_after(uid(gang_map)))
         env.settle(step, following.followed("s"))
         env.quiet(1.5)
         env.mark(f"{step}: at rest")
 
     def _empty(self, env: SceneEnvironment) -> None:
-        found = env.wait_for(f"{FILLED}: the set has its map", _only_map)
+        gang_map = env.wait_for(f"{FILLED}: the set has its map", _only_map)
         env.mark(f"{FILLED}: before")
-        env.patch(MAPS, name(found), {"spec": {"entries": []}})
+        env.patch(MAPS, name(gang_map), {"spec": {"entries": []}})
         look(env, "s", "emptied")
         env.settle(FILLED, following.followed("s"))
         scale(env, CLIQUES, "s-0-a", 4)
@@ -69,10 +69,10 @@ class LostMaps(Scene):
         env.mark(f"{FILLED}: at rest")
 
     def _edit(self, env: SceneEnvironment, edit: str) -> None:
-        found = env.wait_for(f"{edit}: the set has its map", _only_map)
+        gang_map = env.wait_for(f"{edit}: the set has its map", _only_map)
         env.mark(f"{edit}: before")
-        entries = copy.deepcopy(found["spec"]["entries"])
-        env.patch(MAPS, name(found), {"spec": {"entries": _edited(entries, edit)}})
+        entries = copy.deepcopy(gang_map["spec"]["entries"])
+        env.patch(MAPS, name(gang_map), {"spec": {"entries": _edited(entries, edit)}})
         look(env, "s", edit.replace(" ", "-"))
         env.settle(f"{edit}: repaired or reported", _repaired)
         env.quiet(1)
@@ -81,15 +81,15 @@ class LostMaps(Scene):
 
 def _only_map(view: View) -> Document | Unmet:
     """The set has one map, since it has one replica."""
-    found = list(following.maps_of(view, "s").values())
-    return found[0] if len(found) == 1 else Unmet(f"s has {len(found)} maps")
+    gang_maps = list(following.maps_of(view, "s").values())
+    return gang_maps[0] if len(gang_maps) == 1 else Unmet(f"s has {len(gang_maps)} maps")
 
 
 @predicate
-def _map_after(view: View, lost: str) -> bool | Unmet:
+def _map_after(view: View, lost_uid: str) -> bool | Unmet:
     """There is a map that is not the lost one."""
-    found = [uid(each) for each in following.maps_of(view, "s").values()]
-    return any(each != lost for each in found) or Unmet("s has no other map")
+    uids = {uid(gang_map) for gang_map in following.maps_of(view, "s").values()}
+    return bool(uids - {lost_uid}) or Unmet("s has no other map")
 
 
 def _group(replicas: int) -> dict[str, int]:
@@ -97,7 +97,7 @@ def _group(replicas: int) -> dict[str, int]:
 
 
 def _edited(entries: list[Any], edit: str) -> list[Any]:
-    """The entries with a mistake that the schema of the CRD accepts."""
+    """Return the entries with a mistake that the schema of the CRD accepts."""
     if edit == "one index in two entries":
         for entry in entries:
             entry["pcsgReplicaIndices"] = {"g": [0, 1]}
@@ -119,20 +119,20 @@ def _repaired(view: View) -> bool | Unmet:
     return True if reported else following.followed("s")(view)
 
 
-def _unchanged(run: Recorded[LostMaps], begin: str, end: str, *kinds: str) -> None:
+def _unchanged(run: Recorded[LostMaps], first_step: str, last_step: str, *kinds: str) -> None:
     for kind in kinds:
-        before, after = (incarnations.uids(run.at(step), kind) for step in (begin, end))
+        before, after = (incarnations.uids(run.at(step), kind) for step in (first_step, last_step))
         run.same(f"{kind} with their uids", before, after)
 
 
 @requirement("MAP-020", reaches=f"{REBUILT}: {RETURNED}")
 def test_a_lost_map_is_created_again(run: Recorded[LostMaps]) -> None:
-    """Of what it holds, other requirements speak."""
+    """The contents of the map are left to other requirements."""
 
 
 @requirement("MAP-066")
 def test_a_lost_map_leaves_its_gangs_alone(run: Recorded[LostMaps]) -> None:
-    """The gangs that were there are still there: a map that is made from the template would have others."""
+    """The gangs from before still exist: a map that is built from the template would have different ones."""
     run.given(REBUILT)
     _unchanged(run, f"{REBUILT}: before", f"{REBUILT}: at rest", GANGS)
 
@@ -142,49 +142,49 @@ def test_a_rebuilt_map_has_the_epochs_of_the_gangs(run: Recorded[LostMaps]) -> N
     """The map is lost twice, the second time after its group was scaled in and out."""
     run.given(REBUILT, REBUILT_AGAIN)
     before, after = f"{REBUILT}: before", f"{REBUILT}: at rest"
-    right, seen = (
+    expected, observed = (
         {entry.epoch: entry.role for entry in following.entries_of(run.at(step), "s") if not entry.empty}
         for step in (before, after)
     )
-    run.expect("epochs and roles of entries that hold something", right, seen)
+    run.expect("epochs and roles of entries that hold something", expected, observed)
     for step in (REBUILT, REBUILT_AGAIN):
         _unchanged(run, f"{step}: before", f"{step}: at rest", "pods")
 
 
 @requirement("MAP-021")
 def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
-    """From its first version on: later ones follow a scale."""
+    """From its first version on: later versions follow a scale."""
     run.given(REBUILT)
-    lived = _held(run.at(f"{REBUILT}: before"))
+    initial = _contents(run.at(f"{REBUILT}: before"))
 
-    def as_it_lives(view: View) -> bool | Unmet:
-        held = _held(view)
-        return held in ([], lived) or Unmet(f"entries hold {held}, and not {lived}")
+    def holds_initial_members(view: View) -> bool | Unmet:
+        current = _contents(view)
+        return current in ([], initial) or Unmet(f"entries hold {current}, and not {initial}")
 
-    run.always("a map that is there holds what lives", as_it_lives, after=f"{REBUILT}: before", until=REBUILT)
+    run.always("a map that is there holds what lives", holds_initial_members, after=f"{REBUILT}: before", until=REBUILT)
 
 
-def _held(view: View) -> list[str]:
-    """What the entries hold, but for those that hold nothing."""
+def _contents(view: View) -> list[str]:
+    """Return the contents of the entries that are not empty."""
     return [f"{entry.epoch}: {entry.said()}" for entry in following.entries_of(view, "s") if not entry.empty]
 
 
 @requirement("MAP-022")
 def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -> None:
-    """A map that goes by indices puts a replica elsewhere than its pods say."""
+    """A map that is rebuilt by indices assigns a replica to another gang than the labels of its pods name."""
     run.expect("pods astray", [], following.strays(run.at(f"{REBUILT_AGAIN}: at rest"), "s"))
 
 
 @requirement("MAP-023", reaches=(FILLED, SCALED))
 def test_a_map_without_entries_stops_nothing(run: Recorded[LostMaps]) -> None:
-    """Somebody empties the list of entries, which the schema permits, and then scales a clique."""
+    """The list of entries is emptied, which the schema permits, and then a clique is scaled."""
     before, after = (incarnations.uids(run.at(f"{FILLED}: {when}"), "pods") for when in ("before", "at rest"))
     run.same("pods that were there, with their uids", before, {pod: after.get(pod, "") for pod in before})
 
 
 @requirement("MAP-024", reaches=tuple(f"{edit}: repaired or reported" for edit in EDITS))
 def test_an_edited_map_is_not_followed(run: Recorded[LostMaps]) -> None:
-    """By the pods before each edit and after it."""
+    """The pods before each edit are compared with those after it."""
     run.given(FILLED)
     for edit in EDITS:
         _unchanged(run, f"{edit}: before", f"{edit}: at rest", "pods")

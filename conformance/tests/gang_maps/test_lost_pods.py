@@ -53,14 +53,14 @@ def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
 
 
 @predicate
-def _marked(view: View, pod: str) -> bool | Unmet:
+def _marked(view: View, pod_name: str) -> bool | Unmet:
     """The pod names a gang, or is gone."""
-    found = view.get("pods", pod)
-    return found is None or label(found, labels.GANG) != "" or Unmet(f"{pod} names no gang")
+    pod = view.get("pods", pod_name)
+    return pod is None or label(pod, labels.GANG) != "" or Unmet(f"{pod_name} names no gang")
 
 
 def _gangs(view: View) -> dict[str, list[str]]:
-    """PodClique → the gangs that its pods name."""
+    """Return the gangs that the pods of each PodClique name."""
     return {
         clique: sorted(label(pod, labels.GANG) for pod in predicates.pods_of(view, clique))
         for clique in following.cliques_of_set(view, "s")

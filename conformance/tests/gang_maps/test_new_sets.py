@@ -32,7 +32,8 @@ class NewSets(Scene):
         on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
         env.create(on_delete)
         env.create(env.workload("frontend", setName="w"))
-        env.wait_for("sets available", all_of(*(predicates.available(each, count) for each, count in SIZES.items())))
+        available = (predicates.available(set_name, replicas) for set_name, replicas in SIZES.items())
+        env.wait_for("sets available", all_of(*available))
         env.settled("maps followed", all_of(*map(following.followed, SIZES)))
         env.quiet(1)
         env.mark(REST)
@@ -48,101 +49,105 @@ def _maps(view: View) -> Iterator[tuple[str, int]]:
 def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
     """There are no other maps in the namespace."""
     view = run.at(REST)
-    wanted = {names.gang_map(set_name, replica): replica for set_name, replica in _maps(view)}
-    run.expect("PodGangMaps", sorted(wanted), view.names(MAPS))
-    found = {each: view.get(MAPS, each) for each in wanted}
-    seen = {each: of(found[each], number(found[each], "spec", "podCliqueSetReplicaIndex")) for each in wanted}
-    run.same("replicas of PodGangMaps", wanted, seen)
+    replicas = {names.gang_map(set_name, replica): replica for set_name, replica in _maps(view)}
+    run.expect("PodGangMaps", sorted(replicas), view.names(MAPS))
+    stored = {map_name: view.get(MAPS, map_name) for map_name in replicas}
+    observed = {
+        key: of(gang_map, number(gang_map, "spec", "podCliqueSetReplicaIndex")) for key, gang_map in stored.items()
+    }
+    run.same("replicas of PodGangMaps", replicas, observed)
 
 
 @requirement("MAP-044")
 def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
     """By the uid of the controller in their owner references."""
     view = run.at(REST)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for set_name, replica in _maps(view):
-        found = view.get(MAPS, names.gang_map(set_name, replica))
-        right[f"{set_name}-{replica}"] = uid(view.get(SETS, set_name))
-        seen[f"{set_name}-{replica}"] = of(found, text(controller(found), "uid"))
-    run.same("controllers of PodGangMaps", right, seen)
+        gang_map = view.get(MAPS, names.gang_map(set_name, replica))
+        expected[f"{set_name}-{replica}"] = uid(view.get(SETS, set_name))
+        observed[f"{set_name}-{replica}"] = of(gang_map, text(controller(gang_map), "uid"))
+    run.same("controllers of PodGangMaps", expected, observed)
 
 
 @requirement("MAP-002")
 def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
-    """Other entries may be there if they hold nothing: one for replicas that scaling adds may be made later."""
+    """Further entries are allowed if they are empty: the one for replicas that scaling adds may be created early."""
     view = run.at(REST)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for set_name, replica in _maps(view):
         pcs = view.get(SETS, set_name)
         entries = following.entries_of(view, set_name, replica)
-        right[f"{set_name}-{replica}"] = gang_maps.first(pcs or {}, updates.generation(pcs))
-        seen[f"{set_name}-{replica}"] = of(following.maps_of(view, set_name).get(replica), gang_maps.beginning(entries))
-    run.same("entries", right, seen)
-    epochs = [entry.epoch for each in SIZES for entry in following.entries_of(view, each)]
+        expected[f"{set_name}-{replica}"] = gang_maps.first(pcs or {}, updates.generation(pcs))
+        gang_map = following.maps_of(view, set_name).get(replica)
+        observed[f"{set_name}-{replica}"] = of(gang_map, gang_maps.beginning(entries))
+    run.same("entries", expected, observed)
+    epochs = [entry.epoch for set_name in SIZES for entry in following.entries_of(view, set_name)]
     run.expect("epochs that are no decimal numbers", [], [epoch for epoch in epochs if not epoch.isdecimal()])
 
 
 @requirement("MAP-003")
 def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
-    """By the PodCliques that they hold."""
+    """Gangs are compared by the PodCliques that they hold."""
     view = run.at(REST)
     for set_name in SIZES:
-        right = sorted(gang.cliques for gang in following.wanted_gangs(view, set_name).values())
-        seen = sorted(gang_maps.held(gang) for gang in following.gangs_of(view, set_name).values())
-        run.expect(f"PodGangs of {set_name}, by their PodGroups", right, seen)
+        expected = sorted(gang.cliques for gang in following.wanted_gangs(view, set_name).values())
+        observed = sorted(gang_maps.held(gang) for gang in following.gangs_of(view, set_name).values())
+        run.expect(f"PodGangs of {set_name}, by their PodGroups", expected, observed)
 
 
 @requirement("MAP-065")
 def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
-    """A PodGang is known by the PodCliques that it holds."""
+    """A PodGang is identified by the PodCliques that it holds."""
     view = run.at(REST)
     for set_name in SIZES:
-        built = {gang.name: of(found, name(found)) for gang, found in following.built_gangs(view, set_name)}
-        run.same(f"names of PodGangs of {set_name}", {each: each for each in built}, built)
+        gangs = following.built_gangs(view, set_name)
+        observed = {gang.name: of(gang_object, name(gang_object)) for gang, gang_object in gangs}
+        run.same(f"names of PodGangs of {set_name}", {gang_name: gang_name for gang_name in observed}, observed)
 
 
 @requirement("MAP-004")
 def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
     """PodCliques that are not in a scaling group may name one or not. The names of gangs are free."""
     view = run.at(REST)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for set_name in SIZES:
-        for gang, built in following.built_gangs(view, set_name):
-            own = name(built) if built is not None else f"the gang of {', '.join(gang.cliques)}"
+        for gang, gang_object in following.built_gangs(view, set_name):
+            gang_name = name(gang_object) if gang_object is not None else f"the gang of {', '.join(gang.cliques)}"
             for clique in gang.cliques:
-                found = view.get(CLIQUES, clique)
-                if label(found, labels.GROUP):
-                    right[f"{CLIQUES}/{clique}"] = own
-                    seen[f"{CLIQUES}/{clique}"] = of(built, label(found, labels.GANG))
+                podclique = view.get(CLIQUES, clique)
+                if label(podclique, labels.GROUP):
+                    expected[f"{CLIQUES}/{clique}"] = gang_name
+                    observed[f"{CLIQUES}/{clique}"] = of(gang_object, label(podclique, labels.GANG))
                 for pod in predicates.pods_of(view, clique):
-                    right[f"pods/{name(pod)}"] = own
-                    seen[f"pods/{name(pod)}"] = of(built, label(pod, labels.GANG))
-    run.same("gangs that are named", right, seen)
+                    expected[f"pods/{name(pod)}"] = gang_name
+                    observed[f"pods/{name(pod)}"] = of(gang_object, label(pod, labels.GANG))
+    run.same("gangs that are named", expected, observed)
 
 
 @requirement("MAP-005")
 def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
-    """The sets are new: the generation for which a gang was made is the present one."""
+    """The sets are new: gangs are of the current generation."""
     view = run.at(REST)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for set_name in SIZES:
         generation = updates.generation(view.get(SETS, set_name))
-        for gang, found in following.built_gangs(view, set_name):
-            right[gang.name] = gang_maps.tags(gang.entry, generation)
-            seen[gang.name] = of(found, gang_maps.belonging(found))
-    run.same("labels of PodGangs", right, seen)
+        for gang, gang_object in following.built_gangs(view, set_name):
+            expected[gang.name] = gang_maps.tags(gang.entry, generation)
+            observed[gang.name] = of(gang_object, gang_maps.belonging(gang_object))
+    run.same("labels of PodGangs", expected, observed)
 
 
 @requirement("MAP-006")
 def test_nothing_names_a_base_gang(run: Recorded[NewSets]) -> None:
-    """Dependencies are in the map."""
+    """Dependencies between gangs are in the map."""
     view = run.at(REST)
-    every = [*view.list(CLIQUES), *view.list("pods"), *view.list(GANGS)]
-    marked = [f"{each.get('kind', '')} {name(each)}" for each in every if labels.BASE_GANG in labels_of(each)]
+    objects = [*view.list(CLIQUES), *view.list("pods"), *view.list(GANGS)]
+    marked = [f"{obj.get('kind', '')} {name(obj)}" for obj in objects if labels.BASE_GANG in labels_of(obj)]
     run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)
 
 

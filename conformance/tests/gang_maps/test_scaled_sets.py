@@ -22,7 +22,7 @@ SET_OUT, SET_BACK = "set scaled out", "set scaled out again"
 
 
 def group_replicas(*indices: int, replica: int = 0) -> dict[str, int]:
-    """The PodCliques of these replicas of the group, with their pods."""
+    """Return the PodCliques of these replicas of the group, with their number of pods."""
     return {f"s-{replica}-g-{index}-{clique}": 1 for index in indices for clique in "bc"}
 
 
@@ -51,10 +51,10 @@ class ScaledAtEveryLevel(Scene):
         settles(env, GROUP_BACK, "s", group_replicas(0, 1))
         scale(env, SETS, "s", 2)
         settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
-        leave = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
+        leaving = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
         scale(env, SETS, "s", 1)
         env.settle("map of the removed replica gone", gone(MAPS, ["s-1"]), 60)
-        env.settle("gangs of the removed replica gone", gone(GANGS, leave), 60)
+        env.settle("gangs of the removed replica gone", gone(GANGS, leaving), 60)
         env.settled("its cliques are gone", gone(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
         env.quiet(1)
         scale(env, SETS, "s", 2)
@@ -62,12 +62,12 @@ class ScaledAtEveryLevel(Scene):
 
 
 def of_replica(gang: Document, replica: int) -> bool:
-    """Whether a gang is of a replica of the set, by the PodCliques that it holds."""
+    """Return whether a gang belongs to a replica of the set, by the PodCliques that it holds."""
     return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.held(gang))
 
 
 def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
-    """Return the epochs that new gangs have taken from earlier ones. That they have any is MAP-005."""
+    """Return the epochs of earlier gangs that new ones have again. That gangs have an epoch at all is MAP-005."""
     known = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
     new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in known}
     return sorted(new.intersection(known.values()) - {""})
@@ -78,18 +78,19 @@ def _rest(step: str) -> str:
 
 
 def _by_role(entries: tuple[Entry, ...], role: str) -> Entry | None:
-    found = [entry for entry in entries if entry.role == role]
-    return found[-1] if found else None
+    """Return the last entry with a role."""
+    matches = [entry for entry in entries if entry.role == role]
+    return matches[-1] if matches else None
 
 
 def _births(span: Span) -> list[str]:
-    """Gangs that were created or deleted."""
+    """Return the creations and deletions of gangs."""
     return [f"{record.kind} {record.name}" for record in span.records(GANGS) if record.kind in (ADDED, DELETED)]
 
 
 @requirement("MAP-010")
 def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """At rest after each scale; gangs are watched from before the first to the rest after the last."""
+    """Entries are judged at rest after each scale, and gangs from before the first scale to the rest after the last."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
         anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
@@ -103,9 +104,10 @@ def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLeve
     run.expect("replicas that the ScaleOut holds", {"g": (3, 4)}, dict(entry.groups) if entry else None)
     for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
         view = run.at(_rest(step))
-        held = {gang_maps.held(gang) for gang in following.gangs_of(view, "s").values()}
-        wanted = [tuple(sorted(group_replicas(index))) for index in indices]
-        run.expect(f"{step}: added replicas without a PodGang of their own", [], [w for w in wanted if w not in held])
+        gangs = {gang_maps.held(gang) for gang in following.gangs_of(view, "s").values()}
+        added = [tuple(sorted(group_replicas(index))) for index in indices]
+        missing = [replica for replica in added if replica not in gangs]
+        run.expect(f"{step}: added replicas without a PodGang of their own", [], missing)
 
 
 @requirement("MAP-012")
@@ -113,8 +115,8 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
     """Only the first replica is left, so that the Tail holds nothing any more."""
     run.given(GROUP_IN)
     entries = following.entries_of(run.at(_rest(GROUP_IN)), "s")
-    held = {group: indices for entry in entries for group, indices in entry.groups.items()}
-    run.expect("replicas of the group that entries hold", {"g": (0,)}, held)
+    groups = {group: indices for entry in entries for group, indices in entry.groups.items()}
+    run.expect("replicas of the group that entries hold", {"g": (0,)}, groups)
     run.expect("entries that hold nothing", [], gang_maps.leftovers(entries))
 
 
@@ -127,20 +129,20 @@ def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLeve
         entries = following.entries_of(run.at(_rest(step)), "s", 1)
         generation = entries[0].generation if entries else ""
         run.expect(f"{step}: entries", gang_maps.first(pcs or {}, generation), gang_maps.beginning(entries))
-    now = [gang for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values() if of_replica(gang, 1)]
-    run.expect("epochs of earlier PodGangs that new ones of the second replica have", [], used_again(earlier, now))
+    current = [gang for gang in following.gangs_of(run.at(_rest(SET_BACK)), "s").values() if of_replica(gang, 1)]
+    run.expect("epochs of earlier PodGangs that new ones of the second replica have", [], used_again(earlier, current))
 
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
 def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Those of the replica that stays are compared by their uids."""
+    """The objects of the remaining replica are compared by their uids."""
     before, after = run.at(_rest(SET_OUT)), run.at("gangs of the removed replica gone")
-    stay = {MAPS: ["s-0"], GANGS: [name(gang) for gang in before.list(GANGS) if of_replica(gang, 0)]}
-    was, now = (
-        {f"{each} ({kind})": uid(view.get(kind, each) or {}) for kind, every in stay.items() for each in every}
+    remaining = [(MAPS, "s-0"), *((GANGS, name(gang)) for gang in before.list(GANGS) if of_replica(gang, 0))]
+    old_uids, new_uids = (
+        {f"{object_name} ({kind})": uid(view.get(kind, object_name) or {}) for kind, object_name in remaining}
         for view in (before, after)
     )
-    run.same("maps and gangs of the replica that stays", was, now)
+    run.same("maps and gangs of the replica that stays", old_uids, new_uids)
 
 
 @requirement("MAP-007")

@@ -18,11 +18,11 @@ CLIQUE_ONLY, GROUP_ONLY, BOTH = "f", "g", "b"
 RESTS: Mapping[str, Mapping[str, int]] = {
     CLIQUE_ONLY: {"f-0-a": 2},
     GROUP_ONLY: {f"g-0-g-{index}-b": 1 for index in range(2)},
-    BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{each}": 1 for index in range(2) for each in "bc"}},
+    BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{clique}": 1 for index in range(2) for clique in "bc"}},
 }
-"""Set → its PodCliques and their pods, as they are at first."""
+"""The PodCliques of each set with their number of pods, before the sets are scaled."""
 BELOW = "m"
-SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{each}": 1 for index in range(3) for each in "bc"}}
+SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{clique}": 1 for index in range(3) for clique in "bc"}}
 
 
 class ScaledToNothing(Scene):
@@ -38,44 +38,44 @@ class ScaledToNothing(Scene):
         env.create(_only(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **small), "a"))
         env.create(_only(env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **small), "b"))
         env.create(env.workload("kept", setName=BELOW, alone=1, groups=3, groupsMinAvailable=2, **small))
-        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in (*RESTS, BELOW))))
+        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in (*RESTS, BELOW))))
         env.quiet(1)
         env.mark("new")
         self._to_nothing(env)
         scale(env, GROUPS, f"{BELOW}-0-g", 0)
-        below = {each: 0 for each in SIZES if "-g-" in each}
+        below = {clique: 0 for clique in SIZES if "-g-" in clique}
         env.settled("no replica of the group is left", pods_are(below, ready=True))
         env.quiet(1)
         scale(env, GROUPS, f"{BELOW}-0-g", 3)
         following.settles(env, "group runs again", BELOW, SIZES)
 
     def _to_nothing(self, env: SceneEnvironment) -> None:
-        for each in RESTS:
-            self._scale(env, each, 0)
-        gone = {clique: 0 for sizes in RESTS.values() for clique in sizes}
-        env.settled("no pod is left", pods_are(gone, ready=True))
+        for set_name in RESTS:
+            self._scale(env, set_name, 0)
+        no_pods = {clique: 0 for sizes in RESTS.values() for clique in sizes}
+        env.settled("no pod is left", pods_are(no_pods, ready=True))
         env.settle("maps hold nothing", all_of(*map(_holds_nothing, RESTS)))
         env.quiet(1)
         env.mark("nothing left")
-        for each in RESTS:
-            self._scale(env, each, 2)
-        for each, sizes in RESTS.items():
-            env.settle(f"{each} runs again", pods_are(sizes, ready=True), 60)
+        for set_name in RESTS:
+            self._scale(env, set_name, 2)
+        for set_name, sizes in RESTS.items():
+            env.settle(f"{set_name} runs again", pods_are(sizes, ready=True), 60)
         env.settled("maps followed", all_of(*map(following.followed, RESTS)))
         env.quiet(1)
         env.mark("back")
 
-    def _scale(self, env: SceneEnvironment, each: str, replicas: int) -> None:
-        if each != GROUP_ONLY:
-            scale(env, CLIQUES, f"{each}-0-a", replicas)
-        if each != CLIQUE_ONLY:
-            scale(env, GROUPS, f"{each}-0-g", replicas)
+    def _scale(self, env: SceneEnvironment, set_name: str, replicas: int) -> None:
+        if set_name != GROUP_ONLY:
+            scale(env, CLIQUES, f"{set_name}-0-a", replicas)
+        if set_name != CLIQUE_ONLY:
+            scale(env, GROUPS, f"{set_name}-0-g", replicas)
 
 
 def _only(workload: Object, clique: str) -> Object:
-    """The set with this clique alone: in a scaling group of its own if it was a member."""
+    """Return the set with this clique alone: in a scaling group of its own if it was a member of one."""
     template = workload["spec"]["template"]
-    template["cliques"] = [each for each in template["cliques"] if each["name"] == clique]
+    template["cliques"] = [entry for entry in template["cliques"] if entry["name"] == clique]
     groups = template.pop("podCliqueScalingGroups")
     if clique != "a":
         template["podCliqueScalingGroups"] = [{**groups[0], "cliqueNames": [clique]}]
@@ -87,28 +87,28 @@ def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
     """The map of a set is there, and no entry holds anything."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
-    held = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
-    return not held or Unmet(f"the map of {set_name} holds {', '.join(held)}")
+    contents = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
+    return not contents or Unmet(f"the map of {set_name} holds {', '.join(contents)}")
 
 
-@requirement("MAP-015", reaches=("maps hold nothing", *(f"{each} runs again" for each in RESTS)))
+@requirement("MAP-015", reaches=("maps hold nothing", *(f"{set_name} runs again" for set_name in RESTS)))
 def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing]) -> None:
-    """Sets of a clique, of a scaling group, and of both."""
+    """Judged for a set of a clique, of a scaling group, and of both."""
 
 
 @requirement("MAP-016")
 def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
-    """What depends on an epoch that is gone would wait for good."""
-    for each in RESTS:
-        entries = following.entries_of(run.at("back"), each)
-        run.expect(f"{each}: Anchors that hold something", True,
+    """An entry that depends on an epoch that no longer exists would wait forever."""
+    for set_name in RESTS:
+        entries = following.entries_of(run.at("back"), set_name)
+        run.expect(f"{set_name}: Anchors that hold something", True,
                    any(entry.role == ANCHOR_ROLE and not entry.empty for entry in entries))  # fmt: skip
-        run.expect(f"{each}: what is wrong", [], following.unmet(run.at("back"), each))
+        run.expect(f"{set_name}: what is wrong", [], following.unmet(run.at("back"), set_name))
 
 
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
-    """The group is scaled to zero: its Anchor holds nothing of it any more."""
+    """The group is scaled to zero, so that the Anchor no longer holds replicas of it."""
     run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
 
 

@@ -18,14 +18,14 @@ class AskedAboutMaps(Scene):
 
 @requirement("MAP-064")
 def test_maps_have_no_status(run: Recorded[AskedAboutMaps]) -> None:
-    """Whoever reads one reads what is wanted. What has come of it is in the statuses of other objects."""
+    """A map is desired state. The observed state is in the statuses of other objects."""
     run.given("asked")
     versions = items(run.scene.crd, "spec", "versions")
     run.expect("PodGangMaps are served", True, bool(versions))
-    having = [
-        text(each, "name")
-        for each in versions
-        if at(each, "subresources", "status") is not None
-        or at(each, "schema", "openAPIV3Schema", "properties", "status") is not None
+    with_status = [
+        text(version, "name")
+        for version in versions
+        if at(version, "subresources", "status") is not None
+        or at(version, "schema", "openAPIV3Schema", "properties", "status") is not None
     ]
-    run.expect("versions with a status", [], having)
+    run.expect("versions with a status", [], with_status)

@@ -1,4 +1,4 @@
-"""Updates that replace pods in the gangs that they are in: RollingRecreate and OnDelete."""
+"""Updates that replace pods within their gangs: RollingRecreate and OnDelete."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ class UpdatedSets(Scene):
         env.nodes("tiny", 1)
         small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
         shape = {"replicas": REPLICAS, "groups": 2, "groupsMinAvailable": 1, **small}
-        rolled, on_delete = (env.workload("kept", setName=each, **shape) for each in (ROLLED, ON_DELETE))
+        rolled, on_delete = (env.workload("kept", setName=set_name, **shape) for set_name in (ROLLED, ON_DELETE))
         on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
         for workload in (rolled, on_delete):
             env.create(workload)
         both = (ROLLED, ON_DELETE)
-        env.wait_for("sets available", all_of(*(predicates.available(each, REPLICAS) for each in both)))
+        env.wait_for("sets available", all_of(*(predicates.available(set_name, REPLICAS) for set_name in both)))
         env.settled("maps followed", all_of(*map(following.followed, both)))
         env.quiet(1)
         env.mark("before the update")
-        before = {each: updates.generation(env.history.view().get(SETS, each)) for each in both}
+        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in both}
         for workload in (rolled, on_delete):
             _change(env, workload)
-        env.wait_for("sets updated", all_of(*(_updated(each, before[each]) for each in both)), 120)
+        env.wait_for("sets updated", all_of(*(_updated(set_name, before[set_name]) for set_name in both)), 120)
         env.settle(HASHES, _current(ROLLED, _of_entries))
-        further = (_current(ON_DELETE, _of_entries), *(_current(each, _of_gangs) for each in both))
+        further = (_current(ON_DELETE, _of_entries), *(_current(set_name, _of_gangs) for set_name in both))
         env.settle(FURTHER_HASHES, all_of(*further))
         env.settled("maps followed again", all_of(*map(following.followed, both)))
         env.quiet(1)
         env.mark("updated")
-        for each in both:
+        for set_name in both:
             for replica in range(REPLICAS):
-                scale(env, CLIQUES, f"{each}-{replica}-a", 3)
-                scale(env, GROUPS, f"{each}-{replica}-g", 3)
-        for each in both:
-            env.settle(f"{each}: added pods Ready", pods_are(_sizes(each), ready=True), 60)
+                scale(env, CLIQUES, f"{set_name}-{replica}-a", 3)
+                scale(env, GROUPS, f"{set_name}-{replica}-g", 3)
+        for set_name in both:
+            env.settle(f"{set_name}: added pods Ready", pods_are(_sizes(set_name), ready=True), 60)
         env.settled("maps followed in the end", all_of(*map(following.followed, both)))
         env.quiet(1)
         env.mark("end")
@@ -67,63 +67,63 @@ def _change(env: SceneEnvironment, workload: Object) -> None:
     env.patch(SETS, name(workload), {"spec": {"template": {"cliques": cliques}}})
 
 
-def _sizes(each: str) -> dict[str, int]:
-    """The pods of what is scaled out."""
+def _sizes(set_name: str) -> dict[str, int]:
+    """Return the PodCliques of a set after its scale-out, with their number of pods."""
     return {
         clique: size
         for replica in range(REPLICAS)
         for clique, size in (
-            (f"{each}-{replica}-a", 3),
-            *((f"{each}-{replica}-g-{index}-{member}", 1) for index in range(3) for member in "bc"),
+            (f"{set_name}-{replica}-a", 3),
+            *((f"{set_name}-{replica}-g-{index}-{member}", 1) for index in range(3) for member in "bc"),
         )
     }
 
 
 @predicate
-def _updated(view: View, each: str, before: str) -> bool | Unmet:
+def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The set has another generation, its update has ended, and everything runs."""
-    pcs = view.get(SETS, each)
+    pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
-        return Unmet(f"the update of {each} has not ended")
-    return predicates.available(each, REPLICAS)(view)
+        return Unmet(f"the update of {set_name} has not ended")
+    return predicates.available(set_name, REPLICAS)(view)
 
 
-def _of_entries(view: View, each: str) -> Mapping[str, str]:
-    """Generation hashes by entry. An entry without members has no pods that a hash could be about."""
+def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
+    """Return the generation hashes by entry. An entry without members has no pods that a hash could refer to."""
     return {
         f"entry {entry.epoch} of replica {replica}": entry.generation
         for replica in range(REPLICAS)
-        for entry in following.entries_of(view, each, replica)
+        for entry in following.entries_of(view, set_name, replica)
         if not entry.empty
     }
 
 
-def _of_gangs(view: View, each: str) -> Mapping[str, str]:
-    """Generation hashes by gang."""
-    gangs = following.gangs_of(view, each)
+def _of_gangs(view: View, set_name: str) -> Mapping[str, str]:
+    """Return the generation hashes by gang."""
+    gangs = following.gangs_of(view, set_name)
     return {f"gang {gang}": label(document, labels.GENERATION_HASH) for gang, document in gangs.items()}
 
 
 @predicate
-def _current(view: View, each: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
-    """All these hashes are the generation of the set."""
-    generation = updates.generation(view.get(SETS, each))
-    late = [where for where, found in hashes(view, each).items() if found != generation]
-    return not late or Unmet(f"{len(late)} have another generation than {each}, the first: {late[0]}")
+def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
+    """All these hashes are the generation hash of the set."""
+    generation = updates.generation(view.get(SETS, set_name))
+    late = [key for key, observed in hashes(view, set_name).items() if observed != generation]
+    return not late or Unmet(f"{len(late)} have another generation than {set_name}, the first: {late[0]}")
 
 
-def _kept(view: View, each: str) -> dict[str, object]:
-    """What an update leaves alone: what entries say, but for their generation."""
+def _entry_contents(view: View, set_name: str) -> dict[str, object]:
+    """Return the contents and dependencies of entries, which an update does not change, without their generation."""
     return {
-        f"{each}-{replica} {entry.epoch}": [entry.said(), list(entry.depends_on)]
+        f"{set_name}-{replica} {entry.epoch}": [entry.said(), list(entry.depends_on)]
         for replica in range(REPLICAS)
-        for entry in following.entries_of(view, each, replica)
+        for entry in following.entries_of(view, set_name, replica)
     }
 
 
 @requirement("MAP-040")
 def test_a_rolling_update_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
-    """Before the update and at rest after it; what entries depend on stays as well."""
+    """Before the update and at rest after it, including the dependencies of entries."""
     _same_gangs(run, ROLLED)
 
 
@@ -133,27 +133,29 @@ def test_an_update_on_delete_keeps_gangs_and_entries(run: Recorded[UpdatedSets])
     _same_gangs(run, ON_DELETE)
 
 
-def _same_gangs(run: Recorded[UpdatedSets], each: str) -> None:
-    """Entries of a set, and its gangs with their uids, are what they were before the update."""
+def _same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
+    """Expect the entries of a set, and its gangs with their uids, to be the same as before the update."""
     run.given("sets updated")
     before, after = run.at("before the update"), run.at("updated")
-    run.same(f"entries of {each}", _kept(before, each), _kept(after, each))
-    was, now = ({name: uid(gang) for name, gang in following.gangs_of(view, each).items()} for view in (before, after))
-    run.same("uids of PodGangs", was, now)
+    run.same(f"entries of {set_name}", _entry_contents(before, set_name), _entry_contents(after, set_name))
+    old_uids, new_uids = (
+        {name: uid(gang) for name, gang in following.gangs_of(view, set_name).items()} for view in (before, after)
+    )
+    run.same("uids of PodGangs", old_uids, new_uids)
 
 
 @requirement("MAP-041")
 def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
     """By the gangs that the pods of each clique name, before and after."""
     run.given("sets updated")
-    found = [
+    gangs_by_clique = [
         {
             clique: sorted({label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), clique)})
             for clique in following.cliques_of_set(run.at("before the update"), ROLLED)
         }
         for step in ("before the update", "updated")
     ]
-    run.same("gangs of pods by PodClique", found[0], found[1])
+    run.same("gangs of pods by PodClique", gangs_by_clique[0], gangs_by_clique[1])
 
 
 @requirement("MAP-042", reaches=HASHES)
@@ -163,21 +165,21 @@ def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> N
 
 @requirement("MAP-045", reaches=FURTHER_HASHES)
 def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
-    """Gangs are kept in both updates, and with OnDelete so are the pods of the old generation."""
+    """Gangs survive both updates, and with OnDelete so do the pods of the old generation."""
 
 
 @requirement("MAP-043", reaches=(f"{ROLLED}: added pods Ready", f"{ON_DELETE}: added pods Ready"))
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
-    """Of both strategies; the clique and the group of each replica are scaled out at once."""
-    for each in (ROLLED, ON_DELETE):
-        run.expect(f"{each}: not held once", [], following.misplaced(run.at("end"), each))
+    """Judged for both strategies; the clique and the group of every replica are scaled out at once."""
+    for set_name in (ROLLED, ON_DELETE):
+        run.expect(f"{set_name}: not held once", [], following.misplaced(run.at("end"), set_name))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_after_an_update(run: Recorded[UpdatedSets]) -> None:
-    """Also what was added after the update."""
-    for each in (ROLLED, ON_DELETE):
-        run.expect(f"{each}: pods astray", [], following.strays(run.at("end"), each))
+    """Including the pods that were added after the update."""
+    for set_name in (ROLLED, ON_DELETE):
+        run.expect(f"{set_name}: pods astray", [], following.strays(run.at("end"), set_name))
 
 
 test_invariants = invariants(UpdatedSets, "INV-001", "INV-002", "INV-004", "INV-005", "INV-008")
