@@ -69,7 +69,7 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
     def play(self) -> Played:  # type: ignore[override]
         story, workload = Story(), dict(workloads.load("disaggregated", {}))
         self.namespace, self.scheduler = SPACE, "s"
-        self.named = self.wanted = expected(workload)
+        self.named = self.expected = expected(workload)
         cliques = workload["spec"]["template"]["cliques"]
         self.accepted = AcceptedPods(
             {clique["name"]: Reply(201, {"spec": clique["spec"]["podSpec"]}) for clique in cliques}

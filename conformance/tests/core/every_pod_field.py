@@ -18,7 +18,7 @@ EXIST = "all pods exist"
 
 _OF_TEMPLATE = ("template", "cliques", "[]", "spec", "podSpec")
 _KINDS = {"podcliquesets.grove.io": _OF_TEMPLATE, "podcliques.grove.io": ("podSpec",)}
-"""The path of the pod spec in the spec of each kind that holds one."""
+"""The path of the pod spec in the spec of every kind that has one."""
 
 
 class SetWithEveryPodField(Scene):
@@ -39,9 +39,9 @@ class SetWithEveryPodField(Scene):
         workload = env.placed(_set(self.set_name, specs))
         self.left_out = accepted_pods.fit(env, workload)
         self.accepted = accepted_pods.ask(env, workload)
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
-        env.wait_for(EXIST, predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for(EXIST, predicates.all_exist(list(self.expected.cliques.values())))
 
 
 def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""PodGangs of a set whose pods all exist: what is expected, what is seen, and how they came into being."""
+"""PodGangs of a set whose pods all exist: expected and observed contents, and the order of their creation."""
 
 from __future__ import annotations
 
@@ -14,70 +14,74 @@ from conformance.testing.scene import Span
 GANGS = "podgangs"
 
 
-def minimums(wanted: Expected, span: Span) -> Comparison:
+def minimums(expected_set: Expected, span: Span) -> Comparison:
     """By gang: its PodGroups with the minReplicas that they had first, before anything could be scheduled."""
-    right: dict[str, object] = {name: dict(gang.minimums) for name, gang in wanted.gangs.items()}
-    seen: dict[str, object] = dict.fromkeys(right, ABSENT)
+    expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
+    observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
     for record in span.records(GANGS):
         groups = items(record.object, "spec", "podgroups")
-        if groups and seen.get(record.name) is ABSENT:
-            seen[record.name] = {text(group, "name"): count(group, "minReplicas") for group in groups}
-    return right, seen
+        if groups and observed.get(record.name) is ABSENT:
+            observed[record.name] = {text(group, "name"): count(group, "minReplicas") for group in groups}
+    return expected, observed
 
 
-def later_minimums(wanted: Expected, view: View) -> Comparison:
-    """By gang: its PodGroups with minReplicas; of a standalone clique it may have been released."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for gang in wanted.gangs.values():
-        found = view.get(GANGS, gang.name)
-        groups = {text(group, "name"): count(group, "minReplicas") for group in items(found, "spec", "podgroups")}
-        released = [group for group, least in groups.items() if not least and _standalone(wanted, group)]
-        right[gang.name] = {group: 0 if group in released else least for group, least in gang.minimums.items()}
-        seen[gang.name] = of(found, groups)
-    return right, seen
+def later_minimums(expected_set: Expected, view: View) -> Comparison:
+    """By gang: its PodGroups with minReplicas, which may have been released for a standalone clique."""
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for gang in expected_set.gangs.values():
+        gang_object = view.get(GANGS, gang.name)
+        groups = {text(group, "name"): count(group, "minReplicas") for group in items(gang_object, "spec", "podgroups")}
+        released = [group for group, least in groups.items() if not least and _standalone(expected_set, group)]
+        expected[gang.name] = {group: 0 if group in released else least for group, least in gang.minimums.items()}
+        observed[gang.name] = of(gang_object, groups)
+    return expected, observed
 
 
-def references(wanted: Expected, view: View) -> Comparison:
-    """By PodGroup: the pods that it is to list, and those that it lists, as namespace/name."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for gang in wanted.gangs.values():
-        found = view.get(GANGS, gang.name)
-        groups = items(found, "spec", "podgroups")
-        listed = {text(group, "name"): [_spelled(pod) for pod in items(group, "podReferences")] for group in groups}
+def references(expected_set: Expected, view: View) -> Comparison:
+    """By PodGroup: the pods that it lists, as namespace/name."""
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for gang in expected_set.gangs.values():
+        gang_object = view.get(GANGS, gang.name)
+        groups = items(gang_object, "spec", "podgroups")
+        pods_by_group = {
+            text(group, "name"): [_namespaced_name(reference) for reference in items(group, "podReferences")]
+            for group in groups
+        }
         for clique in gang.minimums:
-            own = predicates.pods_of(view, clique)
-            right[clique] = sorted(_spelled(at(pod, "metadata")) for pod in own)
-            seen[clique] = of(found, sorted(listed.get(clique, ())))
-    return right, seen
+            pods = predicates.pods_of(view, clique)
+            expected[clique] = sorted(_namespaced_name(at(pod, "metadata")) for pod in pods)
+            observed[clique] = of(gang_object, sorted(pods_by_group.get(clique, ())))
+    return expected, observed
 
 
-def schedulers(wanted: Expected, view: View, scheduler: str) -> Comparison:
+def schedulers(expected_set: Expected, view: View, scheduler: str) -> Comparison:
     """By gang: its scheduler."""
-    gangs = {gang.name: view.get(GANGS, gang.name) for gang in wanted.gangs.values()}
-    seen: dict[str, object] = {name: of(found, label(found, labels.SCHEDULER)) for name, found in gangs.items()}
-    return dict.fromkeys(gangs, scheduler), seen
+    gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
+    observed: dict[str, object] = {name: of(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()}
+    return dict.fromkeys(gangs, scheduler), observed
 
 
-def initialized(wanted: Expected, view: View) -> Comparison:
+def initialized(expected_set: Expected, view: View) -> Comparison:
     """By gang: its condition Initialized."""
-    gangs = {gang: view.get(GANGS, gang) for gang in wanted.gangs}
-    seen = {gang: of(found, condition_is(found, "Initialized")) for gang, found in gangs.items()}
-    return dict.fromkeys(gangs, "True"), dict(seen)
+    gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
+    observed = {name: of(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
+    return dict.fromkeys(gangs, "True"), dict(observed)
 
 
 def first_groups(span: Span) -> dict[str, object]:
-    """The PodGroups in the very first record of each gang."""
-    found: dict[str, object] = {}
+    """Return the PodGroups in the first record of each gang."""
+    groups_by_gang: dict[str, object] = {}
     for record in span.records(GANGS):
-        found.setdefault(record.name, sorted(text(g, "name") for g in items(record.object, "spec", "podgroups")))
-    return found
+        groups = items(record.object, "spec", "podgroups")
+        groups_by_gang.setdefault(record.name, sorted(text(group, "name") for group in groups))
+    return groups_by_gang
 
 
-def _standalone(wanted: Expected, clique: str) -> bool:
-    return clique in wanted.cliques and labels.GROUP not in wanted.cliques[clique].labels
+def _standalone(expected_set: Expected, clique: str) -> bool:
+    return clique in expected_set.cliques and labels.GROUP not in expected_set.cliques[clique].labels
 
 
-def _spelled(reference: object) -> str:
+def _namespaced_name(reference: object) -> str:
     return f"{text(reference, 'namespace')}/{text(reference, 'name')}"

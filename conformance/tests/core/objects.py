@@ -1,5 +1,5 @@
 """PodCliques, scaling groups, PodGangs, Services and Pods of a set: names, labels, owners, finalizers and specs, as
-expected and as seen."""
+expected and as observed."""
 
 from __future__ import annotations
 
@@ -23,104 +23,110 @@ COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 
 
 def is_of_set(key: str) -> bool:
-    """Whether a label of this key says by whom and for which set an object is managed."""
+    """Return whether a label of this key names the manager of an object or its set."""
     return key in (labels.MANAGED_BY, labels.PART_OF)
 
 
 def is_of_gangs(key: str) -> bool:
-    """Whether a label of this key names a gang: which gang that is differs between the lines of the contract."""
+    """Return whether a label of this key names a gang. The named gang differs between the lines of the contract."""
     return key in (labels.GANG, labels.BASE_GANG)
 
 
-def managed(wanted: Expected) -> dict[str, dict[str, Labels]]:
-    """By resource: the names that the objects of the set have, and their labels. Pods have random names."""
+def managed(expected_set: Expected) -> dict[str, dict[str, Labels]]:
+    """Return by resource the names and labels of the set's objects. Pods are left out: they have random names."""
     return {
-        "podcliques": {clique.name: clique.labels for clique in wanted.cliques.values()},
-        "podcliquescalinggroups": {group.name: group.labels for group in wanted.groups.values()},
-        "podgangs": {gang.name: gang.labels for gang in wanted.gangs.values()},
-        "services": {service.name: service.labels for service in wanted.services.values()},
+        "podcliques": {clique.name: clique.labels for clique in expected_set.cliques.values()},
+        "podcliquescalinggroups": {group.name: group.labels for group in expected_set.groups.values()},
+        "podgangs": {gang.name: gang.labels for gang in expected_set.gangs.values()},
+        "services": {service.name: service.labels for service in expected_set.services.values()},
     }
 
 
 def labels_carried(
-    wanted: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
+    labels_by_name: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
 ) -> Comparison:
-    """By object: the labels that it has to have, of the chosen keys. Further labels are allowed beside them."""
-    right = {found: {key: value for key, value in tags.items() if chosen(key)} for found, tags in wanted.items()}
-    have = {found: of(one := view.get(resource, found), labels_of(one)) for found in wanted}
-    return dict(right), dict(carried(right, have))
+    """By object: the labels that it has to have, of the chosen keys. Further labels are allowed."""
+    expected = {
+        object_name: {key: value for key, value in own_labels.items() if chosen(key)}
+        for object_name, own_labels in labels_by_name.items()
+    }
+    observed = {object_name: of(obj := view.get(resource, object_name), labels_of(obj)) for object_name in expected}
+    return dict(expected), dict(carried(expected, observed))
 
 
-def owners(wanted: Expected, view: View) -> dict[str, dict[str, Owner]]:
-    """By resource: kind and name of the controller that each object has to have."""
+def owners(expected_set: Expected, view: View) -> dict[str, dict[str, Owner]]:
+    """Return by resource the kind and the name of the controller that an object has to have."""
     return {
-        "podcliques": {clique.name: clique.owner for clique in wanted.cliques.values()},
-        "podcliquescalinggroups": {group.name: group.owner for group in wanted.groups.values()},
-        "podgangs": {gang.name: gang.owner for gang in wanted.gangs.values()},
-        "services": {service.name: service.owner for service in wanted.services.values()},
+        "podcliques": {clique.name: clique.owner for clique in expected_set.cliques.values()},
+        "podcliquescalinggroups": {group.name: group.owner for group in expected_set.groups.values()},
+        "podgangs": {gang.name: gang.owner for gang in expected_set.gangs.values()},
+        "services": {service.name: service.owner for service in expected_set.services.values()},
         "pods": {
             name(pod): ("PodClique", clique)
-            for clique, found in predicates.by_clique(view, wanted.cliques.values()).items()
-            for pod in found
+            for clique, pods in predicates.by_clique(view, expected_set.cliques.values()).items()
+            for pod in pods
         },
     }
 
 
-def controllers(wanted: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """By object: its controller, which is the present object of that name."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for found, (kind, owner_name) in wanted.items():
-        owner, one = view.get(PLURALS[kind], owner_name), view.get(resource, found)
-        right[found] = {"kind": kind, "name": owner_name, "uid": text(owner, "metadata", "uid")}
-        reference = controller(one)
-        seen[found] = of(owner, of(one, {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    return right, seen
+def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
+    """By object: its controller, which is the current object of that name."""
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for object_name, (kind, owner_name) in owner_by_name.items():
+        owner, obj = view.get(PLURALS[kind], owner_name), view.get(resource, object_name)
+        expected[object_name] = {"kind": kind, "name": owner_name, "uid": text(owner, "metadata", "uid")}
+        reference = controller(obj)
+        observed[object_name] = of(owner, of(obj, {key: reference.get(key) for key in ("kind", "name", "uid")}))
+    return expected, observed
 
 
-def blocking(wanted: Mapping[str, Owner], resource: str, view: View) -> Comparison:
+def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
     """By object: whether the reference to its controller blocks the controller's deletion in the foreground."""
-    seen = {found: of(one := view.get(resource, found), controller(one).get("blockOwnerDeletion")) for found in wanted}
-    return dict.fromkeys(wanted, True), dict(seen)
+    observed = {
+        object_name: of(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
+        for object_name in owner_by_name
+    }
+    return dict.fromkeys(owner_by_name, True), dict(observed)
 
 
-def finalizers_of(wanted: Expected, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Finalizer, resource, and the names of the objects that have to carry it."""
+def finalizers_of(expected_set: Expected, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield finalizer, resource, and the names of the objects that have to carry it."""
     yield labels.SET_FINALIZER, "podcliquesets", [set_name]
-    yield labels.CLIQUE_FINALIZER, "podcliques", list(wanted.cliques)
-    yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(wanted.groups)
+    yield labels.CLIQUE_FINALIZER, "podcliques", list(expected_set.cliques)
+    yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(expected_set.groups)
 
 
-def specs(wanted: Expected, accepted: AcceptedPods, view: View) -> Comparison:
+def specs(expected_set: Expected, accepted: AcceptedPods, view: View) -> Comparison:
     """The specs of cliques and scaling groups, which repeat their templates."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for clique in wanted.cliques.values():
-        found = view.get("podcliques", clique.name)
-        right[clique.name] = {
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for clique in expected_set.cliques.values():
+        obj = view.get("podcliques", clique.name)
+        expected[clique.name] = {
             "replicas": clique.template.replicas,
             "minAvailable": clique.template.min_available,
             "roleName": clique.template.role,
             "podSpec": _pod_spec(clique.template.pod_spec, clique.template, accepted),
         }
-        seen[clique.name] = of(found, _clique_spec(found, clique.template, accepted))
-    for group in wanted.groups.values():
-        found = view.get("podcliquescalinggroups", group.name)
-        right[group.name] = {
+        observed[clique.name] = of(obj, _clique_spec(obj, clique.template, accepted))
+    for group in expected_set.groups.values():
+        obj = view.get("podcliquescalinggroups", group.name)
+        expected[group.name] = {
             "replicas": group.replicas,
             "minAvailable": group.min_available,
             "cliqueNames": sorted(group.cliques),
         }
-        seen[group.name] = of(found, {**_sizes(found), "cliqueNames": sorted(texts(found, "spec", "cliqueNames"))})
-    return right, seen
+        observed[group.name] = of(obj, {**_sizes(obj), "cliqueNames": sorted(texts(obj, "spec", "cliqueNames"))})
+    return expected, observed
 
 
-def _clique_spec(found: Document | None, template: CliqueTemplate, accepted: AcceptedPods) -> dict[str, object]:
-    seen = at(found, "spec", "podSpec")
-    pod_spec = seen if isinstance(seen, Mapping) else {}
+def _clique_spec(podclique: Document | None, template: CliqueTemplate, accepted: AcceptedPods) -> dict[str, object]:
+    spec = at(podclique, "spec", "podSpec")
+    pod_spec = spec if isinstance(spec, Mapping) else {}
     return {
-        **_sizes(found),
-        "roleName": text(found, "spec", "roleName"),
+        **_sizes(podclique),
+        "roleName": text(podclique, "spec", "roleName"),
         "podSpec": _pod_spec(pod_spec, template, accepted),
     }
 
@@ -129,5 +135,5 @@ def _pod_spec(pod_spec: Document, template: CliqueTemplate, accepted: AcceptedPo
     return pod_specs.of_clique(pod_spec, template.pod_spec, accepted.spec(template.name))
 
 
-def _sizes(found: Document | None) -> dict[str, object]:
-    return {key: number(found, "spec", key) for key in ("replicas", "minAvailable")}
+def _sizes(obj: Document | None) -> dict[str, object]:
+    return {key: number(obj, "spec", key) for key in ("replicas", "minAvailable")}

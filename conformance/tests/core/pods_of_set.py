@@ -1,4 +1,4 @@
-"""The Pods of a ready set, each with what is expected of it."""
+"""The Pods of a ready set with the expectations for them."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A pod as it is seen, with its clique and what is expected of a pod of its index."""
+class JudgedPod:
+    """An observed pod, with its clique and the expectations for a pod of its index."""
 
     clique: Clique
-    seen: Document
-    right: expected_pods.Pod
+    observed: Document
+    expected: expected_pods.Pod
 
     @property
     def containers(self) -> list[Document]:
-        """The containers and init containers that the pod has from its template. The operator may have added more."""
-        own = {text(container, "name") for container in expected_pods.containers(self.clique.template.pod_spec)}
-        return [each for each in expected_pods.containers(self.seen.get("spec")) if text(each, "name") in own]
+        """The containers and init containers of the pod that come from its template. The operator may add others."""
+        of_template = expected_pods.containers(self.clique.template.pod_spec)
+        names = {text(container, "name") for container in of_template}
+        of_pod = expected_pods.containers(self.observed.get("spec"))
+        return [container for container in of_pod if text(container, "name") in names]
 
 
-def each_pod(
+def judged_pods(
     run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = READY
-) -> Iterator[Judged]:
-    """The pods of all cliques. A clique without pods blocks the test: that it has to have pods is for another."""
+) -> Iterator[JudgedPod]:
+    """Yield the pods of all cliques. A clique without pods blocks the test: another test judges the number of pods."""
     view = run.at(step)
-    for clique in run.scene.wanted.cliques.values():
-        own = predicates.pods_of(view, clique.name)
-        if not own:
+    for clique in run.scene.expected.cliques.values():
+        pods = predicates.pods_of(view, clique.name)
+        if not pods:
             run.expect(f"pods of {clique.name}", clique.template.replicas, ABSENT)
-        for pod in own:
+        for pod in pods:
             index = expected_pods.index(pod)
             number = -1 if index is None else index
-            yield Judged(clique, pod, expected_pods.pod(clique, run.scene.set_name, run.scene.namespace, number))
+            yield JudgedPod(clique, pod, expected_pods.pod(clique, run.scene.set_name, run.scene.namespace, number))

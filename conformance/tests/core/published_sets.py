@@ -1,4 +1,4 @@
-"""Scenes of sets in the shapes that people publish: the samples with native sidecars, probes and volumes of every kind.
+"""Scenes of sets as they are published: the samples with native sidecars, probes and volumes of every kind.
 
 `SetWithEveryPodField` has every field once and never runs. These sets run, wait for each other and grow.
 """
@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 class PublishedSet(Scene):
     """The objects of a sample, and as many nodes as the set needs with one more replica of a scaling group, which it
-    gets once it is available if `group` names one. `wanted`: as in ReadyDisaggregatedSet, with that replica."""
+    gets once it is available if `group` names one. `expected`: as in ReadyDisaggregatedSet, with that replica."""
 
     sample: ClassVar[str]
     group: ClassVar[str]
@@ -33,9 +33,9 @@ class PublishedSet(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", self.nodes)
-        *others, workload = yaml.safe_load_all(samples.known()[self.sample].path.read_text("utf-8"))
-        provide_storage(env, others, workload)
-        for obj in others:
+        *objects, workload = yaml.safe_load_all(samples.known()[self.sample].path.read_text("utf-8"))
+        provide_storage(env, objects, workload)
+        for obj in objects:
             env.create(obj)
         workload = env.placed(workload)
         self.accepted = accepted_pods.ask(env, workload)
@@ -43,21 +43,21 @@ class PublishedSet(Scene):
             workload = without_host(workload)
             self.accepted = accepted_pods.ask(env, workload)
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, name(workload)
-        named = self.wanted = expected(workload)
+        named = self.expected = expected(workload)
         env.create(workload)
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
         if self.group:
-            named = self.wanted = self._scale_out(env, workload)
+            named = self.expected = self._scale_out(env, workload)
         env.settle(PODS_READY, all_ready(named), 60)
         view = env.settle(READY, caught_up(named, self.set_name), 60)
-        self.wanted = composition.by_composition(named, view)
+        self.expected = composition.by_composition(named, view)
 
     def _scale_out(self, env: SceneEnvironment, workload: Object) -> Expected:
         (group,) = (group for group in read(workload).groups if group.name == self.group)
-        wanted = expected(scaled(workload, self.group, group.replicas + 1))
-        full_name = next(each for each in wanted.groups if each.endswith(f"-{self.group}"))
+        expected_set = expected(scaled(workload, self.group, group.replicas + 1))
+        full_name = next(name for name in expected_set.groups if name.endswith(f"-{self.group}"))
         env.patch("podcliquescalinggroups", full_name, {"spec": {"replicas": group.replicas + 1}})
-        return wanted
+        return expected_set
 
 
 class WideExpertParallelSet(PublishedSet):
@@ -91,16 +91,16 @@ def scaled(workload: Object, group: str, replicas: int) -> Object:
     return result
 
 
-def provide_storage(env: SceneEnvironment, others: list[Object], workload: Object) -> None:
+def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Object) -> None:
     """Let claims name a StorageClass whose volumes the cluster creates at once: a cluster of a run has no default one.
-    On a cluster without such volumes, pods have an emptyDir in place of each claim."""
-    claims = [obj for obj in others if obj["kind"] == "PersistentVolumeClaim"]
+    On a cluster without such volumes, pods have an emptyDir in place of every claim."""
+    claims = [obj for obj in objects if obj["kind"] == "PersistentVolumeClaim"]
     volumes = [volume for spec in _pod_specs(workload) for volume in spec.get("volumes", ())]
     if not env.provisioner:
         for volume in volumes:
             if volume.pop("ephemeral", None) or volume.pop("persistentVolumeClaim", None):
                 volume["emptyDir"] = {}
-        others[:] = [obj for obj in others if obj not in claims]
+        objects[:] = [obj for obj in objects if obj not in claims]
         return
     specs = [claim["spec"] for claim in claims]
     specs += [volume["ephemeral"]["volumeClaimTemplate"]["spec"] for volume in volumes if "ephemeral" in volume]
@@ -108,7 +108,7 @@ def provide_storage(env: SceneEnvironment, others: list[Object], workload: Objec
         spec["storageClassName"] = env.namespace
     if specs:
         storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": env.provisioner}
-        others.insert(0, {**storage_class, "metadata": {"name": env.namespace}, "volumeBindingMode": "Immediate"})
+        objects.insert(0, {**storage_class, "metadata": {"name": env.namespace}, "volumeBindingMode": "Immediate"})
 
 
 def without_host(workload: Object) -> Object:

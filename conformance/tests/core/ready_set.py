@@ -13,14 +13,14 @@ from conformance.tests.core import gang_objects, statuses
 
 AVAILABLE = "set available"
 PODS_READY = "all pods Ready"
-"""What statuses say of a set is judged once its pods are Ready: a scheduler or a node may keep them waiting."""
+"""The step from which statuses are judged: a scheduler or a node may keep pods from becoming Ready."""
 READY = "statuses at rest"
-"""The step at which all objects of the set have come to rest."""
+"""The step at which no object of the set changes any more."""
 
 
 class ReadyDisaggregatedSet(Scene):
     """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs: there is room for them however
-    a scheduler spreads them. `named` are the expected objects with the names of the naming scheme, `wanted` the same
+    a scheduler spreads them. `named` are the expected objects with the names of the naming scheme, `expected` the same
     with the names that their gangs have; `accepted` are the pods that the API server makes of the templates."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -29,25 +29,26 @@ class ReadyDisaggregatedSet(Scene):
         workload["spec"]["template"]["headlessServiceConfig"] = {"publishNotReadyAddresses": True}
         self.namespace, self.scheduler = env.namespace, env.implementation.scheduler_name
         self.named, self.set_name = expected(workload), name(workload)
-        self.wanted = self.named
+        self.expected = self.named
         env.create(workload)
         # An operator that does not report it is still judged by everything else.
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
         env.settle(PODS_READY, all_ready(self.named), 60)
         view = env.settle(READY, caught_up(self.named, self.set_name), 60)
-        self.wanted = composition.by_composition(self.named, view)
+        self.expected = composition.by_composition(self.named, view)
         self.accepted = accepted_pods.ask(env, workload)
 
 
-def all_ready(wanted: Expected) -> Predicate:
+def all_ready(expected_set: Expected) -> Predicate:
     """All pods of a set exist and are Ready."""
-    return pods_are({clique.name: clique.template.replicas for clique in wanted.cliques.values()}, ready=True)
+    return pods_are({clique.name: clique.template.replicas for clique in expected_set.cliques.values()}, ready=True)
 
 
 @predicate
 def caught_up(view: View, named: Expected, set_name: str) -> bool | Unmet:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
-    wanted = composition.by_composition(named, view)
-    compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
-    return all(right == found for right, found in compared) or Unmet("statuses or references are behind")
+    expected_set = composition.by_composition(named, view)
+    comparisons = [*statuses.all_comparisons(expected_set, view, set_name), gang_objects.references(expected_set, view)]
+    equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)
+    return equal or Unmet("statuses or references are behind")

@@ -15,31 +15,31 @@ SET, WARNING = "PodCliqueSet", "Warning"
 @predicate
 def available(view: View, resource: str, name: str, count: int) -> bool | Unmet:
     """An object reports so many available replicas."""
-    found = number(view.get(resource, name), "status", "availableReplicas")
-    return found == count or Unmet(f"{resource}/{name} has {found} of {count} available replicas")
+    observed = number(view.get(resource, name), "status", "availableReplicas")
+    return observed == count or Unmet(f"{resource}/{name} has {observed} of {count} available replicas")
 
 
 @predicate
-def counts(view: View, clique: str, wanted: Mapping[str, int]) -> bool | Unmet:
+def counts(view: View, clique: str, expected: Mapping[str, int]) -> bool | Unmet:
     """The status of a clique has these numbers."""
-    found = view.get(CLIQUES, clique)
-    reported = {field: number(found, "status", field) for field in wanted}
-    return reported == dict(wanted) or Unmet(f"{clique} reports {reported}, not {dict(wanted)}")
+    podclique = view.get(CLIQUES, clique)
+    observed = {field: number(podclique, "status", field) for field in expected}
+    return observed == dict(expected) or Unmet(f"{clique} reports {observed}, not {dict(expected)}")
 
 
 @predicate
-def conditions(view: View, clique: str, wanted: Mapping[str, str]) -> bool | Unmet:
+def conditions(view: View, clique: str, expected: Mapping[str, str]) -> bool | Unmet:
     """The conditions of a clique have these statuses."""
-    found = view.get(CLIQUES, clique)
-    reported = {kind: condition_is(found, kind) for kind in wanted}
-    return reported == dict(wanted) or Unmet(f"{clique} reports {reported}")
+    podclique = view.get(CLIQUES, clique)
+    observed = {kind: condition_is(podclique, kind) for kind in expected}
+    return observed == dict(expected) or Unmet(f"{clique} reports {observed}")
 
 
 @predicate
 def group_breached(view: View, group: str, status: str) -> bool | Unmet:
     """MinAvailableBreached of a scaling group has this status."""
-    found = condition_is(view.get(GROUPS, group), BREACHED)
-    return found == status or Unmet(f"{BREACHED} of {group} is {found or 'absent'}")
+    observed = condition_is(view.get(GROUPS, group), BREACHED)
+    return observed == status or Unmet(f"{BREACHED} of {group} is {observed or 'absent'}")
 
 
 @predicate
@@ -76,11 +76,11 @@ def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
     return any(words in note for note in notes) or Unmet(f"Warning events about the set {name}: {notes or 'none'}")
 
 
-def event(found: Mapping[str, object]) -> tuple[str, str, str, str]:
+def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
     """What an event is about, its type, reason and text, in either of the two APIs of events."""
-    about = found.get("regarding") or found.get("involvedObject")
-    message = text(found, "note") or text(found, "message")
-    return f"{text(about, 'kind')}/{text(about, 'name')}", text(found, "type"), text(found, "reason"), message
+    about = obj.get("regarding") or obj.get("involvedObject")
+    message = text(obj, "note") or text(obj, "message")
+    return f"{text(about, 'kind')}/{text(about, 'name')}", text(obj, "type"), text(obj, "reason"), message
 
 
 @predicate

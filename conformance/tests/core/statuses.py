@@ -1,5 +1,5 @@
-"""Statuses of a set, its cliques and its scaling groups once every pod is ready: each function returns what is expected
-and what is seen, by object."""
+"""Statuses of a set, its cliques and its scaling groups once every pod is ready: each function returns the expected and
+the observed values, by object."""
 
 from __future__ import annotations
 
@@ -26,124 +26,127 @@ HEALTHY_GROUP: Conditions = {
 """Conditions with their status, and the reason that the API defines for it."""
 
 
-def every(wanted: Expected, view: View, set_name: str) -> Iterator[Comparison]:
-    """All comparisons of this module."""
-    yield of_set(wanted, view, set_name)
-    yield of_cliques(wanted, view)
-    yield of_groups(wanted, view)
-    yield selectors(wanted, view, set_name)
-    yield hashes(wanted, view, set_name)
+def all_comparisons(expected_set: Expected, view: View, set_name: str) -> Iterator[Comparison]:
+    """Yield the comparisons of this module, except for `reasons`."""
+    yield of_set(expected_set, view, set_name)
+    yield of_cliques(expected_set, view)
+    yield of_groups(expected_set, view)
+    yield selectors(expected_set, view, set_name)
+    yield hashes(expected_set, view, set_name)
 
 
-def of_set(wanted: Expected, view: View, set_name: str) -> Comparison:
+def of_set(expected_set: Expected, view: View, set_name: str) -> Comparison:
     """The replicas of the set: all available and updated."""
-    counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(wanted.services))
-    right, seen = _counts(view, SETS, set_name, counts)
-    return {set_name: right}, {set_name: seen}
+    counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
+    expected, observed = _counts(view, SETS, set_name, counts)
+    return {set_name: expected}, {set_name: observed}
 
 
-def of_cliques(wanted: Expected, view: View) -> Comparison:
+def of_cliques(expected_set: Expected, view: View) -> Comparison:
     """Pods of the cliques, and their conditions."""
     counts = {
         clique.name: {
             **dict.fromkeys(("replicas", "scheduledReplicas", "readyReplicas"), clique.template.replicas),
             "scheduleGatedReplicas": 0,
         }
-        for clique in wanted.cliques.values()
+        for clique in expected_set.cliques.values()
     }
     return _healthy(view, CLIQUES, counts, HEALTHY_CLIQUE)
 
 
-def of_groups(wanted: Expected, view: View) -> Comparison:
+def of_groups(expected_set: Expected, view: View) -> Comparison:
     """Replicas of the scaling groups, and their condition."""
     fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
-    counts = {group.name: dict.fromkeys(fields, group.replicas) for group in wanted.groups.values()}
+    counts = {group.name: dict.fromkeys(fields, group.replicas) for group in expected_set.groups.values()}
     return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
 
 
-def selectors(wanted: Expected, view: View, set_name: str) -> Comparison:
-    """The pod selectors for autoscalers, by the pods that they select. Those of cliques of scaling groups, which nobody
-    scales, are not looked at."""
-    cliques = wanted.cliques.values()
+def selectors(expected_set: Expected, view: View, set_name: str) -> Comparison:
+    """The pod selectors for autoscalers, by the pods that they select. Selectors of cliques in scaling groups are not
+    judged: such cliques are not scaled themselves."""
+    cliques = expected_set.cliques.values()
     parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
     parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
     parts += [
         (GROUPS, group, "selector", {clique.name for clique in cliques if clique.group == group})
-        for group in wanted.groups
+        for group in expected_set.groups
     ]
     pods = predicates.by_clique(view, cliques)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for resource, owner, field, members in parts:
-        found = view.get(resource, owner)
-        selector = text(found, "status", field)
-        own = [(name(pod), clique in members, selects(selector, pod)) for clique in pods for pod in pods[clique]]
-        right[owner] = {"published": True, "pods": sorted(pod for pod, member, _ in own if member)}
-        published = {"published": selector != "", "pods": sorted(pod for pod, _, selected in own if selected)}
-        seen[owner] = published if resource == SETS else of(found, published)
-    return right, seen
+        obj = view.get(resource, owner)
+        selector = text(obj, "status", field)
+        matches = [(name(pod), clique in members, selects(selector, pod)) for clique in pods for pod in pods[clique]]
+        expected[owner] = {"published": True, "pods": sorted(pod for pod, member, _ in matches if member)}
+        published = {"published": selector != "", "pods": sorted(pod for pod, _, selected in matches if selected)}
+        observed[owner] = published if resource == SETS else of(obj, published)
+    return expected, observed
 
 
-def reasons(wanted: Expected, view: View) -> Comparison:
+def reasons(expected_set: Expected, view: View) -> Comparison:
     """The reasons of the conditions of cliques and scaling groups."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for resource, names, healthy in ((CLIQUES, wanted.cliques, HEALTHY_CLIQUE), (GROUPS, wanted.groups, HEALTHY_GROUP)):
-        for each in names:
-            found = view.get(resource, each)
-            right[each] = {kind: reason for kind, (_, reason) in healthy.items()}
-            seen[each] = of(found, {kind: text(condition(found, kind), "reason") for kind in healthy})
-    return right, seen
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for resource, names, healthy in (
+        (CLIQUES, expected_set.cliques, HEALTHY_CLIQUE),
+        (GROUPS, expected_set.groups, HEALTHY_GROUP),
+    ):
+        for object_name in names:
+            obj = view.get(resource, object_name)
+            expected[object_name] = {kind: reason for kind, (_, reason) in healthy.items()}
+            observed[object_name] = of(obj, {kind: text(condition(obj, kind), "reason") for kind in healthy})
+    return expected, observed
 
 
-def hashes(wanted: Expected, view: View, set_name: str) -> Comparison:
-    """Template hashes of cliques and pods, and what statuses repeat of them and of the set's generation hash."""
-    of_set = text(view.get(SETS, set_name), "status", "currentGenerationHash")
-    generation = {"currentPodCliqueSetGenerationHash": of_set}
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for clique in wanted.cliques.values():
-        found = view.get(CLIQUES, clique.name)
-        of_clique = label(found, labels.TEMPLATE_HASH)
-        of_pods = {label(pod, labels.TEMPLATE_HASH) for pod in predicates.pods_of(view, clique.name)}
-        right[f"pods of {clique.name}"] = {"hashes": [of_clique]}
-        seen[f"pods of {clique.name}"] = of(found, {"hashes": sorted(of_pods)})
-        wish = {"currentPodTemplateHash": of_clique, **generation}
-        right[clique.name] = _some(wish)
-        seen[clique.name] = of(found, _status(found, wish))
-    for group in wanted.groups:
-        found = view.get(GROUPS, group)
-        right[group] = _some(generation)
-        seen[group] = of(found, _status(found, generation))
-    return right, seen
+def hashes(expected_set: Expected, view: View, set_name: str) -> Comparison:
+    """Template hashes of cliques and pods, and the hashes that statuses report, including the set's generation hash."""
+    generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
+    generation = {"currentPodCliqueSetGenerationHash": generation_hash}
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
+    for clique in expected_set.cliques.values():
+        obj = view.get(CLIQUES, clique.name)
+        template_hash = label(obj, labels.TEMPLATE_HASH)
+        pod_hashes = {label(pod, labels.TEMPLATE_HASH) for pod in predicates.pods_of(view, clique.name)}
+        expected[f"pods of {clique.name}"] = {"hashes": [template_hash]}
+        observed[f"pods of {clique.name}"] = of(obj, {"hashes": sorted(pod_hashes)})
+        hash_by_field = {"currentPodTemplateHash": template_hash, **generation}
+        expected[clique.name] = _nonempty_hashes(hash_by_field)
+        observed[clique.name] = of(obj, _status_fields(obj, hash_by_field))
+    for group in expected_set.groups:
+        obj = view.get(GROUPS, group)
+        expected[group] = _nonempty_hashes(generation)
+        observed[group] = of(obj, _status_fields(obj, generation))
+    return expected, observed
 
 
-def _some(wish: Mapping[str, str]) -> dict[str, str]:
-    """An empty hash is never right."""
-    return {field: value or "(some hash)" for field, value in wish.items()}
+def _nonempty_hashes(hash_by_field: Mapping[str, str]) -> dict[str, str]:
+    """Return the hashes, with a placeholder that no status equals for an empty one."""
+    return {field: value or "(some hash)" for field, value in hash_by_field.items()}
 
 
-def _status(found: Mapping[str, object] | None, fields: Iterable[str]) -> dict[str, str]:
-    return {field: text(found, "status", field) for field in fields}
+def _status_fields(obj: Mapping[str, object] | None, fields: Iterable[str]) -> dict[str, str]:
+    return {field: text(obj, "status", field) for field in fields}
 
 
 def _counts(
     view: View, resource: str, name: str, counts: Mapping[str, int]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Numbers of a status, which is one of the present generation."""
-    found = view.get(resource, name)
-    right: dict[str, object] = {**counts, "observedGeneration": number(found, "metadata", "generation")}
-    return right, {field: number(found, "status", field) for field in right}
+    """Return the expected and the observed numbers of a status, which has to be one of the current generation."""
+    obj = view.get(resource, name)
+    expected: dict[str, object] = {**counts, "observedGeneration": number(obj, "metadata", "generation")}
+    return expected, {field: number(obj, "status", field) for field in expected}
 
 
 def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy: Conditions) -> Comparison:
-    """Numbers of the statuses of these objects, and their conditions."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    """Compare the numbers in the statuses of these objects, and their conditions."""
+    expected: dict[str, object] = {}
+    observed: dict[str, object] = {}
     for owner, numbers in counts.items():
-        found = view.get(resource, owner)
-        expected, reported = _counts(view, resource, owner, numbers)
+        obj = view.get(resource, owner)
+        expected_status, observed_status = _counts(view, resource, owner, numbers)
         for kind, (status, _) in healthy.items():
-            expected[kind], reported[kind] = status, condition_is(found, kind)
-        right[owner], seen[owner] = expected, of(found, reported)
-    return right, seen
+            expected_status[kind], observed_status[kind] = status, condition_is(obj, kind)
+        expected[owner], observed[owner] = expected_status, of(obj, observed_status)
+    return expected, observed

@@ -25,7 +25,7 @@ class PodsLosingReadiness(Scene):
         sizes = {"routers": 2, "workers": 3, "workersMinAvailable": 1, "prefills": 1, "prefillsMinAvailable": 1}
         sizes |= {"prefillGpus": 1, "decodes": 1, "decodesMinAvailable": 1, "decodeGpus": 1}
         workload = env.workload("disaggregated", setName="s", **sizes)
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
         all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
         env.wait_for("all available", all_available)
@@ -71,7 +71,7 @@ class PodsLosingReadiness(Scene):
     ),
 )
 def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingReadiness]) -> None:
-    """Pods that have started and are not ready are neither ready nor starting, so that no rule counts them."""
+    """Pods that have started and are not ready count neither as ready nor as starting."""
     run.given("all available")
     available = number(run.at("one replica unavailable").get(SETS, "s"), "status", "availableReplicas")
     run.expect("available replicas of the set while its group has enough", 1, available)
@@ -82,26 +82,26 @@ def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingRe
 @requirement("CORE-021", reaches=("group breached", "group no longer breached"))
 def test_a_group_is_breached_below_its_minimum(run: Recorded[PodsLosingReadiness]) -> None:
     """One replica is enough, so that the loss of another is no breach."""
-    found = run.at("one replica unavailable").get(GROUPS, GROUP)
-    run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(found, BREACHED))
+    group = run.at("one replica unavailable").get(GROUPS, GROUP)
+    run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(group, BREACHED))
 
 
 @requirement("CORE-041")
 def test_starting_replicas_do_not_breach_a_group(run: Recorded[PodsLosingReadiness]) -> None:
-    """No replica has a ready pod in one of its cliques, and each has a starting one there."""
-    found = run.at("all replicas starting").get(GROUPS, GROUP)
-    run.expect(f"{BREACHED} of the group whose replicas start", "False", condition_is(found, BREACHED))
+    """In one clique of every replica no pod is ready and one is starting."""
+    group = run.at("all replicas starting").get(GROUPS, GROUP)
+    run.expect(f"{BREACHED} of the group whose replicas start", "False", condition_is(group, BREACHED))
 
 
 @requirement("CORE-042")
 def test_a_set_that_asks_for_no_service_has_them(run: Recorded[PodsLosingReadiness]) -> None:
     """Its template has no headlessServiceConfig."""
-    run.same("headless Services", *headless_services(run.scene.wanted, run.at("all available")))
+    run.same("headless Services", *headless_services(run.scene.expected, run.at("all available")))
 
 
 @requirement("CORE-029", reaches="Warning event about the group")
 def test_a_group_without_scheduled_replicas_warns(run: Recorded[PodsLosingReadiness]) -> None:
-    """Its replicas are lost by accident: a group that somebody scales to zero has lost nothing."""
+    """The replicas are lost by accident: a group that is scaled to zero has lost nothing."""
 
 
 test_invariants = invariants(PodsLosingReadiness, "INV-001", "INV-003", "INV-004", "INV-005")

@@ -11,26 +11,26 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("GANG-001")
 def test_podgroups_have_the_minimums_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Upstream's proposal releases minimums of standalone cliques after the placement: the first ones count."""
-    run.same("PodGroups with their first minimums", *gang_objects.minimums(run.scene.wanted, run.until(READY)))
-    run.same("PodGroups with their minimums", *gang_objects.later_minimums(run.scene.wanted, run.at(READY)))
+    """Upstream's proposal releases minimums of standalone cliques after the placement: the first ones are judged."""
+    run.same("PodGroups with their first minimums", *gang_objects.minimums(run.scene.expected, run.until(READY)))
+    run.same("PodGroups with their minimums", *gang_objects.later_minimums(run.scene.expected, run.at(READY)))
 
 
 @requirement("GANG-002")
 def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """Compared as sets, once the set is Ready: references are written when all pods exist."""
-    run.same("podReferences", *gang_objects.references(run.scene.wanted, run.at(READY)))
+    run.same("podReferences", *gang_objects.references(run.scene.expected, run.at(READY)))
 
 
 @requirement("GANG-003")
 def test_gangs_name_their_scheduler(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    assigned = gang_objects.schedulers(run.scene.wanted, run.at(READY), run.scene.scheduler)
+    assigned = gang_objects.schedulers(run.scene.expected, run.at(READY), run.scene.scheduler)
     run.same("scheduler of gangs", *assigned)
 
 
 @requirement("GANG-004")
 def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    run.same("Initialized of gangs", *gang_objects.initialized(run.scene.wanted, run.at(READY)))
+    run.same("Initialized of gangs", *gang_objects.initialized(run.scene.expected, run.at(READY)))
 
 
 @requirement("GANG-005")
@@ -41,7 +41,7 @@ def test_pods_are_created_with_the_gate(run: Recorded[ReadyDisaggregatedSet]) ->
 
 @requirement("GANG-026")
 def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """By the first record of each pod: the gate is gone at the end. It may have further gates."""
+    """By the first record of each pod: at the end, the gate is removed. Pods may have further gates."""
     first: dict[str, object] = {}
     for record in run.until(READY).records("pods"):
         gates = pods.gates(record.object)
@@ -53,10 +53,10 @@ def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
 @requirement("GANG-023")
 def test_gangs_are_created_whole_and_before_their_references(run: Recorded[ReadyDisaggregatedSet]) -> None:
     run.unbroken()
-    span, gangs = run.until(READY), run.scene.wanted.gangs
-    right: dict[str, object] = {name: sorted(gang.minimums) for name, gang in gangs.items()}
-    first = {**dict.fromkeys(right, ABSENT), **gang_objects.first_groups(span)}
-    run.same("PodGroups of gangs at their creation", right, first)
+    span, gangs = run.until(READY), run.scene.expected.gangs
+    expected: dict[str, object] = {name: sorted(gang.minimums) for name, gang in gangs.items()}
+    observed = {**dict.fromkeys(expected, ABSENT), **gang_objects.first_groups(span)}
+    run.same("PodGroups of gangs at their creation", expected, observed)
 
 
 @requirement("GANG-024")

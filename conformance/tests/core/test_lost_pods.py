@@ -1,4 +1,4 @@
-"""Pods that are deleted or fail are replaced in their place, and the clique reports what it has lost."""
+"""Pods that are deleted or fail are replaced in their place, and the clique reports the loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.tests.core import reports
 
 TOO_FEW = {"PodCliqueScheduled": "False", BREACHED: "True"}
 OWN = frozenset({SETS, GROUPS, CLIQUES, "services"})
-"""What only the operator writes."""
+"""The resources that only the operator writes."""
 WRITTEN = OWN | {GANGS, "pods"}
 
 
@@ -46,7 +46,7 @@ class PodsLostOneByOne(Scene):
         env.wait_for("all pods ready again", pods_are({clique: 3}, ready=True))
         env.wait_for("clique reports all pods ready again", reports.counts(clique, {"readyReplicas": 3}))
 
-        # Statuses may first catch up with what has happened.
+        # Statuses may still change until they reflect the replacement.
         env.wait_for("set available again", predicates.available("s", 1))
         begin = env.machine.now()
         env.quiet(2, real=True, of=WRITTEN)
@@ -72,7 +72,7 @@ class PodsLostOneByOne(Scene):
         env.wait_for("Warning event about the clique", reports.warned(clique), resources=["events"])
 
     def _fail(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
-        """Has a pod fail. Where it is not replaced it is deleted, so that the scene can go on."""
+        """Let a pod fail. Delete it if it is not replaced, so that the scene can go on."""
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
         env.settle("failed pod is no replica", _replicas_run(self.clique), 60)
@@ -85,8 +85,8 @@ class PodsLostOneByOne(Scene):
 def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) -> None:
     """The other pods are known by their UIDs."""
     run.given("all pods ready")
-    kept = {index: uid(run.scene.before[index]) for index in ("0", "2")}
-    run.expect("the other pods", kept, {index: uid(run.scene.after.get(index, {})) for index in kept})
+    uids = {index: uid(run.scene.before[index]) for index in ("0", "2")}
+    run.expect("the other pods", uids, {index: uid(run.scene.after.get(index, {})) for index in uids})
 
 
 @requirement("CORE-023", reaches="Warning event about the clique")
@@ -125,12 +125,12 @@ def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLost
 
 @requirement("GANG-009", reaches="gang refers to the new pod")
 def test_a_gang_refers_to_the_replacement(run: Recorded[PodsLostOneByOne]) -> None:
-    """The gang has one PodGroup, whose references are to be those of the three pods that are there then."""
+    """The gang has one PodGroup, which has to refer to the three pods that exist then."""
 
 
 @requirement("GANG-028")
 def test_a_gang_stays_initialized_while_a_pod_is_replaced(run: Recorded[PodsLostOneByOne]) -> None:
-    """From the first state in which it is, to the moment at which the replacement is Ready."""
+    """From the first state in which it is initialized, until the replacement is Ready."""
     run.given("gang refers to the new pod")
     gang = gang_of(run.at("gang refers to the new pod"), run.scene.clique)
     records = run.until("clique reports all pods ready again").records(GANGS, name(gang))
@@ -145,10 +145,10 @@ def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
 
 
 @predicate
-def _replaced(view: View, clique: str, lost: str, index: str) -> bool | Unmet:
+def _replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unmet:
     """A clique has a pod of this index that is not the lost one (a uid)."""
-    found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
-    return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
+    pods = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
+    return any(uid(pod) != lost_uid for pod in pods) or Unmet(f"there is no new pod with index {index}")
 
 
 @predicate
@@ -163,16 +163,18 @@ def _replicas_run(view: View, clique: str) -> bool | Unmet:
 
 
 @predicate
-def _refers(view: View, clique: str, wanted: set[str]) -> bool | Unmet:
+def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
     """The podReferences of the gang of a clique are these pods, in any order."""
     groups = items(gang_of(view, clique), "spec", "podgroups")
-    found = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
-    return found == sorted(wanted) or Unmet(f"the gang of {clique} refers to {found}, not to {sorted(wanted)}")
+    references = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
+    return references == sorted(pod_names) or Unmet(
+        f"the gang of {clique} refers to {references}, not to {sorted(pod_names)}"
+    )
 
 
-def _initialized_lost(gang: Iterable[Record]) -> list[str]:
-    """States of a gang, after it has reported Initialized=True for the first time, in which it does not."""
-    since = dropwhile(lambda record: not _is_initialized(record), gang)
+def _initialized_lost(records: Iterable[Record]) -> list[str]:
+    """Return the records of a gang after its first Initialized=True in which it is not initialized."""
+    since = dropwhile(lambda record: not _is_initialized(record), records)
     return [str(record) for record in since if not _is_initialized(record)]
 
 

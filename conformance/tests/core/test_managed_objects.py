@@ -15,7 +15,7 @@ from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.testing.services import headless_services
 from conformance.tests.core import objects
 from conformance.tests.core.every_pod_field import EXIST, SetWithEveryPodField
-from conformance.tests.core.pods_of_set import each_pod
+from conformance.tests.core.pods_of_set import judged_pods
 from conformance.tests.core.published_sets import Published, RoutedSet, WideExpertParallelSet
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
@@ -23,25 +23,26 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 @requirement("CORE-001")
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """A Service that is not headless is for something else. Further headless ones are not judged: the comment of
-    headlessServiceConfig promises one to each PodGang."""
+    headlessServiceConfig announces one for every PodGang."""
     view = run.at(READY)
-    for resource, wanted in objects.managed(run.scene.named).items():
+    for resource, expected in objects.managed(run.scene.named).items():
         if resource == "services":
-            headless = [name(one) for one in view.list(resource) if text(one, "spec", "clusterIP") == "None"]
-            run.expect("headless Services by name", sorted(wanted), sorted(wanted.keys() & set(headless)))
+            services = view.list(resource)
+            headless = {name(service) for service in services if text(service, "spec", "clusterIP") == "None"}
+            run.expect("headless Services by name", sorted(expected), sorted(expected.keys() & headless))
         elif resource != "podgangs":
-            run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
+            run.expect(f"{resource} by name", sorted(expected), view.names(resource))
 
 
 @requirement("CORE-032")
 def test_each_replica_has_its_gangs_and_pods_name_them(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Gangs are counted by the cliques that they hold; only those of the first replicas are known by their names."""
+    """Gangs are compared by the cliques that they hold; only gangs of the first replicas are known by name."""
     view, named = run.at(READY), run.scene.named
     gangs = sorted(map(cliques_of, view.list("podgangs")))
     run.expect("PodCliques of each gang", sorted(sorted(gang.minimums) for gang in named.gangs.values()), gangs)
-    base = {gang.name: sorted(gang.minimums) for gang in named.base_gangs}
-    have = {gang: cliques_of(found) for gang in base if (found := view.get("podgangs", gang)) is not None}
-    run.expect("PodCliques of the base gangs by name", base, have)
+    expected = {gang.name: sorted(gang.minimums) for gang in named.base_gangs}
+    observed = {gang: cliques_of(obj) for gang in expected if (obj := view.get("podgangs", gang)) is not None}
+    run.expect("PodCliques of the base gangs by name", expected, observed)
     _compare_labels_of_pods(run, lambda key: key == labels.GANG)
 
 
@@ -72,88 +73,89 @@ def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> No
 
 @requirement("CORE-033")
 def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Only upstream's code has these names and labels."""
-    view, wanted = run.at(READY), run.scene.wanted
-    scaled = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
-    have = {gang: of(found := view.get("podgangs", gang), cliques_of(found)) for gang in scaled}
-    run.same("PodCliques of the scaled gangs by name", scaled, have)
+    """Only upstream's code, and no document, has these names and labels."""
+    view, expected_set = run.at(READY), run.scene.expected
+    expected = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
+    observed = {gang: of(obj := view.get("podgangs", gang), cliques_of(obj)) for gang in expected}
+    run.same("PodCliques of the scaled gangs by name", expected, observed)
     _compare_labels(run, objects.is_of_gangs)
     _compare_labels_of_pods(run, lambda key: key == labels.BASE_GANG)
-    of_base = [clique for clique in wanted.cliques.values() if not clique.base_gang]
+    of_base = [clique for clique in expected_set.cliques.values() if not clique.base_gang]
     first = [view.get("podcliques", clique.name) for clique in of_base]
     first += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
-    marked = [name(one) for one in first if labels.BASE_GANG in labels_of(one)]
+    marked = [name(obj) for obj in first if labels.BASE_GANG in labels_of(obj)]
     run.expect("cliques and pods of the base gang that name a base gang", [], marked)
 
 
 def _compare_labels(run: Recorded[ReadyDisaggregatedSet], chosen: Callable[[str], bool]) -> None:
     view = run.at(READY)
-    for resource, wanted in objects.managed(run.scene.wanted).items():
-        run.same(f"labels of {resource}", *objects.labels_carried(wanted, resource, view, chosen))
+    for resource, expected in objects.managed(run.scene.expected).items():
+        run.same(f"labels of {resource}", *objects.labels_carried(expected, resource, view, chosen))
 
 
 def _compare_labels_of_pods(run: Recorded[ReadyDisaggregatedSet], chosen: Callable[[str], bool]) -> None:
-    for pod in each_pod(run):
-        wanted = {name(pod.seen): pod.right.labels}
-        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", run.at(READY), chosen))
+    for pod in judged_pods(run):
+        expected = {name(pod.observed): pod.expected.labels}
+        run.same("labels of a pod", *objects.labels_carried(expected, "pods", run.at(READY), chosen))
 
 
 @requirement("CORE-004")
 def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID counts, too: an owner of the same name that is gone is none."""
-    view, wanted = run.at(READY), run.scene.wanted.cliques
-    cliques = {clique: view.get("podcliques", clique) for clique in wanted}
-    run.same("owners of cliques", *owned({name: clique.owner for name, clique in wanted.items()}, cliques, view))
+    """The UID is compared as well: a deleted owner of the same name is not an owner."""
+    view, cliques = run.at(READY), run.scene.expected.cliques
+    podcliques = {clique: view.get("podcliques", clique) for clique in cliques}
+    run.same("owners of cliques", *owned({name: clique.owner for name, clique in cliques.items()}, podcliques, view))
 
 
 @requirement("CORE-045")
 def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID counts, too: an owner of the same name that is gone is none."""
+    """The UID is compared as well: a deleted owner of the same name is not an owner."""
     view = run.at(READY)
-    for resource, wanted in objects.owners(run.scene.wanted, view).items():
-        run.same(f"controllers of {resource}", *objects.controllers(wanted, resource, view))
+    for resource, owners in objects.owners(run.scene.expected, view).items():
+        run.same(f"controllers of {resource}", *objects.controllers(owners, resource, view))
 
 
 @requirement("CORE-035")
 def test_references_to_controllers_block_their_deletion(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """What has no controller at all fails another requirement."""
+    """An object without a controller fails another requirement."""
     view = run.at(READY)
-    for resource, wanted in objects.owners(run.scene.wanted, view).items():
-        run.same(f"blockOwnerDeletion of {resource}", *objects.blocking(wanted, resource, view))
+    for resource, owners in objects.owners(run.scene.expected, view).items():
+        run.same(f"blockOwnerDeletion of {resource}", *objects.blocking(owners, resource, view))
 
 
 @requirement("CORE-036")
 def test_objects_are_created_with_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Without it, a deletion that comes early takes the object away at once."""
+    """Without the finalizer, an early deletion removes the object at once."""
     run.invariant()
 
 
 @requirement("CORE-005")
 def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Since when they have it is left to another requirement."""
+    """The time from which they have it is left to another requirement."""
     view = run.at(READY)
-    for finalizer, resource, found in objects.finalizers_of(run.scene.wanted, run.scene.set_name):
-        held = {one: of(it := view.get(resource, one), finalizer in finalizers(it)) for one in found}
-        run.same(f"{resource} with the finalizer {finalizer}", dict.fromkeys(found, True), held)
+    for finalizer, resource, names in objects.finalizers_of(run.scene.expected, run.scene.set_name):
+        current = {object_name: view.get(resource, object_name) for object_name in names}
+        observed = {object_name: of(obj, finalizer in finalizers(obj)) for object_name, obj in current.items()}
+        run.same(f"{resource} with the finalizer {finalizer}", dict.fromkeys(names, True), observed)
 
 
 @requirement("CORE-006")
 def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The set has a headlessServiceConfig. What a Service selects is judged by the pods, not by its terms."""
-    run.same("headless Services", *headless_services(run.scene.wanted, run.at(READY)))
+    """The set has a headlessServiceConfig. Selectors of Services are judged by the pods that they select."""
+    run.same("headless Services", *headless_services(run.scene.expected, run.at(READY)))
 
 
 @requirement("CORE-015")
 def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
     scene = run.scene
-    run.same("specs of cliques and scaling groups", *objects.specs(scene.wanted, scene.accepted, run.at(READY)))
+    run.same("specs of cliques and scaling groups", *objects.specs(scene.expected, scene.accepted, run.at(READY)))
 
 
 @requirement("CORE-015")
 def test_specs_repeat_every_field_of_their_templates(run: Recorded[SetWithEveryPodField]) -> None:
-    """Every field that the API server serves, whichever version of Kubernetes it is of."""
+    """Every field that the API server serves, in any version of Kubernetes."""
     scene = run.scene
-    run.same("specs of cliques", *objects.specs(scene.wanted, scene.accepted, run.at(EXIST)))
+    run.same("specs of cliques", *objects.specs(scene.expected, scene.accepted, run.at(EXIST)))
 
 
 test_invariants = invariants(ReadyDisaggregatedSet | Published, "INV-001", "INV-002", "INV-003", "INV-004", "INV-005")

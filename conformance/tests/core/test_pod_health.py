@@ -1,4 +1,4 @@
-"""Pods in all states, and what their cliques report."""
+"""Pods in all states, and the statuses of their cliques."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SET = "health"
 SCHEDULED = "PodCliqueScheduled"
 ONE_READY = {"replicas": 2, "readyReplicas": 1}
 UNDECIDED = frozenset({"crashed", "completed", "init-failed"})
-"""Cases with a pod that starts again, of which no document says whether it is starting."""
+"""Cases with a pod that starts again. No document says whether such a pod counts as starting."""
 BEFORE_START = frozenset({"starting", "silent"})
 """Cases whose pods have not started yet: documents disagree whether they count."""
 RECOVERING = ("unready", "crashed")
@@ -73,7 +73,7 @@ class PodsInAllStates(Scene):
         leaving = [_terminate_a_pod(env, clique_name("serving"))]
         env.settle("terminating pod replaced", reports.counts(clique_name("serving"), ONE_READY), 60)
 
-        # An operator that has just started knows as much as one that has seen it all (OBJ-264).
+        # An operator that has just started reports the same as one that has observed all events (OBJ-264).
         env.roles.restart("operator")
         leaving.append(_terminate_a_pod(env, clique_name("recovered")))
         replaced = reports.counts(clique_name("recovered"), ONE_READY)
@@ -82,17 +82,18 @@ class PodsInAllStates(Scene):
             env.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
 
     def _reported(self, view: View) -> bool | Unmet:
-        compared = (
+        comparisons = (
             _scheduled(self.cliques.values(), view),
             _ready(self.cliques.values(), self.cases, view),
             _breaches(self.cliques.values(), self.cases, view, *self.cases),
         )
-        return all(right == seen for right, seen in compared) or Unmet("the statuses are behind")
+        equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)
+        return equal or Unmet("the statuses are behind")
 
 
 @requirement("CORE-016")
 def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
-    """Also a pod of which the kubelet has said nothing yet."""
+    """Including a pod whose status the kubelet has not reported yet."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
     run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
@@ -100,7 +101,7 @@ def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
 
 @requirement("CORE-011")
 def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
-    """Whatever keeps a pod from being Ready."""
+    """The reason why a pod is not Ready makes no difference."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
     run.same("ready pods", *_ready(run.scene.cliques.values(), run.scene.cases, view))
@@ -110,35 +111,35 @@ def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
     """Pods that have not started yet are left out, and those that start again after they have failed or ended."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
-    found = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
-    run.same("MinAvailableBreached", *found)
+    breaches = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
+    run.same("MinAvailableBreached", *breaches)
 
 
 @requirement("CORE-041")
 def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllStates]) -> None:
-    """Of some, the kubelet has not reported a container yet."""
+    """The kubelet has not reported containers of some pods yet."""
     view = run.at("statuses follow the pods")
-    found = _breaches(run.scene.cliques.values(), run.scene.cases, view, *BEFORE_START)
-    run.same("MinAvailableBreached", *found)
+    breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *BEFORE_START)
+    run.same("MinAvailableBreached", *breaches)
 
 
 @requirement("CORE-038", reaches="breach of crashed ended")
 def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -> None:
     """A pod that has failed may never start; one that has succeeded is expected to."""
     view = run.at("statuses follow the pods")
-    found = _breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
-    run.same("MinAvailableBreached", *found)
+    breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
+    run.same("MinAvailableBreached", *breaches)
 
 
 @requirement("CORE-018")
 def test_no_more_pods_are_counted_than_there_are(run: Recorded[PodsInAllStates]) -> None:
-    """Pods that terminate are where the counts may differ."""
+    """The counts may differ while pods terminate."""
     run.invariant()
 
 
 @requirement("CORE-039", reaches=("terminating pod replaced", "terminating pod replaced after a restart"))
 def test_a_terminating_pod_is_replaced_and_not_counted(run: Recorded[PodsInAllStates]) -> None:
-    """However long it takes to terminate, and also after a restart of the operator."""
+    """The time that the termination takes makes no difference, and neither does a restart of the operator."""
     for step, clique in (
         ("terminating pod replaced", "serving"),
         ("terminating pod replaced after a restart", "recovered"),
@@ -165,12 +166,12 @@ test_invariants = invariants(PodsInAllStates, "INV-001", "INV-003", "INV-004", "
 
 
 def clique_name(case: str) -> str:
-    """The clique of a case."""
+    """Return the name of the PodClique of a case."""
     return f"{SET}-0-{case}"
 
 
 def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
-    """One set with a clique for each case, all alike but for their minimum."""
+    """Return a set with a clique for each case, which differ in their sizes alone."""
     workload = env.workload("waiting", setName=SET)
     cliques = workload["spec"]["template"]["cliques"]
     [pattern] = cliques
@@ -184,13 +185,13 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
 
 
 def _set_states(env: SceneEnvironment, clique: str, case: Health) -> None:
-    """Gives each pod of a clique, in the order of their indices, the state of a case."""
+    """Give the pods of a clique, in the order of their indices, the states of a case."""
     for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
-    """Deletes a pod of a clique, which then stays terminating; returns its name."""
+    """Delete a pod of a clique, which then stays terminating. Return its name."""
     leaving = name(predicates.pods_of(env.history.view(), clique)[0])
     env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
     env.delete("pods", leaving)
@@ -199,32 +200,33 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
 
 def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
     """By clique: how many pods are scheduled, and whether they are enough."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected_values: dict[str, object] = {}
+    observed_values: dict[str, object] = {}
     for clique in cliques:
-        found = view.get(CLIQUES, clique.name)
-        right[clique.name] = [clique.template.replicas, "True"]
-        seen[clique.name] = [number(found, "status", "scheduledReplicas"), condition_is(found, SCHEDULED)]
-    return right, seen
+        podclique = view.get(CLIQUES, clique.name)
+        expected_values[clique.name] = [clique.template.replicas, "True"]
+        scheduled = number(podclique, "status", "scheduledReplicas")
+        observed_values[clique.name] = [scheduled, condition_is(podclique, SCHEDULED)]
+    return expected_values, observed_values
 
 
 def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -> Comparison:
     """By clique: how many pods are ready."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected_counts: dict[str, object] = {}
+    observed_counts: dict[str, object] = {}
     for clique in cliques:
-        found = view.get(CLIQUES, clique.name)
-        right[clique.name] = cases[clique.template.name].ready
-        seen[clique.name] = of(found, number(found, "status", "readyReplicas"))
-    return right, seen
+        podclique = view.get(CLIQUES, clique.name)
+        expected_counts[clique.name] = cases[clique.template.name].ready
+        observed_counts[clique.name] = of(podclique, number(podclique, "status", "readyReplicas"))
+    return expected_counts, observed_counts
 
 
 def _breaches(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View, *chosen: str) -> Comparison:
     """By clique of the chosen cases: the status of MinAvailableBreached."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
+    expected_statuses: dict[str, object] = {}
+    observed_statuses: dict[str, object] = {}
     for clique in cliques:
         if clique.template.name in chosen:
-            right[clique.name] = str(cases[clique.template.name].breached)
-            seen[clique.name] = condition_is(view.get(CLIQUES, clique.name), BREACHED)
-    return right, seen
+            expected_statuses[clique.name] = str(cases[clique.template.name].breached)
+            observed_statuses[clique.name] = condition_is(view.get(CLIQUES, clique.name), BREACHED)
+    return expected_statuses, observed_statuses

@@ -29,8 +29,8 @@ FOREIGN: Mapping[str, Any] = {
 
 
 class PodsOverQuota(Scene):
-    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, somebody
-    adds a condition to the gang's status."""
+    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, a condition
+    is added to the gang's status by another client."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -82,7 +82,7 @@ def test_a_refusal_is_an_event_of_the_set(run: Recorded[PodsOverQuota]) -> None:
 
 @requirement("CORE-040", reaches=("clique reports no refusal", "set reports no refusal"))
 def test_a_refusal_is_no_longer_reported_once_the_pods_exist(run: Recorded[PodsOverQuota]) -> None:
-    """An error that stays looks like a present one."""
+    """An error that stays looks like a current one."""
     run.given("clique reports the refusal", "all pods ready")
 
 
@@ -101,7 +101,7 @@ def test_a_gang_is_initialized_once_it_is_complete(run: Recorded[PodsOverQuota])
 @requirement("GANG-022")
 def test_conditions_of_others_survive(run: Recorded[PodsOverQuota]) -> None:
     records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, run.scene.gang)
-    since = next((number for number, record in enumerate(records) if _foreign(record.object)), 0)
+    since = next((index for index, record in enumerate(records) if _foreign(record.object)), 0)
     lost = [str(record) for record in records[since:] if not _foreign(record.object)]
     run.expect("states in which the gang has lost the condition", [], lost)
 
@@ -123,5 +123,5 @@ def _initialized(view: View, clique: str, status: str) -> bool | Unmet:
 @predicate
 def _exist(view: View, cliques: Iterable[str], count: int) -> bool | Unmet:
     """These cliques have so many pods together."""
-    found = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
-    return found == count or Unmet(f"there are {found} pods, not {count}")
+    total = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
+    return total == count or Unmet(f"there are {total} pods, not {count}")

@@ -1,4 +1,4 @@
-"""What the statuses of a set, its cliques and its scaling groups report once every pod is ready."""
+"""Statuses of a set, its cliques and its scaling groups once every pod is ready."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from conformance.tests.core.ready_set import PODS_READY, READY, ReadyDisaggregat
 
 @requirement("CORE-010")
 def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """That pods become Ready is for others."""
+    """Whether pods become Ready is left to other requirements."""
     run.given(PODS_READY)
-    run.same("status of the set", *statuses.of_set(run.scene.wanted, run.at(READY), run.scene.set_name))
+    run.same("status of the set", *statuses.of_set(run.scene.expected, run.at(READY), run.scene.set_name))
 
 
 @requirement("CORE-011")
 def test_cliques_count_their_pods(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Reasons and messages of the conditions are not looked at."""
+    """Reasons and messages of the conditions are not judged."""
     run.given(PODS_READY)
-    run.same("statuses of cliques", *statuses.of_cliques(run.scene.wanted, run.at(READY)))
+    run.same("statuses of cliques", *statuses.of_cliques(run.scene.expected, run.at(READY)))
 
 
 @requirement("CORE-012")
 def test_scaling_groups_count_their_replicas(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Reasons and messages of the conditions are not looked at."""
+    """Reasons and messages of the conditions are not judged."""
     run.given(PODS_READY)
-    run.same("statuses of scaling groups", *statuses.of_groups(run.scene.wanted, run.at(READY)))
+    run.same("statuses of scaling groups", *statuses.of_groups(run.scene.expected, run.at(READY)))
 
 
 @requirement("CORE-037")
 def test_conditions_have_the_reasons_of_the_api(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Clients that read reasons find those that the API defines."""
-    run.same("reasons of conditions", *statuses.reasons(run.scene.wanted, run.at(READY)))
+    """Clients may rely on the reasons that the API defines."""
+    run.same("reasons of conditions", *statuses.reasons(run.scene.expected, run.at(READY)))
 
 
 @requirement("CORE-013")
 def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """A selector may have any terms."""
-    run.same("selectors in statuses", *statuses.selectors(run.scene.wanted, run.at(READY), run.scene.set_name))
+    run.same("selectors in statuses", *statuses.selectors(run.scene.expected, run.at(READY), run.scene.set_name))
 
 
 @requirement("CORE-030")
 def test_template_hashes_agree(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """How the hashes are computed is not looked at."""
+    """The computation of the hashes is not judged."""
     run.given(PODS_READY)
-    run.same("hashes in labels and statuses", *statuses.hashes(run.scene.wanted, run.at(READY), run.scene.set_name))
+    run.same("hashes in labels and statuses", *statuses.hashes(run.scene.expected, run.at(READY), run.scene.set_name))

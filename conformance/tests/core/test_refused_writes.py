@@ -16,7 +16,7 @@ FIRST, SETTLE, WINDOW = 30, 5, 10
 """Seconds within which pods are refused for the first time; seconds of the quick retries that any back-off begins with;
 seconds in which requests are counted then."""
 QUOTA, INVALID = 403, 422
-"""With which codes the API server refuses the pods."""
+"""The codes with which the API server refuses the pods."""
 ATTEMPTS = 10
 """Attempts permitted in the window: one per second, far more than an exponential back-off or a fixed interval needs."""
 PODS, ALLOWED = 4, 2
@@ -40,7 +40,7 @@ class PodsRefused(Scene):
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
         wrong = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
-        if env.dry_run.ask(env.dry_run.create(wrong)).accepted:  # else admission sees the mistake, which is even better
+        if env.dry_run.ask(env.dry_run.create(wrong)).accepted:  # otherwise admission detects the mistake
             env.create(wrong)
             self.refused_pods += 2
             codes.add(INVALID)
@@ -75,7 +75,7 @@ def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> N
 
 @requirement("CORE-048")
 def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) -> None:
-    """Its count may grow, and other words are another event."""
+    """The count of the event may grow, and an event with another message is another event."""
     run.given("pods within the quota created")
     events = {record.uid: reports.event(record.object) for record in run.until("window over").records("events")}
     warnings = Counter(event for event in events.values() if event[1] == reports.WARNING)
@@ -84,7 +84,8 @@ def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) ->
 
 
 def _with_invalid_pods(workload: Object) -> Object:
-    """A set whose pods no API server accepts: a pre-stop hook that outlasts the grace period. CRDs do not see it."""
+    """Return a set whose pods no API server accepts: a pre-stop hook outlasts the grace period, which no CRD
+    detects."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
         pod["terminationGracePeriodSeconds"] = 1
