@@ -34,11 +34,11 @@ def read(tmp_path, text):
 
 
 def test_fields_are_set_added_and_dropped(tmp_path):
-    [found] = read(tmp_path, FILE)
-    assert found.object["spec"] == {"items": [{}, {"name": "${binding}"}]}
-    assert found.object["metadata"] == {"name": "x", "labels": {"a": "b"}}
-    assert found.stored is not None and found.stored["spec"] == {"items": [{"name": "a"}], "more": 1}
-    assert manifests.filled(found.object, {"binding": "t"})["spec"]["items"][1]["name"] == "t"
+    [manifest] = read(tmp_path, FILE)
+    assert manifest.object["spec"] == {"items": [{}, {"name": "${binding}"}]}
+    assert manifest.object["metadata"] == {"name": "x", "labels": {"a": "b"}}
+    assert manifest.stored is not None and manifest.stored["spec"] == {"items": [{"name": "a"}], "more": 1}
+    assert manifests.filled(manifest.object, {"binding": "t"})["spec"]["items"][1]["name"] == "t"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_our_manifests_belong_to_requirements_of_admission():
     for manifest in manifests.load():
         entry = known[manifest.requirement]
         assert entry.profile == "admission", manifest.name
-        # Whoever claims the feature is judged by something.
+        # An implementation that claims the feature is judged by a manifest that does not lack it.
         assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
 
 
@@ -95,5 +95,5 @@ def test_constraints_are_asked_for_where_topology_is_claimed():
     schema (ADM-025) speaks before either."""
     registry = requirement.load()
     unclaimed = [m for m in manifests.load() if m.applies(()) and not registry.get(m.requirement).feature]
-    asked = [m for m in unclaimed if "topologyConstraint" in str(m.object) and m.requirement != "ADM-025"]
-    assert [m.name for m in asked if not all("topologyConstraint" in error.at for error in m.errors)] == []
+    constrained = [m for m in unclaimed if "topologyConstraint" in str(m.object) and m.requirement != "ADM-025"]
+    assert [m.name for m in constrained if not all("topologyConstraint" in error.at for error in m.errors)] == []

@@ -26,31 +26,31 @@ def workload(replicas=1, **group):
 
 
 def test_names_are_those_of_the_worked_example():
-    found = expected(workload())
-    assert set(found.services) == {"p-0"}
-    assert set(found.groups) == {"p-0-sg"}
+    objects = expected(workload())
+    assert set(objects.services) == {"p-0"}
+    assert set(objects.groups) == {"p-0-sg"}
     members = {f"p-0-sg-{j}-{name}" for j in range(3) for name in ("ld", "wk")}
-    assert set(found.cliques) == {"p-0-fe"} | members
-    assert set(found.gangs) == {"p-0", "p-0-sg-0", "p-0-sg-1"}
+    assert set(objects.cliques) == {"p-0-fe"} | members
+    assert set(objects.gangs) == {"p-0", "p-0-sg-0", "p-0-sg-1"}
 
 
 def test_the_base_gang_holds_standalone_cliques_and_the_replicas_below_min_available():
-    found = expected(workload(minAvailable=2))
-    assert found.gangs["p-0"].minimums == {
+    objects = expected(workload(minAvailable=2))
+    assert objects.gangs["p-0"].minimums == {
         "p-0-fe": 1,
         "p-0-sg-0-ld": 1,
         "p-0-sg-0-wk": 3,
         "p-0-sg-1-ld": 1,
         "p-0-sg-1-wk": 3,
     }
-    assert found.gangs["p-0-sg-0"].minimums == {"p-0-sg-2-ld": 1, "p-0-sg-2-wk": 3}
-    assert [gang.name for gang in found.base_gangs] == ["p-0"]
+    assert objects.gangs["p-0-sg-0"].minimums == {"p-0-sg-2-ld": 1, "p-0-sg-2-wk": 3}
+    assert [gang.name for gang in objects.base_gangs] == ["p-0"]
 
 
 def test_only_scaled_cliques_name_a_base_gang():
-    found = expected(workload())
-    assert labels.BASE_GANG not in found.cliques["p-0-sg-0-wk"].labels
-    scaled = found.cliques["p-0-sg-2-wk"].labels
+    objects = expected(workload())
+    assert labels.BASE_GANG not in objects.cliques["p-0-sg-0-wk"].labels
+    scaled = objects.cliques["p-0-sg-2-wk"].labels
     assert scaled[labels.BASE_GANG] == "p-0"
     assert scaled[labels.GANG] == "p-0-sg-1"
     assert scaled[labels.GROUP] == "p-0-sg"
@@ -58,18 +58,18 @@ def test_only_scaled_cliques_name_a_base_gang():
 
 
 def test_owners_lead_up_to_the_set():
-    found = expected(workload())
-    assert found.cliques["p-0-fe"].owner == ("PodCliqueSet", "p")
-    assert found.cliques["p-0-sg-1-ld"].owner == ("PodCliqueScalingGroup", "p-0-sg")
-    assert found.groups["p-0-sg"].owner == ("PodCliqueSet", "p")
-    assert found.gangs["p-0-sg-1"].owner == ("PodCliqueSet", "p")
+    objects = expected(workload())
+    assert objects.cliques["p-0-fe"].owner == ("PodCliqueSet", "p")
+    assert objects.cliques["p-0-sg-1-ld"].owner == ("PodCliqueScalingGroup", "p-0-sg")
+    assert objects.groups["p-0-sg"].owner == ("PodCliqueSet", "p")
+    assert objects.gangs["p-0-sg-1"].owner == ("PodCliqueSet", "p")
 
 
 def test_every_replica_of_the_set_has_its_own_objects():
-    found = expected(workload(replicas=2))
-    assert set(found.services) == {"p-0", "p-1"}
-    assert found.cliques["p-1-sg-2-wk"].base_gang == "p-1"
-    assert found.pods == 2 * (2 + 3 * 4)
+    objects = expected(workload(replicas=2))
+    assert set(objects.services) == {"p-0", "p-1"}
+    assert objects.cliques["p-1-sg-2-wk"].base_gang == "p-1"
+    assert objects.pods == 2 * (2 + 3 * 4)
 
 
 def test_a_set_without_replicas_has_nothing_and_needs_none():
@@ -79,25 +79,25 @@ def test_a_set_without_replicas_has_nothing_and_needs_none():
 
 
 def test_min_available_is_the_replicas_unless_given():
-    found = expected(workload())
-    assert found.cliques["p-0-sg-0-wk"].template.min_available == 3
-    assert found.cliques["p-0-fe"].template.min_available == 1
+    objects = expected(workload())
+    assert objects.cliques["p-0-sg-0-wk"].template.min_available == 3
+    assert objects.cliques["p-0-fe"].template.min_available == 1
 
 
 def test_template_labels_lose_against_grove_s_own():
-    wanted = workload()
-    wanted["spec"]["template"]["cliques"][0]["labels"] = {"tier": "front", labels.GANG: "mine"}
-    found = expected(wanted).cliques["p-0-fe"].labels
-    assert found["tier"] == "front"
-    assert found[labels.GANG] == "p-0"
+    manifest = workload()
+    manifest["spec"]["template"]["cliques"][0]["labels"] = {"tier": "front", labels.GANG: "mine"}
+    clique_labels = expected(manifest).cliques["p-0-fe"].labels
+    assert clique_labels["tier"] == "front"
+    assert clique_labels[labels.GANG] == "p-0"
 
 
 def test_a_member_s_pod():
-    found = expected_pods.pod(expected(workload()).cliques["p-0-sg-1-wk"], "p", "n", 2)
-    assert found.hostname == "p-0-sg-1-wk-2"
-    assert found.subdomain == "p-0"
-    assert found.labels[labels.POD_INDEX] == "2"
-    assert list(found.environment.items()) == [
+    pod = expected_pods.pod(expected(workload()).cliques["p-0-sg-1-wk"], "p", "n", 2)
+    assert pod.hostname == "p-0-sg-1-wk-2"
+    assert pod.subdomain == "p-0"
+    assert pod.labels[labels.POD_INDEX] == "2"
+    assert list(pod.environment.items()) == [
         ("GROVE_PCS_NAME", "p"),
         ("GROVE_PCS_INDEX", "0"),
         ("GROVE_PCLQ_NAME", "p-0-sg-1-wk"),
@@ -110,12 +110,12 @@ def test_a_member_s_pod():
 
 
 def test_kept_ignores_what_others_add_and_shows_what_is_missing():
-    wanted = {"containers": [{"name": "a", "args": ["x"]}], "tolerations": [{"key": "pool"}]}
-    seen = {
+    desired = {"containers": [{"name": "a", "args": ["x"]}], "tolerations": [{"key": "pool"}]}
+    actual = {
         "containers": [{"name": "side"}, {"name": "a", "args": ["x"], "image": "i"}],
         "tolerations": [{"key": "other"}, {"key": "pool", "effect": "NoSchedule"}],
         "dnsPolicy": "ClusterFirst",
     }
-    assert kept(wanted, seen) == wanted
-    assert kept(wanted, {"containers": []}) == {"containers": [None], "tolerations": None}
-    assert kept(wanted, "nonsense") != wanted
+    assert kept(desired, actual) == desired
+    assert kept(desired, {"containers": []}) == {"containers": [None], "tolerations": None}
+    assert kept(desired, "nonsense") != desired

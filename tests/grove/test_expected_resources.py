@@ -22,8 +22,8 @@ def full_featured():
 
 
 def test_each_set_has_four_secondary_resources_whatever_its_replicas(full_featured):
-    found = {one.resource: one.name for one in expected_secondary.secondary_resources(full_featured)}
-    assert found == {
+    names = {one.resource: one.name for one in expected_secondary.secondary_resources(full_featured)}
+    assert names == {
         "serviceaccounts": "p",
         "roles": "grove.io:pcs:p",
         "rolebindings": "grove.io:pcs:p",
@@ -35,26 +35,26 @@ def test_each_set_has_four_secondary_resources_whatever_its_replicas(full_featur
 
 
 def test_autoscalers_are_called_like_their_targets(full_featured):
-    found = expected_secondary.autoscalers(full_featured)
-    assert {name: one.target[0] for name, one in found.items()} == {
+    autoscalers = expected_secondary.autoscalers(full_featured)
+    assert {name: one.target[0] for name, one in autoscalers.items()} == {
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",
     }
-    assert (found["p-0-sg"].least, found["p-0-sg"].most) == (1, 6)
+    assert (autoscalers["p-0-sg"].least, autoscalers["p-0-sg"].most) == (1, 6)
     del full_featured["spec"]["template"]["podCliqueScalingGroups"][0]["scaleConfig"]["minReplicas"]
     assert expected_secondary.autoscalers(full_featured)["p-0-sg"].least is None, "no document has a default"
 
 
 def test_claims_of_each_level(full_featured):
-    found = expected_claims.claims(full_featured, expected(full_featured))
+    claims = expected_claims.claims(full_featured, expected(full_featured))
     of_set = {"p-all-fabric", "p-0-cache", "p-0-link"}
     of_group = {"p-0-sg-all-link", *(f"p-0-sg-{j}-gpu" for j in range(3))}
     of_clique = {"p-0-fe-all-cache", "p-0-fe-0-gpu", "p-0-fe-1-gpu"}
-    assert set(found) == of_set | of_group | of_clique
-    assert found["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
-    assert found["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
-    assert expected_claims.own_spec(full_featured, found["p-0-cache"]) == expected_claims.own_spec(
-        full_featured, found["p-0-fe-all-cache"]
+    assert set(claims) == of_set | of_group | of_clique
+    assert claims["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
+    assert claims["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
+    assert expected_claims.own_spec(full_featured, claims["p-0-cache"]) == expected_claims.own_spec(
+        full_featured, claims["p-0-fe-all-cache"]
     )
 
 
@@ -74,12 +74,12 @@ def test_filters_decide_which_pod_is_given_what(full_featured):
 def test_constraints_of_the_worked_example():
     workload = workloads.load("packed")
     levels = {"zone": "Z", "rack": "R", "host": "H"}
-    found = expected_topology.placements(workload, expected(workload), levels)
-    assert found["p-0"].gang == {"required": "Z"}
-    assert found["p-0"].bundles == [(["p-0-sg-0-ld", "p-0-sg-0-wk"], {"required": "R"})]
-    assert found["p-0"].groups == {"p-0-sg-0-wk": {"preferred": "H"}}
-    assert (found["p-0-sg-0"].gang, found["p-0-sg-0"].bundles) == ({"required": "R"}, [])
-    assert found["p-0-loose-0"].gang == {"required": "Z"}, "a group without a constraint has that of the set"
+    placements = expected_topology.placements(workload, expected(workload), levels)
+    assert placements["p-0"].gang == {"required": "Z"}
+    assert placements["p-0"].bundles == [(["p-0-sg-0-ld", "p-0-sg-0-wk"], {"required": "R"})]
+    assert placements["p-0"].groups == {"p-0-sg-0-wk": {"preferred": "H"}}
+    assert (placements["p-0-sg-0"].gang, placements["p-0-sg-0"].bundles) == ({"required": "R"}, [])
+    assert placements["p-0-loose-0"].gang == {"required": "Z"}, "a group without a constraint has that of the set"
     assert not any(one.any for one in expected_topology.placements(workload, expected(workload), {}).values())
 
 

@@ -10,13 +10,13 @@ from conformance.grove import lines
 def test_releases_are_in_order() -> None:
     releases = ["v0.1.0-alpha.8", "v0.1.0-alpha.10-rc1", "v0.1.0-alpha.10", "v0.1.0-alpha.12-rc1", "v0.1.0-alpha.12"]
     releases += ["v0.1.0", "v0.2.0-alpha.1"]
-    found = [lines.order(release) for release in releases]
-    assert None not in found
-    assert found == sorted(found, key=lambda each: each or ())
+    orders = [lines.order(release) for release in releases]
+    assert None not in orders
+    assert orders == sorted(orders, key=lambda order: order or ())
 
 
 @pytest.mark.parametrize(
-    ("contract", "wanted"),
+    ("contract", "expected"),
     [
         ("names", ("names", "v0.1.0-alpha.12-rc1")),
         ("maps", ("maps", "v0.1.0-alpha.13")),
@@ -25,12 +25,12 @@ def test_releases_are_in_order() -> None:
         ("v0.2.0", ("maps", "v0.2.0")),
     ],
 )
-def test_a_release_belongs_to_a_line(contract: str, wanted: tuple[str, str]) -> None:
-    assert lines.of(contract) == wanted
+def test_a_release_belongs_to_a_line(contract: str, expected: tuple[str, str]) -> None:
+    assert lines.of(contract) == expected
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "release", "wanted"),
+    ("since", "until", "release", "expected"),
     [
         ("v0.1.0-alpha.12", "", "v0.1.0-alpha.12-rc1", False),
         ("v0.1.0-alpha.12", "", "v0.1.0-alpha.13", True),
@@ -40,5 +40,5 @@ def test_a_release_belongs_to_a_line(contract: str, wanted: tuple[str, str]) -> 
         ("v0.1.0-alpha.12", "", "", True),
     ],
 )
-def test_since_and_until_count(since: str, until: str, release: str, wanted: bool) -> None:
-    assert lines.holds(since, until, release) == wanted
+def test_since_and_until_count(since: str, until: str, release: str, expected: bool) -> None:
+    assert lines.holds(since, until, release) == expected

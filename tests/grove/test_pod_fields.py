@@ -45,39 +45,45 @@ UNIONS = replace(PLAIN, alternatives={"Probe": "objects", "Volume": "objects"})
 
 
 def test_values_follow_the_types() -> None:
-    found = spec()
-    assert found["flag"] is True
-    assert [c["name"] for c in found["containers"]] == ["name-0", "name-1"]
-    assert found["containers"][0]["args"] == ["args-0", "args-1"]
-    assert [volume["disk"]["kind"] for volume in found["volumes"]] == ["Fast", "Slow"]
+    pod_spec = spec()
+    assert pod_spec["flag"] is True
+    assert [c["name"] for c in pod_spec["containers"]] == ["name-0", "name-1"]
+    assert pod_spec["containers"][0]["args"] == ["args-0", "args-1"]
+    assert [volume["disk"]["kind"] for volume in pod_spec["volumes"]] == ["Fast", "Slow"]
 
 
 def test_a_field_of_a_later_version_is_set_wherever_it_comes() -> None:
     new = {"invented": TEXT}
-    found = spec(UNIONS, PodSpec=new, Container=new, Probe=new, Exec=new, Grpc=new, Secret=new, Volume=new)
-    holders = [found, *found["containers"], *found["volumes"]]
+    pod_spec = spec(UNIONS, PodSpec=new, Container=new, Probe=new, Exec=new, Grpc=new, Secret=new, Volume=new)
+    holders = [pod_spec, *pod_spec["containers"], *pod_spec["volumes"]]
     holders += [
-        holder for c in found["containers"] for holder in (c["probe"], c["probe"].get("exec"), c["probe"].get("grpc"))
+        holder
+        for c in pod_spec["containers"]
+        for holder in (c["probe"], c["probe"].get("exec"), c["probe"].get("grpc"))
     ]
-    holders += [volume.get("secret") for volume in found["volumes"]]
+    holders += [volume.get("secret") for volume in pod_spec["volumes"]]
     assert {bool(holder.get("invented")) for holder in holders if holder} == {True}
 
 
 def test_a_type_of_a_later_version_is_set_as_a_whole() -> None:
-    found = spec(PodSpec={"invented": items(reference("Invented"))}, Invented={"a": TEXT, "b": reference("Grpc")})
-    assert [value.keys() for value in found["invented"]] == [{"a", "b"}, {"a", "b"}]
-    assert found["invented"][1]["b"] == {"port": 2}
+    pod_spec = spec(PodSpec={"invented": items(reference("Invented"))}, Invented={"a": TEXT, "b": reference("Grpc")})
+    assert [value.keys() for value in pod_spec["invented"]] == [{"a", "b"}, {"a", "b"}]
+    assert pod_spec["invented"][1]["b"] == {"port": 2}
 
 
 def test_an_alternative_of_a_later_version_has_an_item_of_its_own() -> None:
-    found = spec(UNIONS, Volume={"invented": reference("Secret")}, Probe={"invented": reference("Secret")})
-    assert [sorted(volume.keys() - {"name"}) for volume in found["volumes"]] == [["secret"], ["disk"], ["invented"]]
-    assert [sorted(c["probe"].keys() - {"seconds"}) for c in found["containers"]] == [["exec"], ["grpc"], ["invented"]]
+    pod_spec = spec(UNIONS, Volume={"invented": reference("Secret")}, Probe={"invented": reference("Secret")})
+    assert [sorted(volume.keys() - {"name"}) for volume in pod_spec["volumes"]] == [["secret"], ["disk"], ["invented"]]
+    assert [sorted(c["probe"].keys() - {"seconds"}) for c in pod_spec["containers"]] == [
+        ["exec"],
+        ["grpc"],
+        ["invented"],
+    ]
 
 
 def test_a_template_may_have_some_of_the_alternatives_only() -> None:
-    found = spec(replace(UNIONS, only={"Volume": ["secret"]}), Volume={"invented": reference("Secret")})
-    assert [sorted(volume) for volume in found["volumes"]] == [["name", "secret"], ["name", "secret"]]
+    pod_spec = spec(replace(UNIONS, only={"Volume": ["secret"]}), Volume={"invented": reference("Secret")})
+    assert [sorted(volume) for volume in pod_spec["volumes"]] == [["name", "secret"], ["name", "secret"]]
 
 
 def test_the_table_replaces_and_excludes_values() -> None:
@@ -89,15 +95,15 @@ def test_the_table_replaces_and_excludes_values() -> None:
         "Grpc.port": 80,
         "Exec.command": ["${name}"],
     }
-    found = spec(replace(UNIONS, values=values, excluded={"Container.args": "no reason"}))
-    assert "flag" not in found
-    assert [c["name"] for c in found["containers"]] == ["containers-0", "containers-1"]
-    assert [c["probe"] for c in found["containers"]] == [
+    pod_spec = spec(replace(UNIONS, values=values, excluded={"Container.args": "no reason"}))
+    assert "flag" not in pod_spec
+    assert [c["name"] for c in pod_spec["containers"]] == ["containers-0", "containers-1"]
+    assert [c["probe"] for c in pod_spec["containers"]] == [
         {"exec": {"command": ["named"]}, "seconds": 7},
         {"grpc": {"port": 80}},
     ]
-    assert [volume["name"] for volume in found["volumes"]] == ["secret", "disk"]
-    assert not any("args" in c for c in found["containers"])
+    assert [volume["name"] for volume in pod_spec["volumes"]] == ["secret", "disk"]
+    assert not any("args" in c for c in pod_spec["containers"])
 
 
 def test_the_rules_are_read() -> None:

@@ -80,8 +80,8 @@ def test_the_check_names_what_breaks_the_standard(spec: Spec, wrong: list[str]) 
 def of_set(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the violations of each clique that has any."""
     cliques = manifest["spec"]["template"]["cliques"]
-    found = {clique["name"]: list(violations(clique["spec"]["podSpec"])) for clique in cliques}
-    return {name: wrong for name, wrong in found.items() if wrong}
+    by_clique = {clique["name"]: list(violations(clique["spec"]["podSpec"])) for clique in cliques}
+    return {name: wrong for name, wrong in by_clique.items() if wrong}
 
 
 @pytest.mark.parametrize("name", workloads.names())

@@ -88,8 +88,8 @@ SIDECAR: Spec = {**WAIT, "restartPolicy": "Always"}
 def test_pods_and_cliques_may_have_what_lets_pods_wait() -> None:
     assert same_pod(WAITING)
     assert same_clique(WAITING, TEMPLATE)
-    kept = {**WAITING, "initContainers": [*TEMPLATE["initContainers"], WAIT]}
-    assert same_clique({**kept, "serviceAccount": "waits"}, {**TEMPLATE, "serviceAccountName": "default"})
+    waiting = {**WAITING, "initContainers": [*TEMPLATE["initContainers"], WAIT]}
+    assert same_clique({**waiting, "serviceAccount": "waits"}, {**TEMPLATE, "serviceAccountName": "default"})
 
 
 @pytest.mark.parametrize(
@@ -140,15 +140,15 @@ def test_cliques_may_have_defaults_and_no_other_values() -> None:
 
 def test_cliques_may_lack_empty_values_that_the_api_server_leaves_out() -> None:
     lists: Spec = {"initContainers": [], "imagePullSecrets": []}
-    kept = {"affinity": {}, "securityContext": {"runAsUser": 0}, "containers": [MAIN]}
-    written, accepted = {**lists, **kept, "containers": [{**MAIN, "ports": []}]}, kept
+    nonempty = {"affinity": {}, "securityContext": {"runAsUser": 0}, "containers": [MAIN]}
+    written, accepted = {**lists, **nonempty, "containers": [{**MAIN, "ports": []}]}, nonempty
 
     def fields(pod_spec: Spec) -> dict[str, object]:
         return pod_specs.of_clique(pod_spec, written, accepted)
 
-    assert fields(kept) == fields(written)
-    assert fields({**kept, "affinity": None}) != fields(written)
-    assert fields({**kept, "securityContext": {}}) != fields(written), "the user 0 is a user"
+    assert fields(nonempty) == fields(written)
+    assert fields({**nonempty, "affinity": None}) != fields(written)
+    assert fields({**nonempty, "securityContext": {}}) != fields(written), "the user 0 is a user"
 
 
 def test_fields_without_a_schema_are_pruned() -> None:

@@ -1,4 +1,4 @@
-"""What quantities mean, and what a pod takes of its node."""
+"""Tests of the values of quantities and of the requests of pods."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_what_is_asked_for_the_whole_pod_counts_before() -> None:
 
 
 def test_overhead_and_the_pod_itself_count() -> None:
-    found = quantities.requested({"spec": {"containers": [container("1")], "overhead": {"cpu": "100m"}}})
-    assert found == {"cpu": Decimal("1.1"), "pods": 1}
+    requests = quantities.requested({"spec": {"containers": [container("1")], "overhead": {"cpu": "100m"}}})
+    assert requests == {"cpu": Decimal("1.1"), "pods": 1}
 
 
 def test_a_limit_without_a_request_is_the_request() -> None:

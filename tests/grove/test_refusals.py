@@ -14,7 +14,7 @@ def texts(message, **details):
 
 
 @pytest.mark.parametrize(
-    ("told", "read"),
+    ("message", "read"),
     [
         ("spec.a: Required value", ["spec.a Required"]),
         ("spec.a[0].b: Required value: say it", ["spec.a.b Required"]),
@@ -28,8 +28,8 @@ def texts(message, **details):
         ("panic: runtime error: index out of range [recovered]", []),
     ],
 )
-def test_of_a_webhook(told, read):
-    assert texts(DENIED + told) == read
+def test_of_a_webhook(message, read):
+    assert texts(DENIED + message) == read
 
 
 def test_of_a_schema_by_its_causes():

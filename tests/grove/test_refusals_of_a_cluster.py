@@ -1,4 +1,4 @@
-"""What the API server says when a cluster refuses something for a reason of its own."""
+"""Tests of the API server's messages when a cluster refuses something for a reason of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Role allows does not depend on how its rules are written."""
+"""Tests that Roles are compared by what they allow, however their rules are written."""
 
 from __future__ import annotations
 

@@ -17,20 +17,20 @@ from tests.reference import apiserver
 
 @pytest.mark.parametrize("name", sorted(samples.known()))
 def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[dict[str, Any]] = list(yaml.safe_load_all(samples.known()[name].path.read_text("utf-8")))
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(samples.known()[name].path.read_text("utf-8")))
     levels = {
-        each["metadata"]["name"]: [level["domain"] for level in each["spec"]["levels"]]
-        for each in found
-        if each["kind"] == "ClusterTopologyBinding"
+        document["metadata"]["name"]: [level["domain"] for level in document["spec"]["levels"]]
+        for document in documents
+        if document["kind"] == "ClusterTopologyBinding"
     }
     monkeypatch.setattr(apiserver, "LEVELS", levels)
-    for manifest in found:
+    for manifest in documents:
         if not manifest["apiVersion"].startswith("grove.io/"):
             continue
         reply = apiserver.ask(manifest)
         assert (reply.status, reply.warnings) == (201, ()), reply
         assert not list(pod_behaviors.mistakes_of_set(manifest))
-    assert [each["kind"] for each in found].count("PodCliqueSet") == 1
+    assert [document["kind"] for document in documents].count("PodCliqueSet") == 1
 
 
 def test_every_manifest_is_listed() -> None:
@@ -39,17 +39,17 @@ def test_every_manifest_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("nothing: {about: Nothing., nodes: [tiny]}", "samples.yaml:1: nothing: has no file — add nothing.yaml"),
         ("mine: {about: Mine.}", 'samples.yaml:1: mine: the field "nodes" is missing'),
         ("mine: {about: Mine., nodes: [tinny]}", "mine.nodes: unknown node profile 'tinny'"),
     ],
 )
-def test_a_wrong_list_of_samples_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_list_of_samples_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "samples.yaml").write_text(text)
     (tmp_path / "mine.yaml").touch()
     (validate,) = (check for _, pattern, check in VALIDATORS if pattern == "samples/samples.yaml")
     with pytest.raises(UsageError) as caught:
         validate(tmp_path / "samples.yaml")
-    assert told in str(caught.value)
+    assert message in str(caught.value)

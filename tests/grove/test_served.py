@@ -20,16 +20,16 @@ KINDS = {kind.name: kind for kind in served.kinds()}
 def crd(name: str) -> dict[str, Any]:
     text = (data.PROJECT / "reference_impl" / "crds" / f"{name}.yaml").read_text("utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: dict[str, Any] = yaml.load(text, Loader=loader)
-    return found
+    definition: dict[str, Any] = yaml.load(text, Loader=loader)
+    return definition
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_the_reference_serves_its_kinds_as_documented(name: str) -> None:
-    kind, found = KINDS[name], crd(name)
-    assert served.called(found, kind) == kind.is_called
-    assert served.columns(found, kind) == kind.columns
-    assert {f.path: served.seen(found, f) for f in kind.fields} == {f.path: f.says for f in kind.fields}
+    kind, definition = KINDS[name], crd(name)
+    assert served.called(definition, kind) == kind.is_called
+    assert served.columns(definition, kind) == kind.columns
+    assert {f.path: served.seen(definition, f) for f in kind.fields} == {f.path: f.says for f in kind.fields}
 
 
 def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
@@ -48,35 +48,35 @@ def test_an_unknown_shape_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_seen() -> None:
-    kind, found = KINDS["podcliquescalinggroups.grove.io"], copy.deepcopy(crd("podcliquescalinggroups.grove.io"))
-    version = found["spec"]["versions"][0]
+    kind, definition = KINDS["podcliquescalinggroups.grove.io"], copy.deepcopy(crd("podcliquescalinggroups.grove.io"))
+    version = definition["spec"]["versions"][0]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     del spec["properties"]["minAvailable"]["default"]
     spec["required"].remove("cliqueNames")
     del spec["properties"]["replicas"]
-    wrong = {f.path for f in kind.fields if served.seen(found, f) != f.says}
+    wrong = {f.path for f in kind.fields if served.seen(definition, f) != f.says}
     assert wrong == {"spec.minAvailable", "spec.cliqueNames", "spec.replicas"}
     version["served"] = False
-    assert served.columns(found, kind) == []
+    assert served.columns(definition, kind) == []
     assert served.called({}, kind)["scope"] == "" and served.seen({}, kind.fields[0])["is"] == ""
 
 
 def test_what_is_served_beyond_the_documents_is_let_through() -> None:
-    kind, found = KINDS["clustertopologybindings.grove.io"], copy.deepcopy(crd("clustertopologybindings.grove.io"))
-    version = found["spec"]["versions"][0]
-    found["spec"]["names"]["shortNames"].insert(0, "ctb")
+    kind, definition = KINDS["clustertopologybindings.grove.io"], copy.deepcopy(crd("clustertopologybindings.grove.io"))
+    version = definition["spec"]["versions"][0]
+    definition["spec"]["names"]["shortNames"].insert(0, "ctb")
     version["additionalPrinterColumns"].insert(1, {"name": "Ready", "type": "string", "jsonPath": ".status.ready"})
     levels = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["levels"]
     key, says = levels["items"]["properties"]["key"], next(f for f in kind.fields if f.path == "spec.levels[].key")
     for longest in (63, 317, None):
         key["maxLength"] = longest
-        assert served.seen(found, says) == says.says, longest
-    assert served.called(found, kind) == kind.is_called and served.columns(found, kind) == kind.columns
+        assert served.seen(definition, says) == says.says, longest
+    assert served.called(definition, kind) == kind.is_called and served.columns(definition, kind) == kind.columns
     key["maxLength"] = 62
     version["additionalPrinterColumns"].reverse()
-    found["spec"]["names"]["shortNames"] = ["ctb"]
-    assert served.seen(found, says) != says.says
-    assert served.called(found, kind) != kind.is_called and served.columns(found, kind) != kind.columns
+    definition["spec"]["names"]["shortNames"] = ["ctb"]
+    assert served.seen(definition, says) != says.says
+    assert served.called(definition, kind) != kind.is_called and served.columns(definition, kind) != kind.columns
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_what_is_served_beyond_the_documents_is_let_through() -> None:
     ],
 )
 def test_coherent_may_be_a_strategy_and_then_the_default(enum: list[str], default: str, right: bool) -> None:
-    kind, found = KINDS["podcliquesets.grove.io"], copy.deepcopy(crd("podcliquesets.grove.io"))
-    spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    kind, definition = KINDS["podcliquesets.grove.io"], copy.deepcopy(crd("podcliquesets.grove.io"))
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     spec["updateStrategy"]["properties"]["type"] |= {"enum": enum, "default": default}
-    field = next(each for each in kind.fields if each.fact == "API-004")
-    assert (served.seen(found, field) == field.says) is right
+    field = next(field for field in kind.fields if field.fact == "API-004")
+    assert (served.seen(definition, field) == field.says) is right

@@ -15,14 +15,14 @@ PLAN = data.PROJECT / "reference_impl" / "plan"
 
 def reasons_of(path: Path) -> set[str]:
     """Texts of a module that stand where a reason of a condition does."""
-    found = set()
+    reasons = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.keyword) and node.arg == "reason":
-            found |= {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
-        elif isinstance(node, ast.Tuple) and [type(each) for each in node.elts] == [ast.Constant, ast.Constant]:
-            status, reason = (each.value for each in node.elts if isinstance(each, ast.Constant))
-            found |= {reason} if status in ("True", "False", "Unknown") else set()
-    return {text for text in found if isinstance(text, str)}
+            reasons |= {constant.value for constant in ast.walk(node.value) if isinstance(constant, ast.Constant)}
+        elif isinstance(node, ast.Tuple) and [type(element) for element in node.elts] == [ast.Constant, ast.Constant]:
+            status, reason = (constant.value for constant in node.elts if isinstance(constant, ast.Constant))
+            reasons |= {reason} if status in ("True", "False", "Unknown") else set()
+    return {text for text in reasons if isinstance(text, str)}
 
 
 def test_the_page_is_up_to_date() -> None:

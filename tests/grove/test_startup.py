@@ -17,12 +17,12 @@ def parents(kind, cliques, group=(), floors=None, **how):
     groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **how}] if group else []
     spec = {"cliqueStartupType": f"CliqueStartupType{kind}", "cliques": templates, "podCliqueScalingGroups": groups}
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": spec}}
-    wanted, found = template.read(workload), {}
-    for made in expected(workload).cliques.values():
-        place = startup.seat(wanted, made.name, made.labels)
-        assert place is not None and place.clique == made.template.name
-        found[made.name] = startup.parents(wanted, place)
-    return {name: after for name, after in found.items() if after != {}}
+    pcs, by_clique = template.read(workload), {}
+    for expected_clique in expected(workload).cliques.values():
+        place = startup.seat(pcs, expected_clique.name, expected_clique.labels)
+        assert place is not None and place.clique == expected_clique.template.name
+        by_clique[expected_clique.name] = startup.parents(pcs, place)
+    return {name: after for name, after in by_clique.items() if after != {}}
 
 
 F = {"fe": [], "ld": [], "wk": ["fe", "ld"]}
@@ -45,16 +45,16 @@ def test_in_order():
 
 
 def test_in_order_after_a_stranger_is_left_open_in_scaled_gangs():
-    found = parents("InOrder", {"a": [], "x": [], "b": []}, ["a", "b"])
-    assert found["p-0-sg-0-b"] == {"p-0-x": 1} and found["p-0-sg-1-b"] is None
+    by_clique = parents("InOrder", {"a": [], "x": [], "b": []}, ["a", "b"])
+    assert by_clique["p-0-sg-0-b"] == {"p-0-x": 1} and by_clique["p-0-sg-1-b"] is None
     assert parents("InOrder", {"x": [], "b": []}, ["b"]) == {"p-0-sg-0-b": {"p-0-x": 1}}, "nothing is open here"
 
 
 def test_explicit():
     """OBJ-S72, OBJ-S73."""
-    found = parents("Explicit", F, ["ld", "wk"])
-    assert list(found["p-0-sg-0-wk"]) == ["p-0-fe", "p-0-sg-0-ld"]
-    assert found["p-0-sg-2-wk"] == {"p-0-sg-2-ld": 1} and "p-0-sg-0-ld" not in found
+    by_clique = parents("Explicit", F, ["ld", "wk"])
+    assert list(by_clique["p-0-sg-0-wk"]) == ["p-0-fe", "p-0-sg-0-ld"]
+    assert by_clique["p-0-sg-2-wk"] == {"p-0-sg-2-ld": 1} and "p-0-sg-0-ld" not in by_clique
     after = parents("Explicit", {"z": ["wk"], "wk": []}, ["wk"], minAvailable=2)
     assert after == {"p-0-z": {"p-0-sg-0-wk": 1, "p-0-sg-1-wk": 1}}
 

@@ -16,16 +16,16 @@ UNREADABLE = {name for name in VECTORS if name.startswith("quantities")} | {"pod
 @pytest.mark.parametrize("name", sorted(VECTORS.keys() - UNREADABLE))
 def test_recorded_hashes_are_reproduced(name: str) -> None:
     template = VECTORS[name]["template"]
-    seen = {}
+    hashes = {}
     for library, form, clique in hash_vectors.expected(VECTORS[name]):
         way = Way(library, form == "canonical")
-        found = next((each for each in template["cliques"] if each["name"] == clique), None)
-        seen[library, form, clique] = (
-            template_hashes.of_clique(found, template.get("priorityClassName") or "", way)
-            if found is not None
+        template_clique = next((candidate for candidate in template["cliques"] if candidate["name"] == clique), None)
+        hashes[library, form, clique] = (
+            template_hashes.of_clique(template_clique, template.get("priorityClassName") or "", way)
+            if template_clique is not None
             else template_hashes.of_set(template, way)
         )
-    assert seen == hash_vectors.expected(VECTORS[name])
+    assert hashes == hash_vectors.expected(VECTORS[name])
 
 
 def test_a_quantity_that_the_suite_does_not_know_is_told() -> None:

@@ -37,7 +37,7 @@ def test_everything_else_is_another_template(pair):
 
 @pytest.mark.parametrize("pair", [*PAIRS.notations, *PAIRS.foreign_notations], ids=lambda pair: pair.name)
 def test_another_notation_is_the_same_amount_with_another_hash(pair):
-    (before, after) = (_request(each) for each in (pair.before, pair.after))
+    (before, after) = (_request(template) for template in (pair.before, pair.after))
     assert amount(before) == amount(after) is not None
     assert dump(before) != dump(after)
 
@@ -63,9 +63,9 @@ def _request(template):
 
 
 def test_no_name_ends_in_another_one():
-    """Whoever finds templates by the end of a name is judged by START-009, not by every profile that has such names."""
+    """An operator that finds templates by the end of a name fails START-009, not every profile with such names."""
     names = [pair.name for pair in (*PAIRS.keyed, *PAIRS.ordered, *PAIRS.open, *PAIRS.changed, *PAIRS.beside)]
-    assert not [(each, other) for each in names for other in names if each != other and each.endswith(other)]
+    assert not [(name, other) for name in names for other in names if name != other and name.endswith(other)]
 
 
 @settings(max_examples=40)
@@ -74,8 +74,8 @@ def test_templates_by_chance(seed: int):
     chance = random.Random(seed)
     spec = template_pairs.by_chance(chance)
     before, shuffled, other = (
-        template_pairs.template("a", each)
-        for each in (spec, template_pairs.reordered(chance, spec), template_pairs.changed(chance, spec))
+        template_pairs.template("a", variant)
+        for variant in (spec, template_pairs.reordered(chance, spec), template_pairs.changed(chance, spec))
     )
     assert before != shuffled
     assert hashes(before, CANONICAL) == hashes(shuffled, CANONICAL)

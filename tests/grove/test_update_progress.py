@@ -10,7 +10,7 @@ RUNNING = {"updateStartedAt": "t", "currentlyUpdating": [{"replicaIndex": 1}]}
 ENDED = {"updateStartedAt": "t", "updateEndedAt": "u", "updatedPodCliquesCount": 2}
 
 
-def found(progress, field="updateProgress"):
+def with_progress(progress, field="updateProgress"):
     return {"status": {field: progress}}
 
 
@@ -19,14 +19,14 @@ def found(progress, field="updateProgress"):
     [
         (None, False, False, []),
         ({"status": {"updateProgress": "?"}}, False, False, []),
-        (found({}), False, False, []),
-        (found(RUNNING), True, False, [1]),
-        (found(RUNNING, "rollingUpdateProgress"), True, False, [1]),
-        (found(ENDED), False, True, []),
-        (found({"updateEndedAt": "u"}), False, False, []),
-        (found({**RUNNING, "currentlyUpdating": [{"replicaIndex": 0, "updateEndedAt": "u"}]}), True, False, []),
-        (found({**RUNNING, "currentlyUpdating": [{}, "?"]}), True, False, [None]),
-        (found({**RUNNING, "currentlyUpdating": {"replicaIndex": 1}}), True, False, [1]),
+        (with_progress({}), False, False, []),
+        (with_progress(RUNNING), True, False, [1]),
+        (with_progress(RUNNING, "rollingUpdateProgress"), True, False, [1]),
+        (with_progress(ENDED), False, True, []),
+        (with_progress({"updateEndedAt": "u"}), False, False, []),
+        (with_progress({**RUNNING, "currentlyUpdating": [{"replicaIndex": 0, "updateEndedAt": "u"}]}), True, False, []),
+        (with_progress({**RUNNING, "currentlyUpdating": [{}, "?"]}), True, False, [None]),
+        (with_progress({**RUNNING, "currentlyUpdating": {"replicaIndex": 1}}), True, False, [1]),
     ],
 )
 def test_progress_is_read_whatever_it_is(document, running, ended, turns):
@@ -34,12 +34,12 @@ def test_progress_is_read_whatever_it_is(document, running, ended, turns):
 
 
 def test_counters_that_are_left_out_are_zero():
-    assert updates.counts(found(ENDED))["updatedPodCliquesCount"] == 2
-    assert updates.counts(found(ENDED))["totalPodCliquesCount"] == 0
+    assert updates.counts(with_progress(ENDED))["updatedPodCliquesCount"] == 2
+    assert updates.counts(with_progress(ENDED))["totalPodCliquesCount"] == 0
 
 
 def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
-    clique = found({"podTemplateHash": "h", "podCliqueSetGenerationHash": "g"})
+    clique = with_progress({"podTemplateHash": "h", "podCliqueSetGenerationHash": "g"})
     assert updates.targets(clique) == {"currentPodTemplateHash": "h", "currentPodCliqueSetGenerationHash": "g"}
     assert updates.reached({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}
 
@@ -56,9 +56,9 @@ def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
     ],
 )
 def test_what_has_been_selected_counts_as_named(progress, named):
-    assert updates.named(found(progress)) == named
+    assert updates.named(with_progress(progress)) == named
 
 
 @pytest.mark.parametrize("index", [0, 2])
 def test_a_selected_replica_may_be_the_first(index):
-    assert updates.selected_replica(found({"readyReplicaIndicesSelectedToUpdate": {"current": index}})) == index
+    assert updates.selected_replica(with_progress({"readyReplicaIndicesSelectedToUpdate": {"current": index}})) == index

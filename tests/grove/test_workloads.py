@@ -66,7 +66,7 @@ def test_names_end_in_other_names_only_where_that_is_judged():
         workload: [clique["name"] for clique in document["manifest"]["spec"]["template"]["cliques"]]
         for workload, document in known.items()
     }
-    ends = {each for each, own in names.items() for a in own for b in own if a != b and a.endswith(b)}
+    ends = {workload for workload, own in names.items() for a in own for b in own if a != b and a.endswith(b)}
     assert ends == {"alike", "namesakes"}
 
 
@@ -87,12 +87,12 @@ def test_names_end_in_other_names_only_where_that_is_judged():
 def test_a_wrong_file_is_told_by_line_and_field(tmp_path, old, new, message):
     assert old in GOOD
     (tmp_path / "x.yaml").write_text(GOOD.replace(old, new))
-    [found] = workloads.validate(tmp_path)
-    assert message in found
+    [error] = workloads.validate(tmp_path)
+    assert message in error
 
 
 def test_a_group_of_an_unknown_clique_is_told(tmp_path):
     group = "      podCliqueScalingGroups: [{name: g, cliqueNames: [wep]}]\n"
     (tmp_path / "x.yaml").write_text(GOOD + group)
-    [found] = workloads.validate(tmp_path)
-    assert "no clique is called 'wep' — did you mean \"web\"?" in found
+    [error] = workloads.validate(tmp_path)
+    assert "no clique is called 'wep' — did you mean \"web\"?" in error

@@ -27,7 +27,11 @@ SHARE = 1 if THOROUGH else 5
 CONSTRAINT = pod_topology_spread._Constraint
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
     # Only NodeName has no scene: kube-scheduler does not try pods that name their node.
-    **{each.__name__: (each, "refusal", lambda *_: "") for each in FILTERS if each is not NodeName},
+    **{
+        filter_class.__name__: (filter_class, "refusal", lambda *_: "")
+        for filter_class in FILTERS
+        if filter_class is not NodeName
+    },
     "resizes are ignored": (Pod, "usage", property(lambda pod: pod.requests)),
     "terminated pods hold resources": (Pod, "holds_resources", True),
     "numbers in taints are ignored": (taint_toleration, "_number", lambda _: None),

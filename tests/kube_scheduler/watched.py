@@ -33,7 +33,9 @@ class Pod(msgspec.Struct):
     @property
     def scheduled(self) -> Condition:
         """The condition PodScheduled; one without a type if the pod has none."""
-        return next((each for each in self.status.conditions if each.type == "PodScheduled"), Condition())
+        return next(
+            (condition for condition in self.status.conditions if condition.type == "PodScheduled"), Condition()
+        )
 
 
 class WatchedPods:

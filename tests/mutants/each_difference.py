@@ -21,9 +21,9 @@ from mutants.workload_api import PERMITTED, WRONG, Difference
 PASSED, FAILED, ERROR = 0, 1, 2
 
 
-def play(seen: str) -> None:
+def play(test_id: str) -> None:
     """Run one test: `module:function`, `#n` for row n of its parameters."""
-    module, _, rest = seen.partition(":")
+    module, _, rest = test_id.partition(":")
     name, _, row = rest.partition("#")
     folder = "tests.reference" if module == "test_features" else "tests.reference.workload_api"
     test = getattr(importlib.import_module(f"{folder}.{module}"), name)
@@ -42,8 +42,8 @@ def outcome(difference: Difference) -> int:
     """Put a difference in place, and return the first outcome of its tests that is not PASSED."""
     difference.apply()
     try:
-        for seen in difference.seen_by:
-            play(seen)
+        for test_id in difference.seen_by:
+            play(test_id)
     except AssertionError:
         return FAILED
     except BaseException:  # pytest's own outcomes are no Exceptions; none of them may reach the parent's code
@@ -53,17 +53,18 @@ def outcome(difference: Difference) -> int:
 
 
 def main() -> None:
-    MUTANTS.all(), VARIANTS.all()  # each registers itself when its module is loaded
-    found: dict[str, int] = {}
+    MUTANTS.all(), VARIANTS.all()  # an entry registers itself when its module is loaded
+    outcomes: dict[str, int] = {}
     every = {**WRONG.all, **PERMITTED.all}
-    for seen in {seen.partition(":")[0] for each in every.values() for seen in each.seen_by} - {"test_features"}:
-        importlib.import_module(f"tests.reference.workload_api.{seen}")
+    test_ids = [test_id for difference in every.values() for test_id in difference.seen_by]
+    for module in {test_id.partition(":")[0] for test_id in test_ids} - {"test_features"}:
+        importlib.import_module(f"tests.reference.workload_api.{module}")
     gc.freeze()
-    for name, each in every.items():
+    for name, difference in every.items():
         if not (child := os.fork()):  # the code cannot be changed back
-            os._exit(outcome(each))
-        found[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    sys.stdout.write(json.dumps(found))
+            os._exit(outcome(difference))
+        outcomes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    sys.stdout.write(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

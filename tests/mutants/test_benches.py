@@ -1,4 +1,4 @@
-"""What trials run on."""
+"""Tests of the benches that trials run on."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_each_names_requirements_and_profiles_that_exist() -> None:
 
 def test_no_variant_is_exempt_from_a_must() -> None:
     musts = {entry.id for entry in requirement.load().requirements.values() if entry.level is Level.MUST}
-    assert {name: broken for name, each in VARIANTS.all().items() if (broken := musts & {*each.exempt})} == {}
+    assert {name: broken for name, variant in VARIANTS.all().items() if (broken := musts & {*variant.exempt})} == {}
 
 
 def test_each_requirement_has_been_seen_failing() -> None:

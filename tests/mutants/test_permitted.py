@@ -1,4 +1,4 @@
-"""The variants that are armed together, on what each names first; `make variants` proves all of them on everything.
+"""Tests of the variants that are armed together, on the first requirement of each; `make variants` proves them all.
 
 It takes minutes of both cores: `make test THOROUGH=1` runs it.
 """
@@ -15,6 +15,6 @@ import pytest
 @pytest.mark.thorough
 @pytest.mark.timeout(2400)
 def test_the_suite_lets_all_variants_through_at_once() -> None:
-    """What each names first passes, and each has made a difference."""
+    """The first requirement of each variant passes, and each variant has changed something."""
     done = subprocess.run([sys.executable, "-m", "mutants.permit", "--quick"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,7 +15,7 @@ LIMIT = 1
 
 
 class Product:
-    """What a mutant replaces, in every form that it may have."""
+    """The forms of attributes that a mutant may replace."""
 
     def method(self) -> int:
         return 1

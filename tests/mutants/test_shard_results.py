@@ -63,17 +63,17 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_had_no_verdict_is_played_again_and_a_survivor_is_not() -> None:
-    kept = Results(CODE, [STOPPED, SURVIVED])
-    assert kept.of(trial(STOPPED)) is None
-    assert kept.of(trial(SURVIVED)) == SURVIVED
-    kept.add(KILLED)
-    assert kept.outcomes == [SURVIVED, KILLED]
+    stored = Results(CODE, [STOPPED, SURVIVED])
+    assert stored.of(trial(STOPPED)) is None
+    assert stored.of(trial(SURVIVED)) == SURVIVED
+    stored.add(KILLED)
+    assert stored.outcomes == [SURVIVED, KILLED]
 
 
 def test_a_control_of_other_requirements_is_another_one() -> None:
-    kept = Results(CODE, [CONTROL])
-    assert kept.of(Trial("reference", "control-1", "", ("AA-001",))) == CONTROL
-    assert kept.of(Trial("reference", "control-1", "", ("AA-001", "BB-001"))) is None
+    stored = Results(CODE, [CONTROL])
+    assert stored.of(Trial("reference", "control-1", "", ("AA-001",))) == CONTROL
+    assert stored.of(Trial("reference", "control-1", "", ("AA-001", "BB-001"))) is None
 
 
 def test_the_code_is_all_that_decides_about_a_proof(tmp_path: Path) -> None:
@@ -124,15 +124,15 @@ def combined(*arguments: object) -> Result:
 
     app = Typer()
     app.command()(combine.main)
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
     """Every mutant of this project, in two shards, with the controls that a run of each would have."""
     for number in (1, 2):
         chosen = list(MUTANTS.all().values())[number - 1 :: 2]
-        controls = [each for bench in trials.BENCHES for each in trials.controls(of(chosen, bench), 4)]
-        proofs = [Proof(each, {}, (), 1.0, "") for each in [*map(Trial.of_mutant, chosen), *controls]]
+        controls = [control for bench in trials.BENCHES for control in trials.controls(of(chosen, bench), 4)]
+        proofs = [Proof(claimed, {}, (), 1.0, "") for claimed in [*map(Trial.of_mutant, chosen), *controls]]
         Results(results.code(), [Outcome.of(proof) for proof in proofs]).write(tmp_path / f"shard-{number}-of-2.yaml")
     done = combined(tmp_path, "--to", tmp_path / "all.yaml")
     assert done.exit_code == 0, done.output
@@ -143,7 +143,7 @@ def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
 
 
 def of(chosen: Sequence[Mutant], bench: trials.Bench) -> list[Mutant]:
-    return [each for each in chosen if trials.bench(each.caught_by) is bench]
+    return [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
 
 
 def _trials(file: Path) -> list[tuple[str, tuple[str, ...]]]:
@@ -164,13 +164,13 @@ def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatc
         pass
 
     def killed_at(count: int):
-        def prove_(wanted, parallel, bench, keep):  # type: ignore[no-untyped-def]
-            for each in wanted:
+        def prove_(pending, parallel, bench, keep):  # type: ignore[no-untyped-def]
+            for current in pending:
                 if len(played) == count:
                     raise Killed
-                played.append((each.name, each.ids))
-                keep(Proof(each, {}, (), 1.0, ""))
-            return [Proof(each, {}, (), 1.0, "") for each in wanted]
+                played.append((current.name, current.ids))
+                keep(Proof(current, {}, (), 1.0, ""))
+            return [Proof(current, {}, (), 1.0, "") for current in pending]
 
         return prove_
 

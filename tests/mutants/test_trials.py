@@ -23,9 +23,9 @@ def mutant(*caught_by: str, blocks: tuple[str, ...] = ()) -> Mutant:
 
 
 def claims(*mutants: Mutant, runs: int = 4) -> list[tuple[str, ...]]:
-    made = controls(mutants, runs)
-    assert {each.kind for each in made} <= {"reference"}
-    return [each.ids for each in made]
+    control_trials = controls(mutants, runs)
+    assert {trial.kind for trial in control_trials} <= {"reference"}
+    return [trial.ids for trial in control_trials]
 
 
 CHOSEN = mutant("UPD-002", "CORE-001"), mutant("UPD-001"), mutant("CORE-001"), mutant("ADM-001")
@@ -76,8 +76,10 @@ def test_a_variant_must_pass_and_a_mutant_must_fail() -> None:
 
 
 def test_a_variant_of_whole_profiles_may_fail_only_where_it_is_exempt() -> None:
-    made = Variant("odd", "operator", "is odd", lambda: None, ("AA-001",), profiles=("one", "two"), exempt=("AA-002",))
-    trial = Trial.of_variant(made)
+    variant = Variant(
+        "odd", "operator", "is odd", lambda: None, ("AA-001",), profiles=("one", "two"), exempt=("AA-002",)
+    )
+    trial = Trial.of_variant(variant)
     arguments = runs._arguments(trial, Path("folder"), "config")
     assert arguments[-4:] == ["--profile", "one", "--profile", "two"] and "--id" not in arguments
     outcomes = {

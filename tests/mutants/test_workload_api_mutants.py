@@ -30,9 +30,9 @@ def outcomes() -> dict[str, int]:
     command = [sys.executable, "-m", "tests.mutants.each_difference"]
     done = subprocess.run(command, cwd=data.PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
-    assert set(found.values()) <= {PASSED, FAILED}, (found, done.stderr)
-    return found
+    result: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    assert set(result.values()) <= {PASSED, FAILED}, (result, done.stderr)
+    return result
 
 
 def test_each_mutant_is_seen(outcomes: dict[str, int]) -> None:

@@ -35,7 +35,9 @@ class Driver:
     def __init__(self, instance: Instance, levels: tuple[str, ...] = ()) -> None:
         self.instance, self.levels = instance, levels
         self.nodes = [node(item) for item in instance.nodes]
-        self.old = {pod.name: (pod, made(pod.name, pod.asks, {}, instance.priority(pod))) for pod in instance.running}
+        self.old = {
+            pod.name: (pod, pending_pod(pod.name, pod.asks, {}, instance.priority(pod))) for pod in instance.running
+        }
         self.evicted: set[str] = set()
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
         """Name of a new pod → gang, group, pod, node."""
@@ -92,7 +94,7 @@ class Driver:
             for number in range(group.desired):
                 name = f"{item.name}-{group.name}-new-{number}"
                 if len(members) + len(waiting) < group.desired and name not in self.bound:
-                    waiting.append(made(name, group.asks, group.demands, item.priority))
+                    waiting.append(pending_pod(name, group.asks, group.demands, item.priority))
             groups.append(ours.Group(group.name, group.minimum, waiting, members))
         names = [group.name for group in item.groups]
         levels = ((scope.groups, scope.required, scope.preferred) for scope in item.scopes)
@@ -122,7 +124,7 @@ def node(item: Node) -> model.Node:
     )
 
 
-def made(name: str, asks: Mapping[str, int], demands: Mapping[str, Any], priority: int) -> model.Pod:
+def pending_pod(name: str, asks: Mapping[str, int], demands: Mapping[str, Any], priority: int) -> model.Pod:
     requests = {RESOURCES[key]: str(amount) for key, amount in asks.items() if amount}
     spec: dict[str, Any] = {"containers": [{"resources": {"requests": requests}}], "priority": priority}
     spec |= {key: demands[key] for key in ("nodeSelector", "tolerations") if key in demands}

@@ -31,12 +31,12 @@ def breaches(scene: Scene, plan: Plan) -> list[str]:
     for pod, node in plan.bindings:
         placed.setdefault(pod.metadata.name.rpartition("-")[0], []).append(node)
     free = _free(scene, placed)
-    found = [f"{name} is overfull" for name, left in free.items() if min(left.values()) < 0]
-    found += [f"{gang.name} is torn" for gang in scene.gangs if _torn(scene, gang, placed)]
+    violations = [f"{name} is overfull" for name, left in free.items() if min(left.values()) < 0]
+    violations += [f"{gang.name} is torn" for gang in scene.gangs if _torn(scene, gang, placed)]
     for node, amounts in _reserved(scene, plan):
         take(amounts, free[node])
     inverted = _inverted(scene, placed, free)
-    return found + [f"{high} waits although it fits, and {low} is placed" for high, low in inverted]
+    return violations + [f"{high} waits although it fits, and {low} is placed" for high, low in inverted]
 
 
 def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:

@@ -16,13 +16,13 @@ ALL = [scenario for scenario in scenarios.load() if drivable(scenario.instance)]
 
 def check(instance, expected, outcome):
     breaches = verdict(instance, outcome)
-    told = f"{scenarios.notation(outcome)}\n" + "\n".join(map(str, breaches))
-    assert not breaches, told
+    message = f"{scenarios.notation(outcome)}\n" + "\n".join(map(str, breaches))
+    assert not breaches, message
     placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
-    assert placed >= set(expected.always) and not placed & set(expected.never), told
-    assert expected.admitted in (None, len(placed)), told
+    assert placed >= set(expected.always) and not placed & set(expected.never), message
+    assert expected.admitted in (None, len(placed)), message
     if expected.victims:
-        assert outcome.evicted in expected.victims, told
+        assert outcome.evicted in expected.victims, message
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in ALL])
@@ -61,7 +61,7 @@ def _two_groups_that_prefer_one_host() -> Instance:
 def test_generated_preferences_are_met_as_well_as_can_be(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
     best = max((outcomes.score(instance, good) for good in outcomes.permitted(instance)), default=1.0)
-    if (seen := outcomes.score(instance, outcome)) < best:
-        note(scenarios.shown(instance, about=f"preferences are met by {seen:.2f}, and could be by {best:.2f}"))
+    if (score := outcomes.score(instance, outcome)) < best:
+        note(scenarios.shown(instance, about=f"preferences are met by {score:.2f}, and could be by {best:.2f}"))
         note(f"the scheduler: {scenarios.notation(outcome)}")
-    assert seen == best
+    assert score == best

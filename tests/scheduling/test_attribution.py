@@ -136,9 +136,9 @@ def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
         for step in bound(gang, "w", *(f"{rack}-{number}" for number in range(first, first + 8)))
     ]
     assert broken(scene("GS-S49", *steps)) == set()
-    seen = scene("GS-S49", *steps).outcome
+    outcome = scene("GS-S49", *steps).outcome
     instance = scenario.instance.after(Outcome(), scenario.change)
-    played = PlayedScenario(scenario, instance, True, [Move(0.0, step) for step in steps], seen, 5.0, {})
+    played = PlayedScenario(scenario, instance, True, [Move(0.0, step) for step in steps], outcome, 5.0, {})
     assert broken(played) == {judging.WITHHELD}
 
 

@@ -17,8 +17,8 @@ class Turns(Play):
         self.left, self.rested = evicted, 0
         quiet = lambda seconds, within, unless: self._note()  # noqa: E731
         settled = lambda what, predicate, within: None  # noqa: E731
-        self.asked: list[tuple[str, int]] = []
-        alive = lambda step: self.asked.append((step, self.left))  # noqa: E731
+        self.alive_checks: list[tuple[str, int]] = []
+        alive = lambda step: self.alive_checks.append((step, self.left))  # noqa: E731
         given = {"quiet": quiet, "settled": settled, "require_alive": alive}
         self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), **given)
 
@@ -38,4 +38,4 @@ def test_scenarios_are_judged_after_a_time_without_a_change(evicted: int) -> Non
     play = Turns(evicted)
     play._come_to_rest([], "at rest")
     assert play.left < 0 and play.rested
-    assert play.asked == [("at rest", play.left)], "what a dead scheduler has left is not judged"
+    assert play.alive_checks == [("at rest", play.left)], "what a dead scheduler has left is not judged"

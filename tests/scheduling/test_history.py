@@ -1,4 +1,4 @@
-"""What the oracle sees on the way to an end that is right."""
+"""Tests of the breaches that the oracle reports on the way to a right outcome."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
 
 def test_a_node_that_is_overfull_for_a_moment_is_seen():
     pods = [Bound("h1", "H", "w", "n1"), Bound("h2", "H", "w", "n1")]
-    gone = [Gone("l1"), Gone("l2")]
-    assert rules("GS-S31", *pods, *gone)[:1] == ["OR-1"]
-    assert rules("GS-S31", *gone, *pods) == []
+    evictions = [Gone("l1"), Gone("l2")]
+    assert rules("GS-S31", *pods, *evictions)[:1] == ["OR-1"]
+    assert rules("GS-S31", *evictions, *pods) == []
 
 
 def test_a_binding_that_is_undone_counts_no_more():
     assert rules("GS-S02", Bound("p", "A", "w", "n1"), Gone("p")) == []
 
 
-@pytest.mark.parametrize("gone", [["l1"], ["l1", "l2"]])
-def test_evictions_for_nobody_are_forbidden(gone):
-    assert "GS-30" in rules("GS-S31", *map(Gone, gone))
+@pytest.mark.parametrize("evicted", [["l1"], ["l1", "l2"]])
+def test_evictions_for_nobody_are_forbidden(evicted):
+    assert "GS-30" in rules("GS-S31", *map(Gone, evicted))

@@ -31,7 +31,10 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 def decided(instance: Instance):
     """One scheduling cycle over the objects, and what a watch of the pods would show then."""
-    priorities = {made["metadata"]["name"]: made["value"] for made in manifests.priority_classes(instance)}
+    priorities = {
+        priority_class["metadata"]["name"]: priority_class["value"]
+        for priority_class in manifests.priority_classes(instance)
+    }
     documents = [*manifests.pods(instance, TESTBED), *manifests.running(instance, TESTBED)]
     states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
     for document in documents:  # as admission and the cluster would
@@ -43,7 +46,7 @@ def decided(instance: Instance):
         if state == "finished":
             document["status"] = {"phase": "Succeeded"}
     pods = [msgspec.convert(document, Pod) for document in documents]
-    found = [
+    nodes = [
         msgspec.convert({**n, "status": {**n["status"], **READY}}, Node) for n in manifests.nodes(instance, TESTBED)
     ]
     gangs = [
@@ -51,13 +54,13 @@ def decided(instance: Instance):
         for document in manifests.gangs(instance, TESTBED)
     ]
     around = snapshot.around(pods, {gang.name for gang in gangs}, ())
-    plan = cycle.plan(gangs, Capacity(found, snapshot.used(pods, {}), ClusterState(pods=pods)), around)
+    plan = cycle.plan(gangs, Capacity(nodes, snapshot.used(pods, {}), ClusterState(pods=pods)), around)
     bound = {pod.metadata.name: node for pod, node in plan.bindings}
-    gone = {eviction.pod.metadata.name for eviction in plan.evictions}
+    evicted = {eviction.pod.metadata.name for eviction in plan.evictions}
     for document in documents:
         if node := bound.get(document["metadata"]["name"]):
             document["spec"]["nodeName"] = node
-    return plan, [document for document in documents if document["metadata"]["name"] not in gone]
+    return plan, [document for document in documents if document["metadata"]["name"] not in evicted]
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in scenarios.load()])
@@ -90,5 +93,5 @@ def test_what_is_gone_is_an_eviction_and_what_is_bound_is_placed():
     pods = manifests.pods(scenario.instance, TESTBED)
     for pod in pods:
         pod["spec"]["nodeName"] = "p-n1"
-    found = manifests.outcome(scenario.instance, pods, TESTBED)
-    assert found.evicted == {"l1", "l2"} and found.placed == {"H": {"w": {"n1": 2}}}
+    outcome = manifests.outcome(scenario.instance, pods, TESTBED)
+    assert outcome.evicted == {"l1", "l2"} and outcome.placed == {"H": {"w": {"n1": 2}}}

@@ -38,11 +38,11 @@ def rules_broken(instance: Instance) -> set[str]:
         outcome = driver.run()
     except AssertionError:  # it never comes to rest: judged where it is
         outcome = driver.outcome()
-    found = {breach.rule for breach in verdict(instance, outcome)}
-    if any(scope.preferred for gang in instance.gangs for scope in gang.scopes) and not found:
+    rules = {breach.rule for breach in verdict(instance, outcome)}
+    if any(scope.preferred for gang in instance.gangs for scope in gang.scopes) and not rules:
         best = max(outcomes.score(instance, good) for good in outcomes.permitted(instance))
-        found |= {"OR-9"} if outcomes.score(instance, outcome) < best else set()
-    return found
+        rules |= {"OR-9"} if outcomes.score(instance, outcome) < best else set()
+    return rules
 
 
 @pytest.mark.parametrize(("apply", "rules"), [pytest.param(apply, rules, id=name) for name, apply, rules in PLANNING])
@@ -52,8 +52,8 @@ def test_each_mutant_is_reported_with_its_rule(monkeypatch, apply, rules):
             monkeypatch.setattr(module, name, lambda target, name, wrong: monkeypatch.setattr(target, name, wrong))
     monkeypatch.setattr(scheduler_placement, "note_calls", lambda owner, name: None)
     apply()
-    told = {scenario.id: broken for scenario in SCENARIOS if (broken := rules_broken(scenario.instance))}
-    assert any(broken & rules for broken in told.values()), told
+    reported = {scenario.id: broken for scenario in SCENARIOS if (broken := rules_broken(scenario.instance))}
+    assert any(broken & rules for broken in reported.values()), reported
 
 
 def test_without_a_mutant_nothing_is_reported():

@@ -27,28 +27,28 @@ def test_each_id_is_given_once():
 
 
 def test_every_scenario_of_the_specification_is_there():
-    wanted = {f"GS-S{n:02}" for n in range(1, 53)}
-    assert wanted <= {"-".join(scenario.id.split("-")[:2]) for scenario in ALL}
+    expected = {f"GS-S{n:02}" for n in range(1, 53)}
+    assert expected <= {"-".join(scenario.id.split("-")[:2]) for scenario in ALL}
 
 
 @pytest.mark.parametrize("scenario", named(LISTED))
 def test_as_many_outcomes_are_permitted_as_the_specification_says(scenario):
-    found = list(outcomes.permitted(scenario.instance))
-    assert found
-    shown = "\n".join(map(scenarios.notation, found))
+    permitted = list(outcomes.permitted(scenario.instance))
+    assert permitted
+    text = "\n".join(map(scenarios.notation, permitted))
     expected = scenario.expected
     if expected.must is not None:
-        assert len(found) == expected.must, shown
+        assert len(permitted) == expected.must, text
     if expected.should is not None:
-        assert len(outcomes.recommended(scenario.instance)) == expected.should, shown
+        assert len(outcomes.recommended(scenario.instance)) == expected.should, text
     if expected.victims:
-        good = [o for o in found if not verdict(scenario.instance, o)]
+        good = [o for o in permitted if not verdict(scenario.instance, o)]
         # A scheduler that never preempts is right, too.
-        assert {o.evicted for o in good} | {frozenset()} == {*expected.victims, frozenset()}, shown
-    for outcome in found:
+        assert {o.evicted for o in good} | {frozenset()} == {*expected.victims, frozenset()}, text
+    for outcome in permitted:
         bound = placed(scenario, outcome)
-        assert bound >= set(expected.always) and not bound & set(expected.never), shown
-        assert expected.admitted in (None, len(bound)), shown
+        assert bound >= set(expected.always) and not bound & set(expected.never), text
+        assert expected.admitted in (None, len(bound)), text
 
 
 @pytest.mark.parametrize("scenario", named(s for s in ALL if s.expected.forbidden))

@@ -93,15 +93,15 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
     pod = cluster.pods["s-other-again"]
     assert labels.GANG not in pod["metadata"]["labels"]
     pod["spec"]["nodeName"] = TESTBED.node("n")
-    found = manifests.outcome(INSTANCE, cluster.list("pods"), TESTBED)
-    assert found.evicted == found.moved == {"other"} and not found.victims and not found.recreated
+    outcome = manifests.outcome(INSTANCE, cluster.list("pods"), TESTBED)
+    assert outcome.evicted == outcome.moved == {"other"} and not outcome.victims and not outcome.recreated
     records: Any = [
         SimpleNamespace(uid="1", name="s-other", at=0.0, kind=DELETED, object={}),
         SimpleNamespace(uid="2", name="s-other-again", at=1.0, kind=ADDED, object=pod),
         SimpleNamespace(uid="3", name="s-other-again", at=2.0, kind=DELETED, object=pod),
     ]
-    made = ByHand(dict(TESTBED.tag))
-    assert [move.step for move in _moves(records, cluster.part, {"1": made, "2": made})] == [
+    origin = ByHand(dict(TESTBED.tag))
+    assert [move.step for move in _moves(records, cluster.part, {"1": origin, "2": origin})] == [
         Gone("other"),
         Bound("s-other-again", "", "", "n", "other"),
     ]
@@ -116,8 +116,8 @@ def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
     story.tell("pods", record.name, relabeled)
     story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.tag, node=TESTBED.node("n"))
     cluster.play.env = SimpleNamespace(history=story.history)  # type: ignore[assignment]
-    [found] = cluster.play._pods(cluster.part)
-    assert found["metadata"]["labels"] == pod["metadata"]["labels"]
+    [current] = cluster.play._pods(cluster.part)
+    assert current["metadata"]["labels"] == pod["metadata"]["labels"]
     assert [move.step for move in cluster.play._moves(cluster.part)] == [Bound(record.name, "A", "w", "n")]
 
 
@@ -136,9 +136,9 @@ def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: 
 def test_a_pod_that_the_view_does_not_show_yet_is_not_recreated_again(name: str) -> None:
     cluster = Acted()
     cluster.evict("s-r")
-    made = cluster.pods.pop("s-r-again")
+    pod = cluster.pods.pop("s-r-again")
     assert not cluster.look(CONSOLIDATION)
-    cluster.create(made)
+    cluster.create(pod)
     cluster.evict(name)
     assert cluster.look(CONSOLIDATION)
     del cluster.pods[name]

@@ -25,8 +25,8 @@ def scene(name, *moves, outcome=None, **more):
         if isinstance(step, Bound):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
-    seen = outcome or Outcome(placed)
-    return PlayedScenario(scenario, scenario.instance, False, steps, seen, 5.0, more.pop("nominated", {}))
+    observed = outcome or Outcome(placed)
+    return PlayedScenario(scenario, scenario.instance, False, steps, observed, 5.0, more.pop("nominated", {}))
 
 
 def broken(given, **how):
@@ -60,7 +60,7 @@ def test_a_scene_says_which_scenarios_break_a_requirement():
     torn, whole = scene("GS-S03", *bound("A", "w", "n-0")), scene("GS-S01", *bound("A", "w", "n1", "n1", "n2", "n2"))
     given = judging.Scenarios()
     given.played, given.at_once = [torn, whole], True
-    assert {id: [played for played, _ in found] for id, found in given.broken.items()} == {
+    assert {id: [played for played, _ in violations] for id, violations in given.broken.items()} == {
         "SCHED-020": [torn],
         "SCHED-050": [torn],
     }
@@ -100,10 +100,10 @@ def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
     assert broken(scene("repair-full", Gone("w0"), Gone("w1"), outcome=ended)) == {"SCHED-074"}
 
 
-@pytest.mark.parametrize("gone", [("w0", "w1"), ("w0",)], ids=["all", "some"])
-def test_a_gang_may_be_ended_because_it_is_below_its_minimum(gone):
+@pytest.mark.parametrize("evicted", [("w0", "w1"), ("w0",)], ids=["all", "some"])
+def test_a_gang_may_be_ended_because_it_is_below_its_minimum(evicted):
     """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
-    played = scene("GS-S41-full", *map(Gone, gone), outcome=Outcome({}, frozenset(gone)))
+    played = scene("GS-S41-full", *map(Gone, evicted), outcome=Outcome({}, frozenset(evicted)))
     assert broken(played) == {"SCHED-074"}
 
 
@@ -138,10 +138,10 @@ def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
 
 
 def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
-    gone, placed = [Gone("l1"), Gone("l2")], bound("H", "w", "n1", "n1")
+    deleted, placed = [Gone("l1"), Gone("l2")], bound("H", "w", "n1", "n1")
     outcome = Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
-    assert broken(scene("GS-S31", *gone, *placed, outcome=outcome)) == set()
-    assert broken(scene("GS-S31", *placed, *gone, outcome=outcome)) == {"SCHED-076"}
+    assert broken(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
+    assert broken(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
 
 
 def test_a_waiting_pod_may_not_be_nominated():
@@ -172,10 +172,10 @@ def test_what_depends_on_the_order_of_nodes_is_left_out_where_it_was_chance():
 def test_an_explanation_has_all_and_reads_back(tmp_path):
     given = scene("GS-S05", *bound("A", "P", "n1", "n2"))
     text = judging.explained(given, judging.breaches_of(given))
-    told, _, yaml = text.partition("scenario:\n")
-    assert told.splitlines()[0] == "seen: A.P n1+n2"
-    assert "breach: GS-21 A: is bound in part: D 0 of 1" in told
-    assert [line for line in told.splitlines() if line.startswith("permitted")] == [
+    report, _, yaml = text.partition("scenario:\n")
+    assert report.splitlines()[0] == "seen: A.P n1+n2"
+    assert "breach: GS-21 A: is bound in part: D 0 of 1" in report
+    assert [line for line in report.splitlines() if line.startswith("permitted")] == [
         "permitted: A.P n1; A.D n2",
         "permitted: A.P n2; A.D n1",
     ]
@@ -199,14 +199,14 @@ def test_minimums_of_zero_are_a_matter_of_their_own():
 
 def test_a_pod_that_was_moved_is_not_evicted():
     placed = bound("G", "w", "n1")
-    gone, again = Gone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
+    deleted, again = Gone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
-    evicted = scene("repair", gone, *placed, outcome=Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
+    evicted = scene("repair", deleted, *placed, outcome=Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
     assert "SCHED-030" in broken(evicted)
     waits = Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
-    assert "SCHED-030" in broken(scene("repair", gone, *placed, outcome=waits))
+    assert "SCHED-030" in broken(scene("repair", deleted, *placed, outcome=waits))
     moved = Outcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
-    assert broken(scene("repair", gone, *placed, again, outcome=moved)) == set()
+    assert broken(scene("repair", deleted, *placed, again, outcome=moved)) == set()
     assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
 
 
@@ -226,8 +226,8 @@ def evicting(name, pod):
 )
 def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside, breaks):
     played, other = evicting(name, "p1"), scene(beside[0], Gone("l2"), beside[1])
-    seen = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
-    ids = judging.attributed(played, seen).keys() & {"SCHED-030", "SCHED-032"}
+    proven = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
+    ids = judging.attributed(played, proven).keys() & {"SCHED-030", "SCHED-032"}
     assert ids == {breaks}
 
 
@@ -248,7 +248,7 @@ def test_a_gang_that_was_placed_before_has_evicted_nothing_afterwards():
 def test_recreated_pods_are_known_by_their_names():
     instance = ALL["repair"].instance
     testbed = manifests.Testbed("ns", "pool", "mine", prefix="repair")
-    [_, *others] = manifests.running(instance, testbed)
+    [_, *remaining] = manifests.running(instance, testbed)
     waiting = manifests.pods(instance, testbed)
     again = manifests.recreated(instance, instance.running[0], testbed)
     assert "nodeName" not in again["spec"] and again["metadata"]["name"] == "repair-w0-again"
@@ -256,11 +256,11 @@ def test_recreated_pods_are_known_by_their_names():
     groups = manifests.recreated_references(gang["spec"]["podgroups"], instance.running[0], testbed)
     names = {reference["name"] for reference in groups[0]["podReferences"]}
     assert names == {"repair-w0-again", "repair-w1", "repair-g-w-0"}
-    seen = manifests.outcome(instance, [*others, *waiting, again], testbed)
-    assert (seen.evicted, seen.moved, seen.recreated) == ({"w0"}, set(), True)
+    outcome = manifests.outcome(instance, [*remaining, *waiting, again], testbed)
+    assert (outcome.evicted, outcome.moved, outcome.recreated) == ({"w0"}, set(), True)
     bound_again = {**again, "spec": {**again["spec"], "nodeName": testbed.node("n2")}}
-    seen = manifests.outcome(instance, [*others, *waiting, bound_again], testbed)
-    assert (seen.moved, seen.victims, seen.placed) == ({"w0"}, frozenset(), {"G": {"w": {"n2": 1}}})
+    outcome = manifests.outcome(instance, [*remaining, *waiting, bound_again], testbed)
+    assert (outcome.moved, outcome.victims, outcome.placed) == ({"w0"}, frozenset(), {"G": {"w": {"n2": 1}}})
 
 
 def test_what_a_scheduler_cannot_express_is_not_judged():
@@ -270,8 +270,8 @@ def test_what_a_scheduler_cannot_express_is_not_judged():
     assert broken(lower, ranked=False) == set()
     for feature, left_out in (("no-preferred-topology", "GS-S26"), ("one-topology-level", "hierarchy")):
         known = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
-        kept = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
-        assert left_out in known - kept and {"GS-S13", judging.WITNESS} <= kept
+        allowed = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
+        assert left_out in known - allowed and {"GS-S13", judging.WITNESS} <= allowed
         drawn = sampling.scenarios(3, 5, (), {feature})
         assert len(drawn) == 5 and all(sampling.expressible(one.instance, {feature}) for one in drawn)
 
@@ -280,8 +280,8 @@ def test_a_binding_has_the_levels_that_gangs_use():
     testbed = manifests.Testbed("ns", "pool", "mine")
     levels = {}
     for name in ("GS-S01", "GS-S13", "GS-S28", "hierarchy"):
-        found = manifests.topology_binding(ALL[name].instance, testbed)
-        levels[name] = [level["domain"] for level in found["spec"]["levels"]] if found else []
+        binding = manifests.topology_binding(ALL[name].instance, testbed)
+        levels[name] = [level["domain"] for level in binding["spec"]["levels"]] if binding else []
     assert levels == {
         "GS-S01": [],
         "GS-S13": ["rack"],
