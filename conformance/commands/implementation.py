@@ -175,7 +175,7 @@ def try_(
         outcome = trial.attempt(judged, supplied, within, report, workload=workload, on=on)
     table = Table("", "should be there", "is there", box=None, pad_edge=False)
     for line in outcome.lines:
-        table.add_row(*(("ok", line.wanted, "yes") if not line.unmet else ("MISSING", line.wanted, line.unmet)))
+        table.add_row(*(("ok", line.expected, "yes") if not line.unmet else ("MISSING", line.expected, line.unmet)))
     output.console().print(table, markup=False)
     if outcome.complete:
         options = " ".join(f"--set {shlex.quote(text)}" for text in setting or ())

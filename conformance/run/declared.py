@@ -1,4 +1,4 @@
-"""What a descriptor declares, compared with the registry: the features that it claims, the failures that it expects."""
+"""Checks of a descriptor against the registry: the features that it claims, the failures that it expects."""
 
 from __future__ import annotations
 

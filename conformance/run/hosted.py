@@ -87,13 +87,13 @@ class Hosted(Watch):
         if not self._settings.workers and isinstance(judge, plugin.Judge):
             self.collected(judge.found())
 
-    def collected(self, found: Collected) -> None:
+    def collected(self, collection: Collected) -> None:
         """Begin with the tests that the first of the workers has collected: all collect the same."""
         if not self._begun.acquire(blocking=False):
             return
-        self._tests.update(found.groups)
-        self._last.update(found.alone)
-        self._refused = found.refused
+        self._tests.update(collection.groups)
+        self._last.update(collection.alone)
+        self._refused = collection.refused
         settings = self._settings
         self._book.write(
             ledger.RunStarted(
@@ -105,8 +105,8 @@ class Hosted(Watch):
                 ids=settings.ids,
                 skip=settings.skip,
                 shard=settings.shard,
-                elsewhere=found.elsewhere,
-                plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(found.plan.items())),
+                elsewhere=collection.elsewhere,
+                plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(collection.plan.items())),
                 workers=settings.workers,
                 time_scale=settings.time_scale,
                 seed=settings.seed,

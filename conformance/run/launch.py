@@ -74,12 +74,12 @@ def collect(settings: RunSettings) -> Plan:
         raise pytest_options.refused(settings.log)
     if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), hint="see the log")
-    found = catcher.judge
-    problems = requirement.problems(found.registry, found.collected)
+    judge = catcher.judge
+    problems = requirement.problems(judge.registry, judge.collected)
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
-    return Plan(found.collected, found.selected, found.groups, found.alone, found.elsewhere)
+    return Plan(judge.collected, judge.selected, judge.groups, judge.alone, judge.elsewhere)
 
 
 @contextlib.contextmanager
@@ -277,7 +277,7 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
         *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "no:cacheprovider"),
         # It collects garbage over and over at the end of a session, to warn of what no verdict depends on.
         *("-p", "no:unraisableexception"),
-        # What a test says is kept; of other exceptions Python's own traceback does, and costs a tenth of the time.
+        # The text of a failed check is kept; for other exceptions Python's own traceback will do: a tenth of the time.
         *("--capture=sys", "--import-mode=importlib", "-q", "--tb=native"),
         *("--conformance-run", str(settings.folder / "run.json")),
         *settings.pytest_options,
@@ -290,9 +290,9 @@ class _Catcher:
     judge: plugin.Judge | None = None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        found = session.config.pluginmanager.get_plugin(plugin.NAME)
-        assert isinstance(found, plugin.Judge)
-        self.judge = found
+        judge = session.config.pluginmanager.get_plugin(plugin.NAME)
+        assert isinstance(judge, plugin.Judge)
+        self.judge = judge
 
 
 @contextlib.contextmanager

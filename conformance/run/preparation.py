@@ -79,8 +79,8 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
         judged = expectations.added(judged, baseline)
     if settings.cluster == "own":
         deployment.require_containers(judged)
-    for each in filter(None, (judged, judged.predecessor, supplied)):
-        installer.check(each)
+    for implementation in filter(None, (judged, judged.predecessor, supplied)):
+        installer.check(implementation)
     if policies.RBAC in settings.policies:
         rights.require_declared(judged)
     declared.check(judged, registry)
@@ -168,6 +168,6 @@ def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, cho
     needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
     if not needs:
         return settings
-    presets = tuple(sorted({name for each in needs for name in each.features}))
+    presets = tuple(sorted({name for need in needs for name in need.features}))
     kubernetes = versions(needs[0].kubernetes)["kubernetes"]
     return changed(settings, kubernetes=kubernetes, cluster_features=Requested(presets=presets))

@@ -1,4 +1,4 @@
-"""How far an implementation has come with a PodCliqueSet: what should be there, and what is."""
+"""Progress of an implementation with a PodCliqueSet: the objects that should exist, and those that do."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from conformance.testing import composition, predicates
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that should be there. `unmet` says what is there instead; it is empty if nothing is missing."""
+    """One thing that should exist. `unmet` says what exists instead; it is empty if nothing is missing."""
 
-    wanted: str
+    expected: str
     unmet: str = ""
 
 
-def lines(view: View, name: str, replicas: int, wanted: Expected) -> list[Line]:
+def lines(view: View, name: str, replicas: int, expected: Expected) -> list[Line]:
     """Compare a state with what follows from the set of that name, in the order in which it comes about."""
-    cliques = list(wanted.cliques.values())
-    count = f"{wanted.pods} pods"
+    cliques = list(expected.cliques.values())
+    count = f"{expected.pods} pods"
     answers: list[tuple[str, bool | Unmet]] = [
-        *((f"{each.plural} {', '.join(each.names)}", each.answer(view)) for each in _objects(wanted)),
-        (f"a PodGang with PodGroups for {', '.join(wanted.cliques)}", composition.all_held(wanted.cliques)(view)),
+        *((f"{objects.plural} {', '.join(objects.names)}", objects.answer(view)) for objects in _objects(expected)),
+        (f"a PodGang with PodGroups for {', '.join(expected.cliques)}", composition.all_held(expected.cliques)(view)),
         (f"{count} of these PodCliques", predicates.all_exist(cliques)(view)),
         (f"{count} without Grove's scheduling gate", predicates.all_ungated(cliques)(view)),
         (f"{count} bound to nodes", predicates.all_bound(cliques)(view)),
-        (f"{count} Ready", _all_ready(view, wanted)),
+        (f"{count} Ready", _all_ready(view, expected)),
         (f"status.availableReplicas: {replicas}", predicates.available(name, replicas)(view)),
     ]
     return [Line(what, "" if answer else str(answer)) for what, answer in answers]
@@ -38,7 +38,7 @@ def lines(view: View, name: str, replicas: int, wanted: Expected) -> list[Line]:
 
 @dataclass(frozen=True)
 class _Named:
-    """Objects of a kind that are known by their names."""
+    """Objects of one kind, by name."""
 
     plural: str
     names: Sequence[str]
@@ -49,16 +49,16 @@ class _Named:
         return not missing or Unmet(f"{', '.join(missing)} missing; there: {there}")
 
 
-def _objects(wanted: Expected) -> list[_Named]:
+def _objects(expected: Expected) -> list[_Named]:
     kinds: Mapping[str, Mapping[str, object]] = {
-        "services": wanted.services,
-        "podcliquescalinggroups": wanted.groups,
-        "podcliques": wanted.cliques,
+        "services": expected.services,
+        "podcliquescalinggroups": expected.groups,
+        "podcliques": expected.cliques,
     }
     return [_Named(plural, sorted(named)) for plural, named in kinds.items() if named]
 
 
-def _all_ready(view: View, wanted: Expected) -> bool | Unmet:
-    found = predicates.by_clique(view, wanted.cliques.values())
-    ready = sum(pods.ready(pod) for of_clique in found.values() for pod in of_clique)
-    return ready >= wanted.pods or Unmet(f"{ready} of {wanted.pods} are Ready")
+def _all_ready(view: View, expected: Expected) -> bool | Unmet:
+    members = predicates.by_clique(view, expected.cliques.values())
+    ready = sum(pods.ready(pod) for of_clique in members.values() for pod in of_clique)
+    return ready >= expected.pods or Unmet(f"{ready} of {expected.pods} are Ready")

@@ -42,5 +42,5 @@ def interactive(options: Sequence[str]) -> bool:
 def refused(log: Path) -> UsageError:
     """Return why pytest has refused the options, from its own message in its log."""
     lines = log.read_text("utf-8", errors="replace").splitlines()
-    said = next((line for line in reversed(lines) if "error: " in line.lower()), "pytest refuses them")
-    return UsageError(said.rpartition("rror: ")[2], where="run -- (pytest's options)", hint="see pytest --help")
+    message = next((line for line in reversed(lines) if "error: " in line.lower()), "pytest refuses them")
+    return UsageError(message.rpartition("rror: ")[2], where="run -- (pytest's options)", hint="see pytest --help")

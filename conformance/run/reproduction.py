@@ -45,6 +45,6 @@ def other_version(settings: RunSettings) -> str:
 def _program() -> str:
     """Return this program as it can be called from here: its bare name only if a shell would find it."""
     name = "grove-conformance"
-    found = shutil.which(name)
+    path = shutil.which(name)
     started = Path(sys.argv[0])
-    return name if started.name != name or (found and started.samefile(found)) else str(started)
+    return name if started.name != name or (path and started.samefile(path)) else str(started)

@@ -19,18 +19,20 @@ WHERE = "--rerun-failed"
 def settings_of(run: str, report_dir: Path) -> RunSettings:
     """Return the settings of an earlier run, by its folder or by its id, with the tests that did not pass as the ones
     to run. Raises UsageError."""
-    folder = next((each for each in (Path(run), report_dir / run) if (each / "run.json").is_file()), None)
+    folder = next(
+        (directory for directory in (Path(run), report_dir / run) if (directory / "run.json").is_file()), None
+    )
     if folder is None:
-        near = nearest(run, [each.parent.name for each in report_dir.glob("*/run.json")])
+        near = nearest(run, [directory.parent.name for directory in report_dir.glob("*/run.json")])
         hint = f'did you mean "{near}"?' if near else f"give the folder of a run, or the id of one in {report_dir}"
         raise UsageError(f"{run}: no such run", where=WHERE, hint=hint)
     path, hint = folder / "run.json", "give a run of this version of the suite"
     what = f"{path} cannot be read"
-    found = bounded.decoded(decoded, bounded.content(path, bounded.LENGTH, str(path)), WHERE, what=what, hint=hint)
-    tests = unpassed(book.read(folder / "ledger"), frozenset(found.expected))
+    settings = bounded.decoded(decoded, bounded.content(path, bounded.LENGTH, str(path)), WHERE, what=what, hint=hint)
+    tests = unpassed(book.read(folder / "ledger"), frozenset(settings.expected))
     if not tests:
         raise UsageError(f"nothing is left to run: every test of {folder} has passed", where=WHERE, hint="leave it out")
-    return msgspec.structs.replace(found, only=tests, shard="", part=(), pytest_options=())
+    return msgspec.structs.replace(settings, only=tests, shard="", part=(), pytest_options=())
 
 
 def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ NODES = ("dgx-h100", 2)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What there is of a set. `last_words`: how the logs of the judged processes end, if something is missing."""
+    """The progress of a set. `last_words`: how the logs of the judged processes end, if something is missing."""
 
     lines: list[Line]
     last_words: str = ""
@@ -151,20 +151,20 @@ def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: E
         api.create(manifest)
     except (ApiError, NotServed) as error:
         return Outcome([Line(accepted, words(error))], driver.last_words())
-    found = _until_complete(History(recorder, place.namespace), driver, manifest, within)
-    incomplete = any(line.unmet for line in found)
+    lines = _until_complete(History(recorder, place.namespace), driver, manifest, within)
+    incomplete = any(line.unmet for line in lines)
     deaths = [str(failure) for failure in driver.failures()] if incomplete else []
     last_words = "; ".join(deaths) or driver.last_words() if incomplete else ""
-    return Outcome([Line(accepted), *found], last_words)
+    return Outcome([Line(accepted), *lines], last_words)
 
 
 def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any], within: float) -> list[Line]:
-    wanted, name = expected(manifest), str(manifest["metadata"]["name"])
+    objects, name = expected(manifest), str(manifest["metadata"]["name"])
     replicas = int(manifest["spec"].get("replicas", 1))
 
     def complete(view: View) -> bool:
-        return not any(line.unmet for line in lines(view, name, replicas, wanted))
+        return not any(line.unmet for line in lines(view, name, replicas, objects))
 
     with contextlib.suppress(WaitTimeout):
         history.wait("everything is there", complete, within, hopeless=driver.failures)
-    return lines(history.view(), name, replicas, wanted)
+    return lines(history.view(), name, replicas, objects)

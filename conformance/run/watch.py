@@ -84,10 +84,10 @@ class Watch:
 
     def pids(self) -> list[int]:
         """Return the workers' processes: those that are in the ledger and are children of this one."""
-        told = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
-        return [p.pid for p in psutil.Process().children() if p.pid in told]
+        started = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
+        return [p.pid for p in psutil.Process().children() if p.pid in started]
 
-    def collected(self, found: Collected) -> None:
+    def collected(self, collection: Collected) -> None:
         """Take what a worker has collected."""
 
 

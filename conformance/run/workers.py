@@ -16,21 +16,21 @@ import msgspec
 from conformance.suite import plugin
 from conformance.suite.outcomes.book import Book
 from conformance.suite.outcomes.ledger import WorkerEnded
-from conformance.suite.session import others, shared
+from conformance.suite.session import other_workers, shared
 from conformance.suite.session.collected import MARK, Collected, decoded
 from conformance.suite.settings import RunSettings
 
 
 class Workers:
-    """Which workers are at work, and which of them ask to be told when they are alone."""
+    """The workers that are running, and those of them that wait to be the only one."""
 
     def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
         self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
         self._lock = threading.Lock()
-        self._lines: dict[str, others.Line] = {}
-        self._asked: set[str] = set()
+        self._lines: dict[str, other_workers.Line] = {}
+        self._waiting: set[str] = set()
         self._running = ""
-        """What the first worker has started on a shared cluster, as it told; empty before."""
+        """The programs that the first worker has started on a shared cluster, as it reported; empty before."""
         self._curious: set[str] = set()
         """The workers that ask for it."""
 
@@ -43,29 +43,29 @@ class Workers:
 
     def take(self, name: str, message: object) -> None:
         """Take what a worker has sent; None if its line is cut."""
-        gone = message is None
+        ended = message is None
         if isinstance(message, bytes):
-            gone = isinstance(self._book.take(message), WorkerEnded)
+            ended = isinstance(self._book.take(message), WorkerEnded)
         elif isinstance(message, str) and message.startswith(MARK):
             self._collected(decoded(message))
         with self._lock:
-            if message == others.ALONE:
-                self._asked.add(name)
+            if message == other_workers.ALONE:
+                self._waiting.add(name)
             if message == shared.ASK:
                 self._curious.add(name)
             if isinstance(message, str) and message.startswith(shared.TOLD):
                 self._running = message
-            if gone:
+            if ended:
                 self._lines.pop(name, None)
                 if name == shared.FIRST:
                     self._running = shared.encoded(shared.Running(problem="the worker that started it has ended"))
             if self._running:
-                for each in self._curious:
-                    self._send(each, self._running)
+                for worker in self._curious:
+                    self._send(worker, self._running)
                 self._curious.clear()
-            if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._asked:
-                self._asked.remove(last)
-                self._send(last, others.ALONE)
+            if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._waiting:
+                self._waiting.remove(last)
+                self._send(last, other_workers.ALONE)
 
     def _send(self, name: str, message: str) -> None:
         with contextlib.suppress(OSError, KeyError):  # it is gone as well

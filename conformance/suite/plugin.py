@@ -44,7 +44,7 @@ from conformance.suite.scenes.playing import (
 )
 from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import RUN, NotKept, Scene, scenes_of
-from conformance.suite.session import collected, others, outputs, shards
+from conformance.suite.session import collected, other_workers, outputs, shards
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
@@ -168,7 +168,7 @@ class Judge:
                 self._ledger,
                 self.worker,
                 judged,
-                partial(others.wait_until_ended, self._line),
+                partial(other_workers.wait_until_ended, self._line),
                 run.shared,
             )
         return self._scenes
@@ -482,7 +482,7 @@ def _ended_by(running: RunningTest) -> str:
     return running.ended_by
 
 
-def _cluster(line: others.Line | None) -> MakeEnvironment:
+def _cluster(line: other_workers.Line | None) -> MakeEnvironment:
     from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
     return partial(open_environment, line=line)

@@ -18,7 +18,7 @@ from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.scene_environment import SceneEnvironment
-from conformance.testing import workload_groups as made
+from conformance.testing import workload_groups
 from conformance.testing.workload_groups import Leaf, Object, Place, Root
 
 SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
@@ -49,7 +49,7 @@ def require_own_control_plane(env: SceneEnvironment) -> None:
 
 
 class Bench:
-    """Nodes, groups and pods of one instance. Nodes have as many GPUs as they are told, and no other scarce
+    """Nodes, groups and pods of one instance. Nodes have as many GPUs as requested, and no other scarce
     resource."""
 
     def __init__(
@@ -83,27 +83,27 @@ class Bench:
         """Return the next nodes, which are not added: many benches may add theirs at once."""
         names = [f"n{self._nodes + index}" for index in range(len(gpus))]
         self._nodes += len(gpus)
-        found = [Node(name, {"gpus": n}, {HOST: name, **labels}) for name, n in zip(names, gpus, strict=True)]
-        return manifests.nodes(Instance(tuple(found), ()), self._testbed)
+        nodes = [Node(name, {"gpus": n}, {HOST: name, **labels}) for name, n in zip(names, gpus, strict=True)]
+        return manifests.nodes(Instance(tuple(nodes), ()), self._testbed)
 
     def groups(self, *roots: Root) -> None:
         """Create groups and trees, parents first."""
         for root in roots:
-            for each in made.groups(root, self.place):
-                self.env.create(each)
+            for group in workload_groups.groups(root, self.place):
+                self.env.create(group)
 
-    def child(self, each: Root, parent: Root) -> None:
+    def child(self, root: Root, parent: Root) -> None:
         """Create one group as a child of another."""
-        self.env.create(made.group(each, self.place, parent.name))
+        self.env.create(workload_groups.group(root, self.place, parent.name))
 
     def pods(self, leaf: Leaf, first: int = 0, count: int | None = None, *, gated: bool = False) -> None:
         """Create pods of a group, all of them by default, one after the other."""
-        for pod in made.pods(leaf, self.place, first, count, gated=gated):
+        for pod in workload_groups.pods(leaf, self.place, first, count, gated=gated):
             self.env.create(pod)
 
     def plain(self, pod: str, gpus: int = 1, priority: str = "", node: str = "") -> None:
         """Create a pod of no group."""
-        self.env.create(made.plain(pod, self.place, gpus, priority, node))
+        self.env.create(workload_groups.plain(pod, self.place, gpus, priority, node))
 
     def submit(self, *roots: Root) -> None:
         """Create groups and their pods with a gate, then remove the gates one by one: kube-scheduler tries nothing of a
@@ -111,7 +111,7 @@ class Bench:
         self.groups(*roots)
         leaves = [leaf for root in roots for leaf in root.leaves]
         for leaf in leaves:
-            self.env.create_all(made.pods(leaf, self.place, gated=True))
+            self.env.create_all(workload_groups.pods(leaf, self.place, gated=True))
         for leaf in leaves:
             for index in range(leaf.pods):
                 self.ungate(leaf, index)
@@ -127,9 +127,9 @@ class Bench:
     def witness(self, pod: str = "witness") -> None:
         """Create a plain pod that needs no GPU and wait until it is bound: the scheduler had its chance with everything
         that was there before. Then wait until nothing moves."""
-        wanted = self.place.name(pod)
+        name = self.place.name(pod)
         self.plain(pod, gpus=0)
-        self.env.wait_for(f"{wanted} bound", lambda view: pod_fields.bound(view.get("pods", wanted) or {}))
+        self.env.wait_for(f"{name} bound", lambda view: pod_fields.bound(view.get("pods", name) or {}))
         self.env.quiet(1, real=True)
 
     def classes(self, *priorities: int) -> None:
@@ -139,18 +139,18 @@ class Bench:
 
     def create_class(self, fields: Object) -> None:
         """Create a PriorityClass unless one of its name exists."""
-        wanted = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
-        if self.env.dry_run.ask(self.env.dry_run.create(wanted)).accepted:
-            self.env.create(wanted)
-        else:  # an earlier scene has made it; whoever repeats this one needs it
-            self.env.made.append(("create", wanted))
+        priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
+        if self.env.dry_run.ask(self.env.dry_run.create(priority_class)).accepted:
+            self.env.create(priority_class)
+        else:  # an earlier scene has made it; a repetition of this one needs it
+            self.env.made.append(("create", priority_class))
 
     def require_scheduler(self, name: str) -> None:
         """Raise Blocked unless the judged scheduler has this name too: tests cannot start one. Only kube-scheduler may
         have several, and it is not judged if the implementation brings a scheduler of its own."""
         if not self.env.implementation.is_kube_scheduler:
             raise Blocked(f"the judged scheduler is not known to have the name {name} too", "circumstances")
-        pod = made.plain("by-another", self.place, gpus=0)
+        pod = workload_groups.plain("by-another", self.place, gpus=0)
         self.env.create({**pod, "spec": {**pod["spec"], "schedulerName": name}})
         bound = self.running("by-another")
         if not bound(self.env.settled(f"a Pod of {name} is bound", bound, 10)):
@@ -158,7 +158,7 @@ class Bench:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def found(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
+    def live_pods(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
         """Return the pods of a group that are not being deleted."""
         group = self.place.name(leaf.name)
         return [
@@ -167,37 +167,37 @@ class Bench:
 
     def bound(self, view: View, *leaves: Leaf) -> tuple[int, ...]:
         """Return how many pods of each group are bound."""
-        return tuple(sum(map(pod_fields.bound, self.found(view, leaf))) for leaf in leaves)
+        return tuple(sum(map(pod_fields.bound, self.live_pods(view, leaf))) for leaf in leaves)
 
     def runs(self, view: View, pod: str) -> bool:
         """Return whether a pod exists, is bound, and is not being deleted."""
-        found = view.get("pods", self.place.name(pod))
-        return found is not None and pod_fields.bound(found) and not terminating(found)
+        current = view.get("pods", self.place.name(pod))
+        return current is not None and pod_fields.bound(current) and not terminating(current)
 
     def domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
         """Return the values of a node label under the bound pods of a group."""
-        under = (view.get("nodes", pod_fields.node(pod)) for pod in self.found(view, leaf) if pod_fields.bound(pod))
+        under = (view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.bound(pod))
         return {label(node, key) for node in under}
 
-    def reason(self, view: View, resource: str, each: str) -> str:
+    def reason(self, view: View, resource: str, name: str) -> str:
         """Return `status/reason` of the condition of a pod or a PodGroup; empty if it has none."""
         kind = PLACED if resource == "pods" else SCHEDULED[self.place.pod_groups.partition("/")[2]]
-        found = condition(view.get(resource, self.place.name(each)), kind)
-        return f"{text(found, 'status')}/{text(found, 'reason')}" if found else ""
+        current = condition(view.get(resource, self.place.name(name)), kind)
+        return f"{text(current, 'status')}/{text(current, 'reason')}" if current else ""
 
     # -- conditions to wait for and to judge -------------------------------------------------------------------------
 
     def has_bound(self, *counts: tuple[Leaf, int]) -> Predicate:
         """So many pods of each group are bound, or more."""
 
-        def seen(view: View) -> bool | Unmet:
+        def check(view: View) -> bool | Unmet:
             leaves = [leaf for leaf, _ in counts]
-            found = self.bound(view, *leaves)
-            short = any(got < wanted for got, (_, wanted) in zip(found, counts, strict=True))
-            wanted = ", ".join(f"{leaf.name} {number}" for leaf, number in counts)
-            return not short or Unmet(f"{self.name}: bound are {self._said(leaves, found)} of {wanted}")
+            actual = self.bound(view, *leaves)
+            short = any(got < minimum for got, (_, minimum) in zip(actual, counts, strict=True))
+            required = ", ".join(f"{leaf.name} {number}" for leaf, number in counts)
+            return not short or Unmet(f"{self.name}: bound are {self._said(leaves, actual)} of {required}")
 
-        return seen
+        return check
 
     def all_bound(self, *roots: Root) -> Predicate:
         """Every pod of the groups is bound."""
@@ -207,43 +207,43 @@ class Bench:
         """No pod of the groups is bound."""
         leaves = [leaf for root in roots for leaf in root.leaves]
 
-        def seen(view: View) -> bool | Unmet:
-            found = self.bound(view, *leaves)
-            return not any(found) or Unmet(f"{self.name}: bound are {self._said(leaves, found)}")
+        def check(view: View) -> bool | Unmet:
+            counts = self.bound(view, *leaves)
+            return not any(counts) or Unmet(f"{self.name}: bound are {self._said(leaves, counts)}")
 
-        return seen
+        return check
 
     def whole_or_nothing(self, *roots: Root) -> Predicate:
         """Of each group, no pod is bound, or at least its minimum."""
         leaves = [leaf for root in roots for leaf in root.leaves]
 
-        def seen(view: View) -> bool | Unmet:
-            found = self.bound(view, *leaves)
-            torn = [leaf.name for leaf, count in zip(leaves, found, strict=True) if 0 < count < leaf.minimum]
-            return not torn or Unmet(f"{self.name}: bound are {self._said(leaves, found)}")
+        def check(view: View) -> bool | Unmet:
+            counts = self.bound(view, *leaves)
+            torn = [leaf.name for leaf, count in zip(leaves, counts, strict=True) if 0 < count < leaf.minimum]
+            return not torn or Unmet(f"{self.name}: bound are {self._said(leaves, counts)}")
 
-        return seen
+        return check
 
-    def says(self, resource: str, each: str, wanted: str) -> Predicate:
+    def says(self, resource: str, name: str, expected: str) -> Predicate:
         """The condition of a pod or a PodGroup is `status/reason`, or `status` with any reason."""
 
-        def seen(view: View) -> bool | Unmet:
-            found = self.reason(view, resource, each)
-            said = wanted in (found, found.partition("/")[0])
-            return said or Unmet(f"{resource}/{self.place.name(each)} says {found or 'nothing'}")
+        def check(view: View) -> bool | Unmet:
+            reason = self.reason(view, resource, name)
+            matches = expected in (reason, reason.partition("/")[0])
+            return matches or Unmet(f"{resource}/{self.place.name(name)} says {reason or 'nothing'}")
 
-        return seen
+        return check
 
     def running(self, *pods: str) -> Predicate:
         """All these pods are bound, and none is being deleted."""
 
-        def seen(view: View) -> bool | Unmet:
-            gone = [pod for pod in pods if not self.runs(view, pod)]
-            return not gone or Unmet(f"{self.name}: {', '.join(gone)} do not run")
+        def check(view: View) -> bool | Unmet:
+            missing = [pod for pod in pods if not self.runs(view, pod)]
+            return not missing or Unmet(f"{self.name}: {', '.join(missing)} do not run")
 
-        return seen
+        return check
 
     # -- within ------------------------------------------------------------------------------------------------------
 
-    def _said(self, leaves: Sequence[Leaf], found: Sequence[int]) -> str:
-        return ", ".join(f"{leaf.name} {count}" for leaf, count in zip(leaves, found, strict=True))
+    def _said(self, leaves: Sequence[Leaf], counts: Sequence[int]) -> str:
+        return ", ".join(f"{leaf.name} {count}" for leaf, count in zip(leaves, counts, strict=True))

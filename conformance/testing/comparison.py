@@ -1,4 +1,4 @@
-"""What comparisons of many objects at once compare: expected and observed values by name."""
+"""Comparisons of many objects at once: expected and observed values by name."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Comparison = tuple[dict[str, object], dict[str, object]]
 """Expected and observed values by name: the arguments of `Recorded.same`."""
 
 
-def of(found: Document | None, seen: T) -> T | Absent:
+def of(document: Document | None, value: T) -> T | Absent:
     """Return a value read from an object, or ABSENT if there is no such object."""
-    return ABSENT if found is None else seen
+    return ABSENT if document is None else value
 
 
 def carried(
-    wanted: Mapping[str, Mapping[str, str]], seen: Mapping[str, Mapping[str, str] | Absent]
+    expected: Mapping[str, Mapping[str, str]], observed: Mapping[str, Mapping[str, str] | Absent]
 ) -> dict[str, dict[str, str | None] | Absent]:
     """Return what each object has of the labels or annotations that it must have."""
     return {
-        found: ABSENT if have is ABSENT else {key: have.get(key) for key in wanted[found]}
-        for found, have in seen.items()
+        name: ABSENT if have is ABSENT else {key: have.get(key) for key in expected[name]}
+        for name, have in observed.items()
     }

@@ -35,8 +35,8 @@ def all_held(view: View, cliques: Collection[str]) -> bool | Unmet:
 @predicate
 def none_held(view: View, cliques: Collection[str]) -> bool | Unmet:
     """None of these PodCliques is in a PodGang."""
-    held = sorted(set(cliques) & _held(view))
-    return not held or Unmet(f"gangs still have PodGroups for {', '.join(held)}")
+    remaining = sorted(set(cliques) & _held(view))
+    return not remaining or Unmet(f"gangs still have PodGroups for {', '.join(remaining)}")
 
 
 @predicate
@@ -46,31 +46,31 @@ def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
     return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
-def by_composition(wanted: Expected, view: View) -> Expected:
+def by_composition(expected: Expected, view: View) -> Expected:
     """Return the same objects, with each gang under the name of the gang that holds its cliques, or most of them. A
     gang that does not exist keeps its name."""
-    named = _names(wanted, view)
-    gangs = [replace(gang, name=named.get(gang.name, gang.name)) for gang in wanted.gangs.values()]
-    cliques = {clique.name: _renamed(clique, named) for clique in wanted.cliques.values()}
-    return replace(wanted, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
+    named = _names(expected, view)
+    gangs = [replace(gang, name=named.get(gang.name, gang.name)) for gang in expected.gangs.values()]
+    cliques = {clique.name: _renamed(clique, named) for clique in expected.cliques.values()}
+    return replace(expected, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
 
 
-def _names(wanted: Expected, view: View) -> dict[str, str]:
+def _names(objects: Expected, view: View) -> dict[str, str]:
     """Return the name that each expected gang has, for those that exist. Gangs that are most alike find each other
     first."""
-    found: dict[str, str] = {}
-    for _, _, expected, actual in sorted(_pairs(wanted, view), reverse=True):
-        if expected not in found and actual not in found.values():
-            found[expected] = actual
-    return found
+    result: dict[str, str] = {}
+    for _, _, expected, actual in sorted(_pairs(objects, view), reverse=True):
+        if expected not in result and actual not in result.values():
+            result[expected] = actual
+    return result
 
 
-def _pairs(wanted: Expected, view: View) -> list[tuple[float, bool, str, str]]:
-    held = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
+def _pairs(expected: Expected, view: View) -> list[tuple[float, bool, str, str]]:
+    members = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
     return [
         (len(both) / len(own | gang.minimums.keys()), gang.name == actual, gang.name, actual)
-        for gang in wanted.gangs.values()
-        for actual, own in held.items()
+        for gang in expected.gangs.values()
+        for actual, own in members.items()
         if (both := own & gang.minimums.keys())
     ]
 

@@ -10,7 +10,7 @@ from conformance.history.view import View
 from conformance.testing import incarnations
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.incarnations import Records
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 
 CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
@@ -18,15 +18,15 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 def all_gone(before: View, set_name: str) -> Predicate:
     """The set does not exist any more, and neither do the objects that it had in `before`."""
     own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
-    return all_of(gone(SETS, [set_name]), *(gone(kind, names) for kind, names in own.items()))
+    return all_of(absent(SETS, [set_name]), *(absent(kind, names) for kind, names in own.items()))
 
 
-def made_late(history: Records, set_name: str) -> list[str]:
+def created_late(history: Records, set_name: str) -> list[str]:
     """Return the objects that were created for a set after its deletion was requested, in the order of the server's
     writes."""
     end = incarnations.ends(history, SETS).get(set_name)
-    made = [record for record in children(history, set_name) if record.kind == ADDED]
-    return [str(record) for record in made if end is not None and record.revision > end.revision]
+    created = [record for record in children(history, set_name) if record.kind == ADDED]
+    return [str(record) for record in created if end is not None and record.revision > end.revision]
 
 
 def outlived(history: Records, set_name: str) -> list[str]:

@@ -29,8 +29,8 @@ UNHEARD_OF: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
 
 def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
     """Return the pods of a clique in the order of their indices."""
-    found = predicates.pods_of(env.history.view(), clique)
-    return sorted(found, key=lambda pod: label(pod, labels.POD_INDEX))
+    members = predicates.pods_of(env.history.view(), clique)
+    return sorted(members, key=lambda pod: label(pod, labels.POD_INDEX))
 
 
 def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
@@ -54,8 +54,8 @@ def cordon(env: SceneEnvironment, nodes: Iterable[str], *, off: bool = False) ->
 
 def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
     """Set the terminationDelay of sets."""
-    for each in sets:
-        env.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
+    for set_name in sets:
+        env.patch(SETS, set_name, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> Predicate:
@@ -66,8 +66,8 @@ def breached(resource: str, names: Iterable[str], status: str = "True") -> Predi
 @predicate
 def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
     """Each of these cliques has this number of bound pods."""
-    found = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
-    return found == dict(sizes) or Unmet(f"bound pods: {found}, wanted: {dict(sizes)}")
+    current = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
+    return current == dict(sizes) or Unmet(f"bound pods: {current}, wanted: {dict(sizes)}")
 
 
 def flagged(groups: Iterable[str]) -> Predicate:
@@ -79,22 +79,22 @@ def cleared(groups: Iterable[str]) -> Predicate:
     """The condition GangTerminationInProgress of all these groups is absent, or not True."""
     known = list(groups)
 
-    def seen(view: View) -> bool | Unmet:
-        left = [each for each in known if condition_is(view.get(GROUPS, each), IN_PROGRESS) == "True"]
+    def check(view: View) -> bool | Unmet:
+        left = [group for group in known if condition_is(view.get(GROUPS, group), IN_PROGRESS) == "True"]
         return not left or Unmet(f"{IN_PROGRESS} of {', '.join(left)} is True")
 
-    return seen
+    return check
 
 
 def _say(resource: str, names: Iterable[str], kind: str, status: str) -> Predicate:
-    wanted = list(names)
+    expected = list(names)
 
-    def seen(view: View) -> bool | Unmet:
-        reported = {each: condition_is(view.get(resource, each), kind) for each in wanted}
-        late = [f"{kind} of {each} is {found or 'absent'}" for each, found in reported.items() if found != status]
+    def check(view: View) -> bool | Unmet:
+        reported = {name: condition_is(view.get(resource, name), kind) for name in expected}
+        late = [f"{kind} of {name} is {current or 'absent'}" for name, current in reported.items() if current != status]
         return not late or Unmet("; ".join(late))
 
-    return seen
+    return check
 
 
 def waited(cause: Record | None, end: Record | None, since: float) -> float:
@@ -118,7 +118,7 @@ def _stamp(timestamp: str, record: Record) -> float:
         return record.wall
 
 
-def counts(history: incarnations.Records, wanted: Iterable[str]) -> dict[str, int]:
+def counts(history: incarnations.Records, cliques: Iterable[str]) -> dict[str, int]:
     """Return how many incarnations each of these cliques has had."""
-    found = incarnations.counts(history, CLIQUES)
-    return {each: found.get(each, 0) for each in wanted}
+    incarnations_of = incarnations.counts(history, CLIQUES)
+    return {clique: incarnations_of.get(clique, 0) for clique in cliques}

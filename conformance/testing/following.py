@@ -1,4 +1,4 @@
-"""Whether the maps of a set, its gangs and its pods say the same, and conditions that scenes wait for."""
+"""Agreement of the maps of a set with its gangs and pods, and conditions that scenes wait for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def maps_of(view: View, set_name: str) -> dict[int, Document]:
     """Return the maps of a set, by replica: those that it controls, and those with the name of one of its replicas."""
     own = uid(view.get(SETS, set_name))
     return {
-        replica: each
-        for each in view.list(MAPS)
-        if (replica := gang_maps.replica_of(each)) >= 0 and not terminating(each)
-        if text(controller(each), "uid") == own or name(each) == names.gang_map(set_name, replica)
+        replica: gang_map
+        for gang_map in view.list(MAPS)
+        if (replica := gang_maps.replica_of(gang_map)) >= 0 and not terminating(gang_map)
+        if text(controller(gang_map), "uid") == own or name(gang_map) == names.gang_map(set_name, replica)
     }
 
 
@@ -34,25 +34,25 @@ def entries_of(view: View, set_name: str, replica: int = 0) -> tuple[Entry, ...]
     return gang_maps.entries(maps_of(view, set_name).get(replica))
 
 
-def wanted_gangs(view: View, set_name: str) -> dict[str, Gang]:
+def desired_gangs(view: View, set_name: str) -> dict[str, Gang]:
     """Return the gangs that the maps of a set stand for, by name."""
     pcs = view.get(SETS, set_name) or {}
     return {
         gang.name: gang
-        for replica, found in maps_of(view, set_name).items()
-        for gang in gang_maps.gangs(pcs, replica, gang_maps.entries(found))
+        for replica, gang_map in maps_of(view, set_name).items()
+        for gang in gang_maps.gangs(pcs, replica, gang_maps.entries(gang_map))
     }
 
 
 def built_gangs(view: View, set_name: str) -> list[tuple[Gang, Document | None]]:
     """Return the gangs that the maps of a set stand for, each with the PodGang that holds the same PodCliques, whatever
     its name; None if there is none, or another gang takes it."""
-    seen: dict[tuple[str, ...], list[Document]] = {}
+    current: dict[tuple[str, ...], list[Document]] = {}
     for gang in gangs_of(view, set_name).values():
-        seen.setdefault(gang_maps.held(gang), []).append(gang)
+        current.setdefault(gang_maps.held(gang), []).append(gang)
     return [
-        (gang, same.pop(0) if (same := seen.get(gang.cliques)) else None)
-        for gang in wanted_gangs(view, set_name).values()
+        (gang, same.pop(0) if (same := current.get(gang.cliques)) else None)
+        for gang in desired_gangs(view, set_name).values()
     ]
 
 
@@ -72,8 +72,8 @@ def gangs_of(view: View, set_name: str) -> dict[str, Document]:
 
 def pods_of_set(view: View, set_name: str) -> list[Mapping[str, object]]:
     """Return the pods of a set that are not being deleted."""
-    found = (predicates.pods_of(view, clique) for clique in cliques_of_set(view, set_name))
-    return [pod for own in found for pod in own]
+    members = (predicates.pods_of(view, clique) for clique in cliques_of_set(view, set_name))
+    return [pod for own in members for pod in own]
 
 
 def cliques_of_set(view: View, set_name: str) -> list[str]:
@@ -86,28 +86,28 @@ def cliques_of_set(view: View, set_name: str) -> list[str]:
 
 def misplaced(view: View, set_name: str) -> list[str]:
     """Return what the maps of a set do not hold exactly once (GM-38)."""
-    pcs, found = view.get(SETS, set_name) or {}, maps_of(view, set_name)
-    wanted = template.read(pcs)
+    pcs, stored = view.get(SETS, set_name) or {}, maps_of(view, set_name)
+    desired = template.read(pcs)
     wrong: list[str] = []
     for replica in range(number(pcs, "spec", "replicas") or 0):
-        alone = {each.name: names.clique(set_name, replica, each.name) for each in wanted.standalone}
-        groups = {each.name: names.scaling_group(set_name, replica, each.name) for each in wanted.groups}
+        alone = {part.name: names.clique(set_name, replica, part.name) for part in desired.standalone}
+        groups = {part.name: names.scaling_group(set_name, replica, part.name) for part in desired.groups}
         sizes = {key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in alone.items()}
         grouped = {key: number(view.get(GROUPS, full), "spec", "replicas") or 0 for key, full in groups.items()}
-        entries = gang_maps.entries(found.get(replica))
-        wrong += [f"replica {replica}: {each}" for each in gang_maps.misplaced(entries, sizes, grouped)]
+        entries = gang_maps.entries(stored.get(replica))
+        wrong += [f"replica {replica}: {part}" for part in gang_maps.misplaced(entries, sizes, grouped)]
     return wrong
 
 
 def unfollowed(view: View, set_name: str) -> list[str]:
     """Return the gangs that entries stand for and that are not there, and gangs that no entry stands for, by what they
     say and hold, whatever their names."""
-    wanted = sorted(_spelled(gang.entry.epoch, gang.cliques) for gang in wanted_gangs(view, set_name).values())
-    seen = sorted(
+    expected = sorted(_spelled(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
+    current = sorted(
         _spelled(label(gang, labels.EPOCH), gang_maps.held(gang)) for gang in gangs_of(view, set_name).values()
     )
-    lacking = [f"no gang {each}" for each in wanted if each not in seen]
-    return lacking + [f"gang {each}, which no entry stands for" for each in seen if each not in wanted]
+    lacking = [f"no gang {gang}" for gang in expected if gang not in current]
+    return lacking + [f"gang {gang}, which no entry stands for" for gang in current if gang not in expected]
 
 
 def _spelled(epoch: str, cliques: tuple[str, ...]) -> str:
@@ -132,15 +132,15 @@ def _astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterato
 def unmet(view: View, set_name: str) -> list[str]:
     """Return the entries that wait for good, because they depend on what is no entry."""
     return [
-        f"replica {replica}: {each}"
-        for replica, found in maps_of(view, set_name).items()
-        for each in gang_maps.unmet(gang_maps.entries(found))
+        f"replica {replica}: {entry}"
+        for replica, gang_map in maps_of(view, set_name).items()
+        for entry in gang_maps.unmet(gang_maps.entries(gang_map))
     ]
 
 
 def everything(view: View, set_name: str) -> list[str]:
-    """Return all of that."""
-    return [each for wrong in (misplaced, unfollowed, strays, unmet) for each in wrong(view, set_name)]
+    """Return all violations: misplaced cliques, gangs that do not follow, stray pods and unmet dependencies."""
+    return [violation for check in (misplaced, unfollowed, strays, unmet) for violation in check(view, set_name)]
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

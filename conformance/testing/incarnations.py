@@ -21,37 +21,37 @@ def uids(view: View, resource: str) -> dict[str, str]:
 
 def counts(history: Records, resource: str) -> dict[str, int]:
     """Return how many incarnations each name has had."""
-    found: dict[str, set[str]] = {}
+    uids_of: dict[str, set[str]] = {}
     for record in history.records(resource):
-        found.setdefault(record.name, set()).add(record.uid)
-    return {each: len(known) for each, known in found.items()}
+        uids_of.setdefault(record.name, set()).add(record.uid)
+    return {name: len(known) for name, known in uids_of.items()}
 
 
 def ends(history: Records, resource: str) -> dict[str, Record]:
     """Return name → the first record that shows the deletion of an object of this name."""
-    found: dict[str, Record] = {}
+    result: dict[str, Record] = {}
     for record in history.records(resource):
-        if record.name not in found and (record.kind == DELETED or terminating(record.object)):
-            found[record.name] = record
-    return found
+        if record.name not in result and (record.kind == DELETED or terminating(record.object)):
+            result[record.name] = record
+    return result
 
 
 def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
     """Each of these names has another object than in `before`."""
-    wanted = list(names)
+    expected = list(names)
 
-    def seen(view: View) -> bool | Unmet:
+    def check(view: View) -> bool | Unmet:
         now = uids(view, resource)
-        late = [each for each in wanted if now.get(each, "") in ("", before.get(each))]
+        late = [name for name in expected if now.get(name, "") in ("", before.get(name))]
         return not late or Unmet(f"not created again: {', '.join(late)}")
 
-    return seen
+    return check
 
 
 def since(history: Records, resource: str, which: str, kind: str, status: str) -> Record | None:
     """Return the record since which, without interruption until now, a condition of an object has had a status."""
-    found: Record | None = None
+    start: Record | None = None
     for record in history.records(resource, which):
         so = record.kind != DELETED and condition_is(record.object, kind) == status
-        found = (found or record) if so else None
-    return found
+        start = (start or record) if so else None
+    return start

@@ -168,8 +168,8 @@ SHOWN = 4
 def cast(known: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
     """Return the scenarios about these requirements that an implementation with these features can express, and one
     that shows whether a scheduler is at work at all."""
-    asked = [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
-    return [one for one in asked if sampling.expressible(one.instance, features)]
+    selected = [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
+    return [one for one in selected if sampling.expressible(one.instance, features)]
 
 
 class Scenarios(Scene):
@@ -194,16 +194,16 @@ class Scenarios(Scene):
     @cached_property
     def broken(self) -> Mapping[str, list[tuple[PlayedScenario, list[Breach]]]]:
         """Requirement → the scenarios that break it, each with the breaches that say so."""
-        found: dict[str, list[tuple[PlayedScenario, list[Breach]]]] = {}
+        result: dict[str, list[tuple[PlayedScenario, list[Breach]]]] = {}
         for played in self.played:
             for id, breaches in attributed(played, self.breaches_of(played)).items():
-                found.setdefault(id, []).append((played, breaches))
-        return found
+                result.setdefault(id, []).append((played, breaches))
+        return result
 
     def breaches_of(self, played: PlayedScenario) -> list[Breach]:
         """Return the breaches of the rules that count for this scheduler."""
-        found = breaches_of(played, at_once=self.at_once, ranked=self.ranked)
-        return [proven(breach, played, self.played) for breach in found]
+        breaches = breaches_of(played, at_once=self.at_once, ranked=self.ranked)
+        return [proven(breach, played, self.played) for breach in breaches]
 
 
 def judge(run: Recorded[Scenarios], id: str) -> None:
@@ -234,14 +234,14 @@ def _keeps_pod_resources(env: SceneEnvironment) -> bool:
 
 def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
     """Return the requirements that a scenario breaks, each with its breaches."""
-    found: dict[str, list[Breach]] = {}
+    result: dict[str, list[Breach]] = {}
     needless = {breach.gang for breach in breaches if breach.rule == "GS-26"}
     for breach in breaches:
         for id in dict.fromkeys(_broken_by(breach, played, needless)):
-            found.setdefault(id, []).append(breach)
+            result.setdefault(id, []).append(breach)
     if any(played.scenario.expected.victims) and not played.changed and not played.outcome.victims:
-        found[EVICTS] = [Breach("GS-30", "", "nothing is evicted, although that would make room", "SHOULD")]
-    return found
+        result[EVICTS] = [Breach("GS-30", "", "nothing is evicted, although that would make room", "SHOULD")]
+    return result
 
 
 def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]) -> list[str]:
@@ -250,8 +250,8 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
     if played.instance.zero_minimums:
         return [ZERO] if must else []
     if breach.extra:
-        kept = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
-        return [] if kept else [EXTRA]
+        waiting = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
+        return [] if waiting else [EXTRA]
     if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
         return own
     if not must:
@@ -325,24 +325,24 @@ def _with_pods(played: PlayedScenario) -> list[Gang]:
 def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
     """Return the breaches of the rules during a scenario and at its end."""
     steps = [move.step for move in played.moves]
-    found = history.judged(played.instance, steps, recreated=played.outcome.recreated)
-    found += [*_nominated(played), *_unloved(played)]
-    return counted(found, played.instance, at_once=at_once, ranked=ranked)
+    breaches = history.judged(played.instance, steps, recreated=played.outcome.recreated)
+    breaches += [*_nominated(played), *_unloved(played)]
+    return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
 
 def proven(breach: Breach, played: PlayedScenario, beside: Iterable[PlayedScenario]) -> Breach:
     """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
     one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
     use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
-    gone = [move.at for move in played.moves if move.step == history.Gone(breach.victim)]
-    if breach.rule != "GS-30" or not gone:
+    evictions = [move.at for move in played.moves if move.step == history.Gone(breach.victim)]
+    if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
     for other in beside:
         gangs = {gang.name: gang.priority for gang in other.instance.gangs}
         for move in other.moves if other.scenario.id != played.scenario.id else ():
             step = move.step
-            if isinstance(step, history.Bound) and move.at > gone[0] and gangs.get(step.gang, priority) > priority:
+            if isinstance(step, history.Bound) and move.at > evictions[0] and gangs.get(step.gang, priority) > priority:
                 whom = f"{step.gang} of {other.scenario.id}, which cannot use its node"
                 return Breach("GS-32", breach.gang, f"{breach.victim} was evicted, perhaps for {whom}", "SHOULD")
     return breach
@@ -358,7 +358,7 @@ def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
     return "\n".join(lines)
 
 
-def nearest(instance: Instance, seen: Outcome) -> list[Outcome]:
+def nearest(instance: Instance, observed: Outcome) -> list[Outcome]:
     """Return some permitted outcomes, the ones most similar to the observed one first; empty if there are too many."""
     ways = 1
     for gang in instance.gangs:
@@ -367,7 +367,7 @@ def nearest(instance: Instance, seen: Outcome) -> list[Outcome]:
     if ways > FEW or len(instance.running) > 6:
         return []
     allowed = list(islice(outcomes.permitted(instance), FEW))
-    return sorted(allowed, key=lambda outcome: _distance(instance, outcome, seen))[:SHOWN]
+    return sorted(allowed, key=lambda outcome: _distance(instance, outcome, observed))[:SHOWN]
 
 
 def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
@@ -390,10 +390,10 @@ def _unloved(played: PlayedScenario) -> Iterable[Breach]:
         return
     if not played.scenario.enumerable or played.scenario.expected.should is None:
         return
-    seen = outcomes.score(played.instance, played.outcome)
-    best = max((outcomes.score(played.instance, good) for good in outcomes.permitted(played.instance)), default=seen)
-    if seen < best:
-        yield Breach("OR-9", "", f"preferences are met by {seen:.2f}, and could be by {best:.2f}", "SHOULD")
+    score = outcomes.score(played.instance, played.outcome)
+    best = max((outcomes.score(played.instance, good) for good in outcomes.permitted(played.instance)), default=score)
+    if score < best:
+        yield Breach("OR-9", "", f"preferences are met by {score:.2f}, and could be by {best:.2f}", "SHOULD")
 
 
 def _name(played: PlayedScenario) -> str:

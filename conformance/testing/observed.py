@@ -1,4 +1,4 @@
-"""What the tests of several profiles read from objects, and wait for."""
+"""Fields of objects that the tests of several profiles read, and conditions that they wait for."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 def there(resource: str, names: Iterable[str]) -> Predicate:
     """All these objects exist."""
-    wanted = sorted(names)
+    expected = sorted(names)
 
-    def seen(view: View) -> bool | Unmet:
-        lacking = [name for name in wanted if view.get(resource, name) is None]
+    def check(view: View) -> bool | Unmet:
+        lacking = [name for name in expected if view.get(resource, name) is None]
         return not lacking or Unmet(f"no {resource}/{', '.join(lacking)}")
 
-    return seen
+    return check
 
 
 @predicate
-def all_of(view: View, *wanted: Predicate) -> bool | Unmet:
+def all_of(view: View, *predicates: Predicate) -> bool | Unmet:
     """All these predicates hold at once: one wait, where a wrong implementation would time out several times."""
-    missed = [str(answer) for condition in wanted if not (answer := condition(view))]
+    missed = [str(answer) for condition in predicates if not (answer := condition(view))]
     return not missed or Unmet("; ".join(missed))
 
 
-def gone(resource: str, names: Iterable[str]) -> Predicate:
+def absent(resource: str, names: Iterable[str]) -> Predicate:
     """None of these objects exists."""
     unwanted = sorted(names)
 
-    def seen(view: View) -> bool | Unmet:
+    def check(view: View) -> bool | Unmet:
         left = [name for name in unwanted if view.get(resource, name) is not None]
         return not left or Unmet(f"still there: {resource}/{', '.join(left)}")
 
-    return seen
+    return check
 
 
 @predicate
 def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
     """The object exists and has another UID."""
-    found = view.get(resource, name)
-    if found is None:
+    current = view.get(resource, name)
+    if current is None:
         return Unmet(f"no {resource}/{name}")
-    return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
+    return text(current, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
 
 
-def errors(found: Document | None) -> list[str]:
+def errors(document: Document | None) -> list[str]:
     """Return the codes in `status.lastErrors`."""
-    return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
+    return [text(entry, "code") for entry in items(document, "status", "lastErrors")]
 
 
 @predicate
@@ -71,12 +71,12 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
-def rest(env: SceneEnvironment, wanted: Expected) -> View:
+def rest(env: SceneEnvironment, expected: Expected) -> View:
     """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more: from then on
     an operator reconciles the set only for a reason that the test gives. Judges nothing."""
 
     def reported(view: View) -> bool | Unmet:
-        for clique in wanted.cliques.values():
+        for clique in expected.cliques.values():
             status = at(view.get("podcliques", clique.name), "status")
             pods = clique.template.replicas
             gated = pods if clique.base_gang else 0  # pods of the base gang lose their gates and wait
@@ -88,11 +88,11 @@ def rest(env: SceneEnvironment, wanted: Expected) -> View:
     return env.quiet(2)
 
 
-def annotation(found: Document | None, key: str) -> str:
+def annotation(document: Document | None, key: str) -> str:
     """Return an annotation of an object; empty if it is not there."""
-    return text(found, "metadata", "annotations", key)
+    return text(document, "metadata", "annotations", key)
 
 
-def replicas(found: Document | None) -> object:
+def replicas(document: Document | None) -> object:
     """Return `spec.replicas` of an object; None if there is none."""
-    return at(found, "spec", "replicas")
+    return at(document, "spec", "replicas")

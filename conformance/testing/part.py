@@ -36,7 +36,7 @@ class Part:
     instance: Instance
     begin: list[Bound] = field(default_factory=list)
     since: int = 0
-    found: Outcome | None = None
+    outcome: Outcome | None = None
     wrong: str = ""
     free: list[Gang] = field(default_factory=list)
     """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
@@ -46,7 +46,7 @@ class Part:
     again: set[str] = field(default_factory=set)
     absent: list[Object] = field(default_factory=list)
     """Pods that the scheduler has bound and deleted in this play, and that are to be recreated as they were."""
-    seen: set[str] = field(default_factory=set)
+    observed: set[str] = field(default_factory=set)
     """Names of pods that were seen since the suite has created them. The view may lag behind."""
     times: Counter[str] = field(default_factory=Counter)
     """How often each pod was recreated as it was."""
@@ -55,17 +55,17 @@ class Part:
         """Judge where its pods are. Most records change nothing about that."""
         if CONSOLIDATION in features:
             self.absent = self._absent(pods)
-        found = manifests.outcome(self.instance, pods, self.testbed)
-        if found == self.found:
+        current = manifests.outcome(self.instance, pods, self.testbed)
+        if current == self.outcome:
             return
-        self.found = found
+        self.outcome = current
         ranked = NO_PRIORITY not in features
-        breaches = counted(verdict(self.instance, found), self.instance, ranked=ranked)
+        breaches = counted(verdict(self.instance, current), self.instance, ranked=ranked)
         must = [breach for breach in breaches if breach.level == "MUST"]
-        self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
-        if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not found.victims:
+        self.wrong = f"{scenarios.notation(current)}: {must[0]}" if must else ""
+        if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not current.victims:
             self.wrong = "nothing has been evicted"
-        lost = [pod for pod in self.instance.running if pod.name in found.evicted - self.again]
+        lost = [pod for pod in self.instance.running if pod.name in current.evicted - self.again]
         self.lost = lost if CONSOLIDATION in features else []
         self.free = [
             gang for gang in self.instance.gangs if gang.base and gang.name not in self.open and self._stands(gang.base)
@@ -74,12 +74,14 @@ class Part:
     def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
         """Return the pods that the suite has created without a node, and that do not exist any more."""
         there = {name(pod) for pod in pods}
-        self.seen |= there
-        made = manifests.pods(self.instance, self.testbed)
-        made += [manifests.recreated(self.instance, pod, self.testbed)
+        self.observed |= there
+        created = manifests.pods(self.instance, self.testbed)
+        created += [manifests.recreated(self.instance, pod, self.testbed)
                  for pod in self.instance.running if pod.name in self.again]  # fmt: skip
-        gone = {name(pod): pod for pod in made if name(pod) in self.seen - there and self.times[name(pod)] < OFTEN}
-        return [self._as_it_was(pod) for pod in gone.values()]
+        absent = {
+            name(pod): pod for pod in created if name(pod) in self.observed - there and self.times[name(pod)] < OFTEN
+        }
+        return [self._as_it_was(pod) for pod in absent.values()]
 
     def _as_it_was(self, pod: Object) -> Object:
         """Return a pod without Grove's gate if that was removed from its gang before."""
@@ -89,7 +91,7 @@ class Part:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     def _stands(self, base: str) -> bool:
-        return self.found is not None and admitted(self.instance, self.found, self.instance.gang(base))
+        return self.outcome is not None and admitted(self.instance, self.outcome, self.instance.gang(base))
 
 
 def counted(

@@ -25,7 +25,7 @@ from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.scene_environment import SceneEnvironment
-from conformance.testing.held import HELD
+from conformance.testing.blocked_deletion import FINALIZER
 from conformance.testing.part import NO_PRIORITY, Part
 
 NOW = "2026-01-01T00:00:00Z"
@@ -114,8 +114,8 @@ class Play:
         [pod] = manifests.pods(ALONE, where)
 
         def bound(view: View) -> bool | Unmet:
-            found = text(view.get("pods", name(pod)), "spec", "nodeName")
-            return bool(found) or Unmet(f"{name(pod)} is not bound to a node")
+            node = text(view.get("pods", name(pod)), "spec", "nodeName")
+            return bool(node) or Unmet(f"{name(pod)} is not bound to a node")
 
         self.env.wait_for(AT_WORK, bound, WITHIN, resources=("pods",), real=True)
 
@@ -169,7 +169,7 @@ class Play:
         before = part.instance
         part.begin = [step for step in _still_bound(self._moves(part)) if step.gang not in change.deleted]
         part.since = self.env.history.mark()
-        part.instance, part.found, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
+        part.instance, part.outcome, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
         known = {node.name for node in before.nodes}
         self.env.fleet(
             manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.testbed)
@@ -193,10 +193,10 @@ class Play:
     def _leave(self) -> None:
         """Remove what must not remain: finalizers of pods, and cluster-scoped objects."""
         for pod in self.env.history.view().list("pods"):
-            if HELD in pod["metadata"].get("finalizers", ()):
+            if FINALIZER in pod["metadata"].get("finalizers", ()):
                 self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
-        for resource, each in self._made:
-            self.env.delete(resource, each)
+        for resource, object_name in self._made:
+            self.env.delete(resource, object_name)
 
     # -- watching ------------------------------------------------------------------------------------------------
 
@@ -228,8 +228,8 @@ class Play:
     def _owed(self, parts: Sequence[Part], view: View) -> bool:
         """Look at the parts that have changed, and return whether there is anything to do in place of an operator."""
         if view.last is not None and view.last.resource == "pods":
-            made = self.env.history.origins.by_hand.get(view.last.uid)
-            self._dirty |= {made.scenario} if made is not None else set()
+            origin = self.env.history.origins.by_hand.get(view.last.uid)
+            self._dirty |= {origin.scenario} if origin is not None else set()
         for part in parts:
             if part.testbed.prefix in self._dirty:
                 part.look(self._pods(part, view), self.features)
@@ -255,13 +255,13 @@ class Play:
             part.again.add(pod.name)
             if pod.gang:
                 gang = part.testbed.name(pod.gang)
-                found = self.env.history.view().get("podgangs", gang)
-                groups = manifests.recreated_references(items(found, "spec", "podgroups"), pod, part.testbed)
+                current = self.env.history.view().get("podgangs", gang)
+                groups = manifests.recreated_references(items(current, "spec", "podgroups"), pod, part.testbed)
                 self.env.patch("podgangs", gang, {"spec": {"podgroups": groups}})
             self.env.create(manifests.recreated(part.instance, pod, part.testbed))
         for part, manifest in absent:
             part.times[name(manifest)] += 1
-            part.seen.discard(name(manifest))
+            part.observed.discard(name(manifest))
             self.env.create(manifest)
         for part in parts:
             part.lost, part.absent = [], []
@@ -281,7 +281,7 @@ class Play:
             part.free = []
         return opened
 
-    # -- what was seen -------------------------------------------------------------------------------------------
+    # -- observed ----------------------------------------------------------------------------------------------------
 
     def _played(self, part: Part) -> PlayedScenario:
         pods = self._pods(part)
@@ -301,12 +301,12 @@ class Play:
     def _pods(self, part: Part, view: View | None = None) -> list[Object]:
         """Return the pods that the suite created for a part, with the labels that it gave them: a scheduler can change
         labels."""
-        by_hand, found = self.env.history.origins.by_hand, []
+        by_hand, pods = self.env.history.origins.by_hand, []
         for record in (view or self.env.history.view()).records("pods"):
-            made = by_hand.get(record.uid)
-            if made is not None and made.scenario == part.testbed.prefix:
-                found.append({**record.object, "metadata": {**record.object["metadata"], "labels": made.labels}})
-        return found
+            origin = by_hand.get(record.uid)
+            if origin is not None and origin.scenario == part.testbed.prefix:
+                pods.append({**record.object, "metadata": {**record.object["metadata"], "labels": origin.labels}})
+        return pods
 
     def _moves(self, part: Part) -> list[Move]:
         history = self.env.history
@@ -321,10 +321,10 @@ def _moves(records: Iterable[Record], part: Part, by_hand: Mapping[str, ByHand])
     nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
     for record in records:
-        made = by_hand.get(record.uid)
-        if made is None or made.scenario != testbed.prefix:
+        origin = by_hand.get(record.uid)
+        if origin is None or origin.scenario != testbed.prefix:
             continue
-        pod, node, clique = record.name, text(record.object, "spec", "nodeName"), made.labels.get(labels.CLIQUE, "")
+        pod, node, clique = record.name, text(record.object, "spec", "nodeName"), origin.labels.get(labels.CLIQUE, "")
         if record.kind == DELETED:
             if pod in before or pod in alive:
                 alive.discard(pod)
@@ -347,9 +347,9 @@ def _still_bound(moves: Iterable[Move]) -> list[Bound]:
 def _in_state(pod: Object, state: str) -> Object:
     """Return a pod that runs, is terminating for ever, or has ended."""
     if state == "terminating":
-        return {**pod, "metadata": {**pod["metadata"], "finalizers": [HELD]}}
+        return {**pod, "metadata": {**pod["metadata"], "finalizers": [FINALIZER]}}
     if state != "finished":
         return pod
     metadata = pod["metadata"]
-    held = {**metadata, "annotations": {**metadata.get("annotations", {}), HOLD_STATUS: "true"}}
-    return {**pod, "metadata": held, "status": {"phase": "Succeeded"}}
+    annotated = {**metadata, "annotations": {**metadata.get("annotations", {}), HOLD_STATUS: "true"}}
+    return {**pod, "metadata": annotated, "status": {"phase": "Succeeded"}}

@@ -34,17 +34,17 @@ def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
 
 def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
     """Return how many pods of each clique are bound."""
-    return {name: sum(map(pods.bound, found)) for name, found in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.bound, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def ready(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
     """Return how many pods of each clique are Ready."""
-    return {name: sum(map(pods.ready, found)) for name, found in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.ready, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def gated(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
     """Return how many pods of each clique have Grove's gate."""
-    return {name: sum(map(pods.gated, found)) for name, found in by_clique(view, cliques).items()}
+    return {name: sum(map(pods.gated, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def sizes(cliques: Iterable[Clique]) -> dict[str, int]:
@@ -74,8 +74,8 @@ def all_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
 def none_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
     free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-    found = [f"{count} pods of {name}" for name, count in free.items() if count]
-    return not found or Unmet(f"ungated: {', '.join(found)}")
+    ungated = [f"{count} pods of {name}" for name, count in free.items() if count]
+    return not ungated or Unmet(f"ungated: {', '.join(ungated)}")
 
 
 def all_bound(cliques: Sequence[Clique]) -> Predicate:
@@ -86,8 +86,8 @@ def all_bound(cliques: Sequence[Clique]) -> Predicate:
 @predicate
 def none_bound(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques is bound."""
-    found = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
-    return not found or Unmet(f"bound: {', '.join(found)}")
+    violations = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
+    return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 
 @predicate
@@ -100,30 +100,30 @@ def placed(view: View, names: Iterable[str]) -> bool | Unmet:
 @predicate
 def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
     """None of the pods of these names is bound."""
-    found = [name for name in names if pods.bound(view.get("pods", name) or {})]
-    return not found or Unmet(f"bound: {', '.join(found)}")
+    violations = [name for name in names if pods.bound(view.get("pods", name) or {})]
+    return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 
-def admitted(wanted: Expected, gang: Gang) -> Predicate:
+def admitted(expected: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
-    cliques = wanted.of_gang(gang.name)
+    cliques = expected.of_gang(gang.name)
     return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
 
 
-def minimum_ready(wanted: Expected, gang: Gang) -> Predicate:
+def minimum_ready(expected: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas Ready pods."""
-    cliques = wanted.of_gang(gang.name)
+    cliques = expected.of_gang(gang.name)
     return lambda view: _short(gang.minimums, ready(view, cliques), "are Ready")
 
 
 @predicate
 def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
     """The set reports that many available replicas for its current generation."""
-    found = view.get("podcliquesets", set_name)
-    if found is None:
+    current = view.get("podcliquesets", set_name)
+    if current is None:
         return Unmet(f"podcliquesets/{set_name} does not exist")
-    reported, generation = number(found, "status", "availableReplicas"), number(found, "metadata", "generation")
-    observed = number(found, "status", "observedGeneration")
+    reported, generation = number(current, "status", "availableReplicas"), number(current, "metadata", "generation")
+    observed = number(current, "status", "observedGeneration")
     if reported == replicas and observed == generation:
         return True
     return Unmet(
@@ -147,7 +147,7 @@ def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
     return not uids or clique.uid in uids
 
 
-def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Unmet:
-    lacks = [f"{seen.get(name, 0)} of {least} pods of {name} {verb}" for name, least in wanted.items()
-             if seen.get(name, 0) < least]  # fmt: skip
+def _short(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
+    lacks = [f"{actual.get(name, 0)} of {least} pods of {name} {verb}" for name, least in minimums.items()
+             if actual.get(name, 0) < least]  # fmt: skip
     return not lacks or Unmet("; ".join(lacks))

@@ -23,6 +23,6 @@ def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
 
     stop = stop_after_delay(env.patience(ENFORCED_WITHIN))
     try:
-        Retrying(retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop)(counted)
+        Retrying(retry=retry_if_result(lambda enforced: not enforced), wait=wait_fixed(0.1), stop=stop)(counted)
     except RetryError:
         raise HarnessError(f"the ResourceQuota {name} is not counted", where=env.namespace) from None

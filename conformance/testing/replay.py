@@ -1,4 +1,4 @@
-"""What an update did to the pods during a part of a history. The records of one resource are in the order of the API
+"""Effects of an update on the pods during a part of a history. The records of one resource are in the order of the API
 server's writes."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.recorded import Span
 
 Part = Callable[[str], str]
-"""What a clique is part of, by its name; empty for cliques that do not count."""
+"""Returns the part that a clique belongs to, by its name; empty for cliques that do not count."""
 
 
 def owner(record: Record) -> str:
@@ -34,11 +34,11 @@ def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
 
 def serving(state: Mapping[str, Record]) -> dict[str, int]:
     """Return how many Ready pods that are not being deleted each clique has."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for record in state.values():
         if pods.ready(record.object) and not terminating(record.object):
-            found[owner(record)] = found.get(owner(record), 0) + 1
-    return found
+            result[owner(record)] = result.get(owner(record), 0) + 1
+    return result
 
 
 def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -53,22 +53,22 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
 
 def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1) -> list[str]:
     """Return the times at which the cliques of more than `most` parts lacked Ready pods, the first few as text."""
-    found: list[str] = []
+    violations: list[str] = []
     for record, state in states(span):
         have = serving(state)
         down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
-        if len(down) > most and len(found) < 3:
-            found.append(f"+{record.at:.3f}s {', '.join(sorted(down))} (pods/{record.name})")
-    return found
+        if len(down) > most and len(violations) < 3:
+            violations.append(f"+{record.at:.3f}s {', '.join(sorted(down))} (pods/{record.name})")
+    return violations
 
 
 def sequence(span: Span, part: Part) -> list[str]:
     """Return the parts that lost pods, in the order of their first loss."""
-    found: list[str] = []
+    parts: list[str] = []
     for record in deleted(span):
-        if (which := part(owner(record))) and which not in found:
-            found.append(which)
-    return found
+        if (which := part(owner(record))) and which not in parts:
+            parts.append(which)
+    return parts
 
 
 def deleted_parts(span: Span, part: Part) -> list[str]:
@@ -82,12 +82,12 @@ def deleted_parts(span: Span, part: Part) -> list[str]:
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
     """Return for each deleted pod the first record that shows its deletion, in order."""
     leaving = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
-    found = []
+    result = []
     for record in span.records(resource):
         if record.uid not in leaving and (record.kind == DELETED or terminating(record.object)):
             leaving.add(record.uid)
-            found.append(record)
-    return found
+            result.append(record)
+    return result
 
 
 def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record], bool]) -> list[Record]:
@@ -106,22 +106,22 @@ def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record
 
 def created(span: Span) -> dict[str, int]:
     """Return how many pods were created for each clique."""
-    found: dict[str, set[str]] = {}
+    uids_of: dict[str, set[str]] = {}
     before = {record.uid for record in span.begin().records("pods")}
     for record in span.records("pods"):
         if record.kind == ADDED and record.uid not in before:
-            found.setdefault(owner(record), set()).add(record.uid)
-    return {clique: len(uids) for clique, uids in found.items()}
+            uids_of.setdefault(owner(record), set()).add(record.uid)
+    return {clique: len(uids) for clique, uids in uids_of.items()}
 
 
 def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
     """Return clique → index and host name of each of its pods, sorted."""
-    found: dict[str, list[str]] = {clique: [] for clique in cliques}
+    result: dict[str, list[str]] = {clique: [] for clique in cliques}
     for record in view.records("pods"):
-        if not terminating(record.object) and owner(record) in found:
+        if not terminating(record.object) and owner(record) in result:
             index, host = label(record.object, labels.POD_INDEX), text(record.object, "spec", "hostname")
-            found[owner(record)].append(f"{index} {host}")
-    return {clique: sorted(own) for clique, own in found.items()}
+            result[owner(record)].append(f"{index} {host}")
+    return {clique: sorted(own) for clique, own in result.items()}
 
 
 def surviving(history: History, revision: int) -> list[Record]:

@@ -19,7 +19,7 @@ SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
 Object = dict[str, Any]
 
 
-def made(
+def manifest(
     env: SceneEnvironment,
     set_name: str,
     cliques: Iterable[Mapping[str, Any]],
@@ -29,7 +29,7 @@ def made(
     replicas: int = 1,
     **spec: Any,
 ) -> Object:
-    """Return a set of these cliques. It is not created."""
+    """Return the manifest of a set of these cliques."""
     template: Object = {"cliques": copy.deepcopy(list(cliques))}
     if startup:
         template["cliqueStartupType"] = startup
@@ -48,13 +48,13 @@ def made(
     )
 
 
-def become(env: SceneEnvironment, wanted: Object) -> None:
+def become(env: SceneEnvironment, manifest: Object) -> None:
     """Replace the spec of an existing set by that of another manifest of its name."""
-    env.patch(SETS, name(wanted), {"spec": wanted["spec"]})
+    env.patch(SETS, name(manifest), {"spec": manifest["spec"]})
 
 
 def pods_of_replica(workload: Object) -> int:
-    """Return the number of pods in a replica of a set that `made` has returned, whose cliques have one pod each."""
+    """Return the number of pods in a replica of a set that `manifest` has returned, whose cliques have one pod each."""
     template = workload["spec"]["template"]
     grouped = {name for group in template.get("podCliqueScalingGroups", ()) for name in group["cliqueNames"]}
     return sum(2 if clique["name"] in grouped else 1 for clique in template["cliques"])
@@ -78,23 +78,23 @@ def of_pods(view: View) -> dict[str, str]:
 def pods(view: View) -> list[Mapping[str, Any]]:
     """Return all pods that are not being deleted."""
     every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
-    return [pod for found in every for pod in found]
+    return [pod for members in every for pod in members]
 
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
     """Return the hashes of a set, its cliques and their statuses, by location; those of the first replicas."""
     mine = tuple(f"{set_name}-{index}-" for index in range(replicas))
-    found = {f"{SETS}/{set_name}": generation(view, set_name)}
+    hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
     for kind, fields in (
         (CLIQUES, ("currentPodTemplateHash", "currentPodCliqueSetGenerationHash")),
         (GROUPS, ("currentPodCliqueSetGenerationHash",)),
     ):
         for item in view.list(kind):
             if name(item).startswith(mine):
-                found |= {f"{kind}/{name(item)} {field}": text(item, "status", field) for field in fields}
+                hashes |= {f"{kind}/{name(item)} {field}": text(item, "status", field) for field in fields}
                 if kind == CLIQUES:
-                    found[f"{kind}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
-    return found
+                    hashes[f"{kind}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
+    return hashes
 
 
 def progress(view: View, set_name: str) -> object:
@@ -103,10 +103,10 @@ def progress(view: View, set_name: str) -> object:
 
 
 @predicate
-def have_pods(view: View, wanted: Mapping[str, int]) -> bool | Unmet:
+def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
     """Each set has this number of pods, and each of its cliques and the set itself have a hash."""
     present = Counter(label(pod, labels.PART_OF) for pod in pods(view))
-    for set_name, count in wanted.items():
+    for set_name, count in counts.items():
         if present[set_name] != count:
             return Unmet(f"{set_name} has {present[set_name]} of {count} pods")
         lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
@@ -117,29 +117,29 @@ def have_pods(view: View, wanted: Mapping[str, int]) -> bool | Unmet:
 
 def have_second_replica(names: Iterable[str]) -> Predicate:
     """Each of these sets has a clique of its second replica."""
-    wanted = list(names)
+    expected = list(names)
 
-    def seen(view: View) -> bool | Unmet:
-        late = [name for name in wanted if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))]
+    def check(view: View) -> bool | Unmet:
+        late = [name for name in expected if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))]
         return not late or Unmet(f"no clique of a second replica: {', '.join(late)}")
 
-    return seen
+    return check
 
 
 def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
     """Return the stored hashes that are not those of Grove's canonical form, for the library version that fits best.
     The template is read back: webhooks may have written its quantities differently."""
     names = list(sets)
-    found = [[wrong for each in names for wrong in _differing(view, each, way)] for way in CANONICAL]
-    return min(found, key=len)
+    differences = [[wrong for set_name in names for wrong in _differing(view, set_name, way)] for way in CANONICAL]
+    return min(differences, key=len)
 
 
 def _differing(view: View, set_name: str, way: Way) -> list[str]:
     template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
     try:
         right = template_hashes.of_set(template, way)
-        told = generation(view, set_name)
-        wrong = [f"{set_name}: {told}, not {right} ({way})"] if told != right else []
+        current = generation(view, set_name)
+        wrong = [f"{set_name}: {current}, not {right} ({way})"] if current != right else []
         for clique in items(template, "cliques"):
             right = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
             own = f"{set_name}-0-{text(clique, 'name')}"

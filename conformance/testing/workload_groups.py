@@ -97,24 +97,24 @@ def groups(root: Root, place: Place, parent: str = "") -> Iterator[Object]:
             yield from groups(child, place, root.name)
 
 
-def group(each: Root, place: Place, parent: str = "") -> Object:
+def group(root: Root, place: Place, parent: str = "") -> Object:
     """Return one PodGroup or CompositePodGroup, without what is below it."""
-    tree = isinstance(each, Tree)
-    spec: Object = {"schedulingPolicy": _policy(each)}
+    tree = isinstance(root, Tree)
+    spec: Object = {"schedulingPolicy": _policy(root)}
     if parent:
         spec["parentCompositePodGroupName"] = place.name(parent)
     if parent or tree:  # a reference is required (WL37-V01, V04)
-        spec["workloadRef"] = {"workloadName": place.prefix, "templateName": each.name}
-    if each.key:
-        spec["schedulingConstraints"] = {"topology": [{"key": each.key}]}
-    if each.priority:
-        spec["priorityClassName"] = each.priority
-    if each.disruption:
-        spec["disruptionMode"] = {each.disruption: {}}
+        spec["workloadRef"] = {"workloadName": place.prefix, "templateName": root.name}
+    if root.key:
+        spec["schedulingConstraints"] = {"topology": [{"key": root.key}]}
+    if root.priority:
+        spec["priorityClassName"] = root.priority
+    if root.disruption:
+        spec["disruptionMode"] = {root.disruption: {}}
     return {
         "apiVersion": COMPOSITES if tree else place.pod_groups,
         "kind": "CompositePodGroup" if tree else "PodGroup",
-        "metadata": place.metadata(place.name(each.name)),
+        "metadata": place.metadata(place.name(root.name)),
         "spec": spec,
     }
 
@@ -139,10 +139,10 @@ def _metadata(place: Place, name: str) -> Object:
     return {**metadata, "labels": {**metadata["labels"], POD: name}}
 
 
-def _policy(each: Root) -> Object:
-    if not each.minimum:
+def _policy(root: Root) -> Object:
+    if not root.minimum:
         return {"basic": {}}
-    return {"gang": {"minGroupCount" if isinstance(each, Tree) else "minCount": each.minimum}}
+    return {"gang": {"minGroupCount" if isinstance(root, Tree) else "minCount": root.minimum}}
 
 
 def _pod(leaf: Leaf, place: Place, index: int, gated: bool) -> Object:
@@ -156,14 +156,14 @@ def _pod(leaf: Leaf, place: Place, index: int, gated: bool) -> Object:
 
 
 def _spec(place: Place, gpus: int, priority: str, scheduler: str) -> Object:
-    wanted = {"cpu": "10m", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    requests = {"cpu": "10m", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     spec: Object = {
         "schedulerName": scheduler or place.scheduler,
         "nodeSelector": dict(place.selector),
-        "tolerations": [dict(each) for each in place.tolerations],
+        "tolerations": [dict(toleration) for toleration in place.tolerations],
         "terminationGracePeriodSeconds": 0,
         "containers": [
-            {"name": "c", "image": "registry.example/x:1", "resources": {"requests": wanted, "limits": wanted}}
+            {"name": "c", "image": "registry.example/x:1", "resources": {"requests": requests, "limits": requests}}
         ],
     }
     if priority:

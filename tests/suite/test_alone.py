@@ -11,7 +11,7 @@ from faked import Faked, Ran
 
 from conformance.run.workers import Workers
 from conformance.suite.outcomes import book, ledger
-from conformance.suite.session import others
+from conformance.suite.session import other_workers
 from conformance.suite.settings import RunSettings
 
 SCENES = """
@@ -118,11 +118,11 @@ def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_pat
         for name in ("gw0", "gw1", "gw2"):
             workers.add(name, line := Line(), {})
             lines[name] = line
-        lines["gw0"].told(others.ALONE)
+        lines["gw0"].told(other_workers.ALONE)
         lines["gw1"].told(None)
         assert lines["gw0"].answers == []
         lines["gw2"].told(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
-        assert lines["gw0"].answers == [others.ALONE]
+        assert lines["gw0"].answers == [other_workers.ALONE]
         lines["gw2"].told(None)
-        lines["gw0"].told(others.ALONE)  # at once
-        assert lines["gw0"].answers == [others.ALONE] * 2
+        lines["gw0"].told(other_workers.ALONE)  # at once
+        assert lines["gw0"].answers == [other_workers.ALONE] * 2

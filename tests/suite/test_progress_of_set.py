@@ -51,7 +51,7 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
     story = complete()
     story.tell("podcliques", "frontend-0-web", {}, kind="DELETED")
     story.tell("podcliques", "web", {})
-    (line,) = [line for line in compared(story) if line.wanted.startswith("podcliques")]
+    (line,) = [line for line in compared(story) if line.expected.startswith("podcliques")]
     assert line == Line("podcliques frontend-0-web", "frontend-0-web missing; there: web")
 
 
@@ -60,14 +60,14 @@ def test_a_gated_pod_is_counted_where_it_stands() -> None:
     (pod,) = [pod for pod in story.history.view().list("pods") if pod["metadata"]["name"] == "b"]
     gated = {"schedulingGates": [{"name": "grove.io/podgang-pending-creation"}]}
     story.tell("pods", "b", {"metadata": pod["metadata"], "spec": gated})
-    unmet = {line.wanted: line.unmet for line in compared(story) if line.unmet}
+    unmet = {line.expected: line.unmet for line in compared(story) if line.unmet}
     assert list(unmet) == ["2 pods without Grove's scheduling gate", "2 pods bound to nodes", "2 pods Ready"]
     assert "1 of 2" in unmet["2 pods Ready"]
 
 
 def test_scaling_groups_are_there_only_where_the_set_has_some() -> None:
-    assert not any("scalinggroups" in line.wanted for line in compared(Story()))
-    assert any("podcliquescalinggroups" in line.wanted for line in compared(Story(), of="disaggregated"))
+    assert not any("scalinggroups" in line.expected for line in compared(Story()))
+    assert any("podcliquescalinggroups" in line.expected for line in compared(Story(), of="disaggregated"))
 
 
 def test_a_log_that_is_named_stays(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from conformance.implementation.descriptor import Role
 from conformance.run.workers import Workers
 from conformance.suite.environment import GivenUp
 from conformance.suite.outcomes.book import Book
-from conformance.suite.session import others, shared
+from conformance.suite.session import other_workers, shared
 from conformance.suite.session.shared import FIRST, Attached, Running
 from conformance.suite.settings import RunSettings
 
@@ -88,11 +88,11 @@ def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, di
 
 def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str, Line]]) -> None:
     _, lines = workers
-    lines[FIRST].call(others.ALONE)
+    lines[FIRST].call(other_workers.ALONE)
     lines["gw1"].call(None)
     assert lines[FIRST].sent == []
     lines["gw2"].call(None)
-    assert lines[FIRST].sent == [others.ALONE]
+    assert lines[FIRST].sent == [other_workers.ALONE]
 
 
 def test_an_attached_worker_sees_a_process_that_has_ended() -> None:

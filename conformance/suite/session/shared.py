@@ -18,7 +18,7 @@ from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.suite.environment import GivenUp
-from conformance.suite.session.others import Line
+from conformance.suite.session.other_workers import Line
 
 FIRST = "gw0"
 """The worker that installs and starts the implementation, as pytest-xdist names it."""

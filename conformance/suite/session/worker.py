@@ -47,7 +47,7 @@ from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.session import existing, new_kinds, policy_objects, shared, watched
 from conformance.suite.session.mutators import Mutators
-from conformance.suite.session.others import Line, wait_until_ended
+from conformance.suite.session.other_workers import Line, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
 from kube import config

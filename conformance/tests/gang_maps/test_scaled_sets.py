@@ -12,7 +12,7 @@ from conformance.history.record import ADDED, DELETED
 from conformance.testing import following, predicates
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.following import MAPS, settles
-from conformance.testing.observed import gone
+from conformance.testing.observed import absent
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 
@@ -45,7 +45,7 @@ class ScaledAtEveryLevel(Scene):
         scale(env, GROUPS, "s-0-g", 5)
         settles(env, GROUP_OUT, "s", group_replicas(0, 1, 2, 3, 4))
         scale(env, GROUPS, "s-0-g", 1)
-        env.settled("surplus replicas gone", gone(CLIQUES, group_replicas(1, 2, 3, 4)))
+        env.settled("surplus replicas gone", absent(CLIQUES, group_replicas(1, 2, 3, 4)))
         settles(env, GROUP_IN, "s", group_replicas(0))
         scale(env, GROUPS, "s-0-g", 2)
         settles(env, GROUP_BACK, "s", group_replicas(0, 1))
@@ -53,9 +53,9 @@ class ScaledAtEveryLevel(Scene):
         settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
         leaving = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
         scale(env, SETS, "s", 1)
-        env.settle("map of the removed replica gone", gone(MAPS, ["s-1"]), 60)
-        env.settle("gangs of the removed replica gone", gone(GANGS, leaving), 60)
-        env.settled("its cliques are gone", gone(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
+        env.settle("map of the removed replica gone", absent(MAPS, ["s-1"]), 60)
+        env.settle("gangs of the removed replica gone", absent(GANGS, leaving), 60)
+        env.settled("its cliques are gone", absent(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
         env.quiet(1)
         scale(env, SETS, "s", 2)
         settles(env, SET_BACK, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})

@@ -31,18 +31,18 @@ class SetsOfTheSameCliques(Scene):
         for clique in twins:
             clique["labels"] = {"example.com/clique": "twin"}
         workloads: dict[str, Object] = {
-            "plain": sets.made(env, "plain", [one, two]),
-            "plain-swapped": sets.made(env, "plain-swapped", [two, one], replicas=2),
-            "any": sets.made(env, "any", [one, two], startup=ANY, updateStrategy={"type": "OnDelete"}),
-            "any-swapped": sets.made(env, "any-swapped", [two, one], startup=ANY),
-            "explicit": sets.made(env, "explicit", [one, after], startup=EXPLICIT),
-            "explicit-swapped": sets.made(env, "explicit-swapped", [after, one], startup=EXPLICIT),
-            "ordered": sets.made(env, "ordered", [one, two], startup=IN_ORDER),
-            "ordered-again": sets.made(env, "ordered-again", [one, two], startup=IN_ORDER, replicas=2),
-            "ordered-swapped": sets.made(env, "ordered-swapped", [two, one], startup=IN_ORDER),
-            "twins": sets.made(env, "twins", twins, startup=IN_ORDER),
-            "twins-swapped": sets.made(env, "twins-swapped", twins[::-1], startup=IN_ORDER),
-            "grouped": sets.made(env, "grouped", [one, two], groups={"g": ["b"]}),
+            "plain": sets.manifest(env, "plain", [one, two]),
+            "plain-swapped": sets.manifest(env, "plain-swapped", [two, one], replicas=2),
+            "any": sets.manifest(env, "any", [one, two], startup=ANY, updateStrategy={"type": "OnDelete"}),
+            "any-swapped": sets.manifest(env, "any-swapped", [two, one], startup=ANY),
+            "explicit": sets.manifest(env, "explicit", [one, after], startup=EXPLICIT),
+            "explicit-swapped": sets.manifest(env, "explicit-swapped", [after, one], startup=EXPLICIT),
+            "ordered": sets.manifest(env, "ordered", [one, two], startup=IN_ORDER),
+            "ordered-again": sets.manifest(env, "ordered-again", [one, two], startup=IN_ORDER, replicas=2),
+            "ordered-swapped": sets.manifest(env, "ordered-swapped", [two, one], startup=IN_ORDER),
+            "twins": sets.manifest(env, "twins", twins, startup=IN_ORDER),
+            "twins-swapped": sets.manifest(env, "twins-swapped", twins[::-1], startup=IN_ORDER),
+            "grouped": sets.manifest(env, "grouped", [one, two], groups={"g": ["b"]}),
         }
         self.names = list(workloads)
         for workload in workloads.values():

@@ -71,8 +71,8 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
         pairs = [template_pairs.notations_by_chance(env.random, found.base, clique) for clique in "abc"]
     plain = name in ("usual", "foreign")
     groups = None if plain else {"g": [pair.name for pair in pairs[:2]]}
-    before = sets.made(env, name, [pair.before for pair in pairs], groups=groups)
-    after = sets.made(env, name, [pair.after for pair in pairs], groups=groups, replicas=2)
+    before = sets.manifest(env, name, [pair.before for pair in pairs], groups=groups)
+    after = sets.manifest(env, name, [pair.after for pair in pairs], groups=groups, replicas=2)
     if plain:
         return before, after
     missing = [field for field in DEFAULTED if name != "complete" and env.random.random() < 0.25]

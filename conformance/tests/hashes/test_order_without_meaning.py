@@ -115,7 +115,7 @@ def _set(env: SceneEnvironment, name: str, cliques: list[Object], *, replicas: i
     if name == "explicit":
         cliques[1]["spec"]["startsAfter"] = [cliques[0]["name"]]
     groups = {"g": ["a", "b"]} if "grouped" in name else None
-    return sets.made(env, name, cliques, startup=STARTUP.get(name, ""), groups=groups, replicas=replicas)
+    return sets.manifest(env, name, cliques, startup=STARTUP.get(name, ""), groups=groups, replicas=replicas)
 
 
 def _without_current(stored: Mapping[str, str]) -> dict[str, str]:

@@ -33,16 +33,16 @@ class ManyRealChanges(Scene):
         strategy: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
         self.every = [f"s-0-{clique['name']}" for clique in before]
         self.touched = [f"s-0-{pair.name}" for pair in touched]
-        first = sets.made(env, "s", before, **strategy)
+        first = sets.manifest(env, "s", before, **strategy)
         env.create(first)
-        env.create(sets.made(env, "p", rest, **strategy))
+        env.create(sets.manifest(env, "p", rest, **strategy))
         env.wait_for("every clique has a hash", _have_hashes([*self.every, *CLASSED]))
         env.wait_for("every set has a hash", lambda view: all(sets.generation(view, name) for name in "sp"))
         old = _hashes(env.quiet(1), [*self.every, *CLASSED])
         generations = {name: sets.generation(env.history.view(), name) for name in "sp"}
         env.mark("before the changes")
 
-        sets.become(env, sets.made(env, "s", after, **strategy))
+        sets.become(env, sets.manifest(env, "s", after, **strategy))
         env.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
         specs = [f"s-0-{pair.name}" for pair in (*self.ordered, *self.changed)]
         env.settle("hashes of cliques changed", _changed(specs, old))

@@ -22,7 +22,7 @@ class RealChangesAmongOthers(Scene):
         env.nodes("dgx-h100", 2)
         names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
         before = [template(name, template_pairs.by_chance(env.random)) for name in names]
-        env.create(sets.made(env, "s", before, groups=GROUPS))
+        env.create(sets.manifest(env, "s", before, groups=GROUPS))
         env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
         env.wait_for("set available", predicates.available("s", 1))
         uids = incarnations.uids(env.quiet(1), "pods")
@@ -35,7 +35,7 @@ class RealChangesAmongOthers(Scene):
         env.random.shuffle(after)
         self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{alone}-", "s-0-g-"))}
         self.kept = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
-        sets.become(env, sets.made(env, "s", after, groups=GROUPS))
+        sets.become(env, sets.manifest(env, "s", after, groups=GROUPS))
         env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
         env.wait_for("set has its pods again", sets.have_pods({"s": PODS}))
         env.quiet(1)

@@ -10,9 +10,9 @@ from conformance.grove.kinds import SCALING_GROUPS
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.deleted import all_gone, made_late, outlived
+from conformance.testing.deleted import all_gone, created_late, outlived
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -52,7 +52,7 @@ class ObjectsDeletedByHand(Scene):
         env.delete(SETS, "last", "Foreground")
         env.delete(SETS, "counts")
         env.delete(SETS, "again")
-        env.wait_for("set of the same name gone", gone(SETS, ["again"]), 150)
+        env.wait_for("set of the same name gone", absent(SETS, ["again"]), 150)
         env.create(shapes["again"])
 
         env.settle("deleted cliques recreated", incarnations.renewed(CLIQUES, DELETED, former), 60)
@@ -96,7 +96,7 @@ def test_a_set_deleted_in_the_foreground_disappears(run: Recorded[ObjectsDeleted
 def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
     """Judged by the order of deletions in the record."""
     span = run.until("set deleted in the foreground gone")
-    run.expect("what was created for the set after its deletion", [], made_late(span, "last"))
+    run.expect("what was created for the set after its deletion", [], created_late(span, "last"))
     run.expect("what outlived the set", [], outlived(span, "last"))
 
 

@@ -9,7 +9,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.disruption import SETS
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 YOUNG, CHANGED = "young", "changed"
@@ -36,7 +36,7 @@ class SetsDeletedEarly(Scene):
         env.wait_for("status of the changed set written", status_differs(CHANGED, before))
         env.delete(SETS, CHANGED)
 
-        env.wait_for("both sets gone", gone(SETS, [YOUNG, CHANGED]), 150)
+        env.wait_for("both sets gone", absent(SETS, [YOUNG, CHANGED]), 150)
         env.create(young)
         env.create(changed)
         env.wait_for(

@@ -9,7 +9,7 @@ from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -45,7 +45,7 @@ class OrphanedChildren(Scene):
         env.mark("before")
         self.pods = {each: _pods(before, each) for each in made}
         env.delete(SETS, LEFT, "Orphan")
-        env.wait_for("set gone", gone(SETS, [LEFT]), 60)
+        env.wait_for("set gone", absent(SETS, [LEFT]), 60)
         self._strip(env)
         env.quiet(1.5, real=True)
         env.mark("orphaned")

@@ -73,7 +73,7 @@ class SetScaledByOthers(Scene):
         env.patch("podcliquesets", name(self.workload), change)
         env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
         env.settle("autoscalers of the removed config and replica are deleted", judging.unscaled(REMOVED), 60)
-        env.settle("claims of removed replicas are deleted", observed.gone("resourceclaims", REMOVED_CLAIMS), 60)
+        env.settle("claims of removed replicas are deleted", observed.absent("resourceclaims", REMOVED_CLAIMS), 60)
         cliques = [clique for clique in self.wanted.cliques if clique.startswith("p-1-")]
         env.settle("gangs of removed replicas are deleted", none_held([*cliques, *SCALED[-1]]), 60)
         env.quiet(1)

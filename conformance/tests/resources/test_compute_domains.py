@@ -32,13 +32,13 @@ class LinkedCliques(Scene):
         env.quiet(1)
         env.mark("nothing moves")
         env.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
-        env.settle("domains of the removed replica are deleted", observed.gone(DOMAINS, self.second), 60)
+        env.settle("domains of the removed replica are deleted", observed.absent(DOMAINS, self.second), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
-        env.settle("domains of the last replica are deleted", observed.gone(DOMAINS, self.domains), 60)
+        env.settle("domains of the last replica are deleted", observed.absent(DOMAINS, self.domains), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
         env.settle("domains come back with the replicas", observed.there(DOMAINS, self.domains), 60)
         env.delete("podcliquesets", "p")
-        env.settle("domains of the deleted set are deleted", observed.gone(DOMAINS, self.domains), 150)
+        env.settle("domains of the deleted set are deleted", observed.absent(DOMAINS, self.domains), 150)
 
 
 @requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))

@@ -48,7 +48,7 @@ class FullFeaturedSet(Scene):
         env.delete("podcliquesets", name(workload))
         kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", SCALERS, CLAIMS)
         parts = {labels.PART_OF: name(workload)}
-        gone = observed.all_of(*(observed.gone(resource, view.names(resource, parts)) for resource in kinds))
+        gone = observed.all_of(*(observed.absent(resource, view.names(resource, parts)) for resource in kinds))
         env.settle("all that was part of the set is deleted", gone, 150)
 
 

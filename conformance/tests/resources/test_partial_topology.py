@@ -105,7 +105,7 @@ class BindingThatComesBack(Scene):
         env.quiet(1)
         env.mark("new replica at rest")
         scale(env, "podcliquesets", "none", 0)
-        env.settled("the new replica is gone", observed.gone("podcliques", self.wanted.cliques), 60)
+        env.settled("the new replica is gone", observed.absent("podcliques", self.wanted.cliques), 60)
         env.create(topology_binding(binding, LEVELS))
         try:
             env.settle("all levels reported available again", _reported({"False"}), 60)

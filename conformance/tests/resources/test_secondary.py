@@ -97,7 +97,7 @@ class ForeignServiceAndNoToken(Scene):
         guarded = "authorizer" in env.implementation.features
         with env.roles.without_hooks() if guarded else contextlib.nullcontext():
             env.delete("secrets", secret)
-            env.wait_for("token Secret is deleted", observed.gone("secrets", [secret]))
+            env.wait_for("token Secret is deleted", observed.absent("secrets", [secret]))
             # Kubernetes writes a token into Secrets of another type only.
             owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
             env.create(_owned("Secret", secret, owner))
@@ -151,7 +151,7 @@ class EarlierTokenSecrets(Scene):
         env.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
         env.wait_for("pods that mount the Secret are deleted", lambda view: not view.list("pods"), 150)
         env.patch("podcliquesets", "used", trigger("2"))
-        env.settle("earlier Secret is deleted", observed.gone("secrets", [self.used]), 60)
+        env.settle("earlier Secret is deleted", observed.absent("secrets", [self.used]), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -176,7 +176,7 @@ def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder])
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
     """A later set is completed meanwhile, so that the operator is at work."""
     run.given("later set has its pods")
-    none = observed.gone("podcliques", run.scene.wanted.cliques)
+    none = observed.absent("podcliques", run.scene.wanted.cliques)
     run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
 
 

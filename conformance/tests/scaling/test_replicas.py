@@ -10,11 +10,11 @@ from conformance.history.query import Predicate
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
+from conformance.testing.blocked_deletion import block_deletion
 from conformance.testing.comparison import of
 from conformance.testing.composition import cliques_of, gang_of, none_held
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
-from conformance.testing.held import held
-from conformance.testing.observed import all_of, gone, there
+from conformance.testing.observed import absent, all_of, there
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -70,9 +70,9 @@ class ScaledAtEveryLevel(Scene):
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
         """The only unready replica of s-0-g is its first one; the middle one of s-1-g is terminating."""
         disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
-        with held(env, CLIQUES, HOLE):
+        with block_deletion(env, CLIQUES, HOLE):
             self._with_a_terminating_replica(env)
-        env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
+        env.wait_for("terminating replica gone", absent(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
         # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
         env.settled("their gangs are gone", none_held([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
@@ -91,9 +91,9 @@ class ScaledAtEveryLevel(Scene):
         scale(env, GROUPS, "s-0-g", 1)
         scale(env, GROUPS, "s-1-g", 1)
         env.roles.restart("operator")
-        env.settle("last replicas of the group deleted", gone(CLIQUES, LAST_OF_FIRST), timeout=60)
+        env.settle("last replicas of the group deleted", absent(CLIQUES, LAST_OF_FIRST), timeout=60)
         env.settle("their pods deleted", pods_are(dict.fromkeys(LAST_OF_FIRST, 0)), timeout=60)
-        env.settle("last replica deleted beside a terminating one", gone(CLIQUES, LAST_OF_SECOND), timeout=60)
+        env.settle("last replica deleted beside a terminating one", absent(CLIQUES, LAST_OF_SECOND), timeout=60)
 
     def _scale_set_in(self, env: SceneEnvironment) -> None:
         leave = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
@@ -214,7 +214,7 @@ def _kept(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str
 def _all_gone(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these exists, each given by its resource and name."""
     known = list(objects)
-    return all_of(*(gone(kind, [each for own, each in known if own == kind]) for kind in KINDS))
+    return all_of(*(absent(kind, [each for own, each in known if own == kind]) for kind in KINDS))
 
 
 def _generations(view: View) -> dict[str, list[object]]:

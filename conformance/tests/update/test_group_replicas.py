@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.observed import all_of, gone, there
+from conformance.testing.observed import absent, all_of, there
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -60,7 +60,7 @@ class GroupsInDifferentStates(Scene):
         env.wait_for("grows: added replicas exist", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
         env.settle("shrinks: second replica recreated", _waits(members["shrinks"], recreated=2), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
-        env.settle("shrinks: recreated replica deleted", gone(CLIQUES, members["shrinks"][1:]), 60)
+        env.settle("shrinks: recreated replica deleted", absent(CLIQUES, members["shrinks"][1:]), 60)
         env.settle("again: first replica recreated once more", _waits(members["again"], "3"), 60)
         env.quiet(1, real=True)
         env.mark("restarted update at rest")

@@ -11,7 +11,7 @@ from conformance.grove.fields import number
 from conformance.history.record import Record
 from conformance.testing import predicates, replay
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -68,7 +68,7 @@ class ScaledBeforeAChange(Scene):
         env.mark("updated")
         scale(env, SETS, SHRINKS, 1)
         second = [clique for clique in _sizes(SHRINKS, 3, 2) if clique.startswith(f"{SHRINKS}-1-")]
-        env.settle("second replica gone", all_of(gone(CLIQUES, second), pods_are(dict.fromkeys(second, 0))), 60)
+        env.settle("second replica gone", all_of(absent(CLIQUES, second), pods_are(dict.fromkeys(second, 0))), 60)
         env.quiet(1, real=True)
         env.mark("scaled in after the update")
 

@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.observed import all_of, gone
+from conformance.testing.observed import absent, all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -96,7 +96,7 @@ class SetsInDifferentStates(Scene):
         for each, replaced in second.items():
             env.settle(f"{each}: pod of the second replica replaced", replaced, 5)
         scale(env, SETS, "in", 1)
-        env.settle("in: second replica deleted", gone(CLIQUES, ["in-1-web"]), 60)
+        env.settle("in: second replica deleted", absent(CLIQUES, ["in-1-web"]), 60)
         before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
         env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
 

@@ -42,13 +42,13 @@ def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: s
     """Return a set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
     image = {each: images.get(each.replace("-", "_"), "engine:1") for each in (SOLO, FRONT, *MEMBERS)}
     cliques = [template(each, pod_spec(image[each])) for each in image]
-    return sets.made(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
+    return sets.manifest(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
 def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
     """Return a set of two cliques with a pod each."""
     cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
-    return sets.made(env, set_name, cliques, startup=startup, replicas=replicas)
+    return sets.manifest(env, set_name, cliques, startup=startup, replicas=replicas)
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:

@@ -110,6 +110,6 @@ def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
 
 def _made(env: SceneEnvironment, name: str, cliques: list[Object], replicas: int = 1) -> Object:
     if name != WHOLE:
-        return sets.made(env, name, cliques, replicas=replicas)
+        return sets.manifest(env, name, cliques, replicas=replicas)
     groups = {"g": [clique["name"] for clique in cliques[:2]]}
-    return defaulted(sets.made(env, name, cliques, groups=groups, replicas=replicas))
+    return defaulted(sets.manifest(env, name, cliques, groups=groups, replicas=replicas))

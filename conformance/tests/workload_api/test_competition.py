@@ -58,7 +58,7 @@ class OlderPodsFirst(Scene):
         self.bench.nodes(1, 1)
         self.bench.groups(self.gang)
         self.bench.pods(self.gang, first=2, count=2, gated=True)
-        env.wait_for("a second later", lambda view: len(self.bench.found(view, self.gang)) == 2)
+        env.wait_for("a second later", lambda view: len(self.bench.live_pods(view, self.gang)) == 2)
         env.quiet(2.2, real=True)
         self.bench.pods(self.gang, first=0, count=2, gated=True)
         for index in range(4):
@@ -113,7 +113,7 @@ def test_no_node_stays_nominated_for_a_gang_that_failed(run: Recorded[HopelessGa
     view = run.at("at rest")
     nominated = {
         text(pod, "metadata", "name"): text(pod, "status", "nominatedNodeName")
-        for pod in run.scene.bench.found(view, run.scene.gang)
+        for pod in run.scene.bench.live_pods(view, run.scene.gang)
     }
     run.expect("nominated nodes", dict.fromkeys(nominated, ""), nominated)
 

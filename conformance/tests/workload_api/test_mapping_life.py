@@ -9,7 +9,7 @@ from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import composition, node_selection, predicates
-from conformance.testing.held import held
+from conformance.testing.blocked_deletion import block_deletion
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.workload_api import objects_of_gangs as objects
@@ -119,7 +119,7 @@ class ScaledService(Scene):
         env.wait_for("second replica bound", predicates.all_bound(more))
         env.mark("second replica")
         view = env.history.view()
-        with held(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
+        with block_deletion(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
             env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
             env.wait_for("second replica gone", self._gone)
             env.settle("second gang gone", composition.none_held([clique.name for clique in more]), 5)

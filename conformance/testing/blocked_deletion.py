@@ -1,0 +1,26 @@
+"""Block the deletion of objects by a finalizer of the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from conformance.grove.fields import finalizers
+from conformance.suite.scenes.scene_environment import SceneEnvironment
+
+FINALIZER = "conformance.grove.io/held"
+"""The finalizer that blocks the deletion."""
+
+
+@contextmanager
+def block_deletion(env: SceneEnvironment, resource: str, names: Sequence[str]) -> Iterator[None]:
+    """Keep objects terminating, once they are deleted, until the context ends, also if the scene ends early."""
+    for name in names:
+        present = finalizers(env.history.view().get(resource, name))
+        env.patch(resource, name, {"metadata": {"finalizers": [*present, FINALIZER]}})
+    try:
+        yield
+    finally:
+        view = env.history.view()
+        for name in (name for name in names if FINALIZER in finalizers(view.get(resource, name))):
+            env.patch(resource, name, {"metadata": {"finalizers": None}})
