@@ -58,7 +58,7 @@ def _load(kubeconfig: Path | str) -> Connection:
 
     def token() -> str | None:
         # The version of the loader decides under which of the two names it stores the token.
-        found: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
-        return found
+        header: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
+        return header
 
     return Connection(settings.host, tls, token, settings.tls_server_name)

@@ -1,4 +1,4 @@
-"""Which resources an API server serves, by aggregated discovery: two requests, whatever is installed."""
+"""Aggregated discovery: the resources that an API server serves, in two requests, whatever is installed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
     """Return every resource that has all of these verbs by `plural.group` (`pods.` for the core group), in its
     preferred version. Raises ApiError."""
-    found: dict[str, Resource] = {}
+    resources: dict[str, Resource] = {}
     async for resource, offered in _resources(client):
         if set(verbs) <= offered:
-            found.setdefault(f"{resource.plural}.{resource.group}", resource)
-    return found
+            resources.setdefault(f"{resource.plural}.{resource.group}", resource)
+    return resources
 
 
 async def kinds(client: Client) -> dict[tuple[str, str], Resource]:

@@ -30,8 +30,8 @@ class ApiError(Exception):
             document = None
         if not isinstance(document, dict) or document.get("kind") != "Status":
             document = {"message": body[:500].decode("utf-8", "replace").strip()}
-        found = document.get("details")
-        details: dict[str, Any] = found if isinstance(found, dict) else {}
+        raw_details = document.get("details")
+        details: dict[str, Any] = raw_details if isinstance(raw_details, dict) else {}
         code = document.get("code")
         return cls(
             status or (code if isinstance(code, int) else 0),
@@ -58,9 +58,9 @@ class ApiError(Exception):
 
 
 UNANSWERED: tuple[type[Exception], ...]
-"""What a request raises that was not sent, or got no answer: a write may have been done."""
+"""Exceptions of a request that was not sent or got no answer: a write may have been done."""
 REQUEST_FAILED: tuple[type[Exception], ...]
-"""What a failed request raises: refused, not sent, or without an answer."""
+"""Exceptions of a failed request: refused, not sent, or without an answer."""
 
 
 def __getattr__(name: str) -> tuple[type[Exception], ...]:

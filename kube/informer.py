@@ -161,7 +161,7 @@ class Informer(Generic[T]):
             _mark_deleted(item)
             if kind == "DELETED":
                 self._leaving.discard(item.metadata.uid)
-        self._index(item, gone=kind == "DELETED")
+        self._index(item, deleted=kind == "DELETED")
         if kind == "DELETED":
             self._items.pop(key, None)
         else:
@@ -169,13 +169,13 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             handler(kind, old, item)
 
-    def _index(self, item: T, *, gone: bool = False) -> None:
+    def _index(self, item: T, *, deleted: bool = False) -> None:
         """Index an object under its present values. Its former values are remembered, not computed from the former
         object, which may have been mutated since."""
         key = item.metadata.key
         for name, function in self._index_functions.items():
             index, filed = self._indices[name], self._filed[name]
-            values = () if gone else tuple(function(item))
+            values = () if deleted else tuple(function(item))
             for value in filed.pop(key, ()):
                 bucket = index.get(value)
                 if bucket is not None and value not in values:

@@ -48,7 +48,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Record:
-    """The state of a Lease. `holder` is empty if nobody leads."""
+    """The state of a Lease. `holder` is empty if there is no leader."""
 
     holder: str = ""
     seconds: int = 0
@@ -87,13 +87,13 @@ class Observation:
     since: float
 
 
-def seen(before: Observation | None, record: Record, now: float) -> Observation:
+def observe(before: Observation | None, record: Record, now: float) -> Observation:
     """The observation after reading the Lease again."""
     return before if before is not None and before.record == record else Observation(record, now)
 
 
 def free(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
-    """Whether `identity` may take the Lease: nobody else holds it, or its holder is dead. A record without a duration
+    """Whether `identity` may take the Lease: it has no other holder, or its holder is dead. A record without a duration
     is given that of our own terms."""
     record = observation.record
     return record.holder in ("", identity) or now >= observation.since + (record.seconds or terms.lease)
@@ -168,10 +168,10 @@ class Elector:
             log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
 
     async def _released(self) -> bool:
-        """Release the lease unless somebody else has it. Return False if it has changed meanwhile: a renewal that was
-        cancelled may have been done, and may still be done."""
-        found = await self._client.get_or_none(LEASES, self._namespace, self._name)
-        self._lease = None if found is None else orjson.loads(found)
+        """Release the lease unless another process holds it. Return False if it has changed meanwhile: a renewal that
+        was cancelled may have been done, and may still be done."""
+        content = await self._client.get_or_none(LEASES, self._namespace, self._name)
+        self._lease = None if content is None else orjson.loads(content)
         if self._lease is None or (record := Record.of(self._lease)).holder != self.identity:
             return True
         try:
@@ -200,21 +200,21 @@ class Elector:
             raise LeadershipLost(f"{self._place} was not renewed within {self.terms.deadline:g} s") from None
 
     async def _try(self) -> bool:
-        """Try once to acquire or renew the lease; returns False if that failed or the lease is somebody else's. A lease
-        that we wrote last is updated without reading it first; only after a conflict it is read."""
+        """Try once to acquire or renew the lease; returns False if that failed or another process holds the lease. A
+        lease that we wrote last is updated without reading it first; only after a conflict it is read."""
         now = asyncio.get_running_loop().time
         began, looked = now(), self._lease is None
         try:
             async with asyncio.timeout(self.terms.deadline):
                 if self._lease is None:
-                    found = await self._client.get_or_none(LEASES, self._namespace, self._name)
+                    content = await self._client.get_or_none(LEASES, self._namespace, self._name)
                     began = now()
-                    if found is not None:
-                        self._lease = orjson.loads(found)
+                    if content is not None:
+                        self._lease = orjson.loads(content)
                 if self._lease is None:
                     await self._write(claim(None, self.identity, self.terms, _now()))
                 else:
-                    self._observation = seen(self._observation, Record.of(self._lease), now())
+                    self._observation = observe(self._observation, Record.of(self._lease), now())
                     if not free(self._observation, self.identity, self.terms, now()):
                         self._lease = None
                         return False
@@ -238,7 +238,7 @@ class Elector:
             body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
             answer = await self._client.replace(LEASES, body)
         self._lease = orjson.loads(answer)
-        self._observation = seen(self._observation, Record.of(self._lease), asyncio.get_running_loop().time())
+        self._observation = observe(self._observation, Record.of(self._lease), asyncio.get_running_loop().time())
 
 
 def _now() -> str:

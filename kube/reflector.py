@@ -63,7 +63,7 @@ class _Versioned(msgspec.Struct):
 
 
 _SPOILT = (msgspec.DecodeError, UnicodeDecodeError)
-"""What msgspec raises for bytes that are not JSON. A ValidationError (valid JSON of another shape) is a DecodeError,
+"""Exceptions of msgspec for bytes that are not JSON. A ValidationError (valid JSON of another shape) is a DecodeError,
 too; invalid UTF-8 in a decoded string is a UnicodeDecodeError."""
 
 _pages = msgspec.json.Decoder(_Page)

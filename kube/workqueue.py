@@ -18,16 +18,16 @@ Outcome = Literal["success", "requeue_after", "error"]
 class Meter(Protocol):
     """Receives the measurements of a queue. All methods are on the hot path."""
 
-    def added(self) -> None:
+    def on_add(self) -> None:
         """A key was added."""
 
-    def taken(self, waited: float) -> None:
-        """A key was taken after so many seconds."""
+    def on_take(self, seconds: float) -> None:
+        """A worker took a key that had waited for so many seconds."""
 
-    def retried(self) -> None:
+    def on_retry(self) -> None:
         """A key is retried because its reconcile failed."""
 
-    def worked(self, seconds: float, outcome: Outcome) -> None:
+    def on_done(self, seconds: float, outcome: Outcome) -> None:
         """A reconcile has ended."""
 
 
@@ -87,7 +87,7 @@ class WorkQueue(Generic[K]):
     def retry(self, key: K) -> None:
         """Add a key whose reconcile failed, with a delay that grows with each consecutive failure."""
         if self.meter is not None:
-            self.meter.retried()
+            self.meter.on_retry()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_after(key, min(self._retry_cap, self._first_retry * 2 ** min(failures - 1, 30)))
 
@@ -115,11 +115,11 @@ class WorkQueue(Generic[K]):
         self._working.add(key)
         if self.meter is not None:
             timestamp = perf_counter()
-            self.meter.taken(timestamp - self._since.pop(key, timestamp))
+            self.meter.on_take(timestamp - self._since.pop(key, timestamp))
         return key
 
     def done(self, key: K) -> None:
-        """End the work on a key. Raises KeyError if nobody works on it: a second `done` could hand out a waiting key to
+        """End the work on a key. Raises KeyError if no worker holds it: a second `done` could hand out a waiting key to
         two workers."""
         self._working.remove(key)
         if key in self._dirty:
@@ -144,7 +144,7 @@ class WorkQueue(Generic[K]):
         self._dirty.add(key)
         if self.meter is not None:
             self._since[key] = perf_counter()
-            self.meter.added()
+            self.meter.on_add()
         if key not in self._working:
             self._hand_out(key)
 
@@ -191,7 +191,7 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
             finally:
                 queue.done(key)
                 if queue.meter is not None:
-                    queue.meter.worked(perf_counter() - began, outcome)
+                    queue.meter.on_done(perf_counter() - began, outcome)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):

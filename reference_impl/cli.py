@@ -46,10 +46,10 @@ INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 LOST_CODE = 1
 REFUSED_CODE = 1
 GRACE_SECONDS = 5.0
-"""How long running work may continue after the process was asked to stop (CHG-RS-06)."""
+"""Time in seconds that running work may continue after the signal to stop (CHG-RS-06)."""
 
 
-async def _until_told(main: Awaitable[None]) -> None:
+async def _until_signal(main: Awaitable[None]) -> None:
     """Run `main` until it ends or the process gets SIGTERM or SIGINT.
 
     A process that loses its leadership ends at once, and so does one whose first requests the API server refuses.
@@ -91,7 +91,7 @@ def _prepare(
     settings = settings or configuration.Configuration()
     logs.configure(settings.log_level, settings.log_format)
     for kind, given in (("mutant", mutants), ("variant", variants)):
-        if names := [name for each in given or () for name in each.split(",") if name]:
+        if names := [name for option in given or () for name in option.split(",") if name]:
             try:
                 extensions.load(kind).arm(names, role)
             except extensions.UnknownNameError as error:
@@ -99,8 +99,8 @@ def _prepare(
 
 
 def _mode(settings: configuration.Scheduler) -> Mode | None:
-    found = settings.gangs_of_kubernetes
-    return None if found is None else Mode(extras=found.extras, replacements=found.replacements)
+    config = settings.gangs_of_kubernetes
+    return None if config is None else Mode(extras=config.extras, replacements=config.replacements)
 
 
 @app.command()
@@ -136,13 +136,13 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            asked = Features(
+            enabled = Features(
                 topology=settings.topology_aware_scheduling.enabled,
                 mnnvl=settings.network.auto_mnnvl_enabled,
                 kai=kai.SCHEDULER in settings.scheduler.backends,
                 workload_api=_mode(settings.scheduler),
             )
-            features = await answered(lambda: with_maps(client, asked))
+            features = await answered(lambda: with_maps(client, enabled))
             features = await answered(lambda: with_form(client, features))
             reference = Operator(
                 client,
@@ -165,7 +165,7 @@ def operator(
                 reference.metrics.leadership(settings.leader_election.resource_name, lambda: elector.leads)
             await reference.run(elector, GRACE_SECONDS)
 
-    asyncio.run(_until_told(run()))
+    asyncio.run(_until_signal(run()))
 
 
 @app.command()
@@ -187,7 +187,7 @@ def scheduler(
             await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()
 
-    asyncio.run(_until_told(run()))
+    asyncio.run(_until_signal(run()))
 
 
 @app.command(name="crds")

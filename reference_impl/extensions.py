@@ -20,7 +20,7 @@ class UnknownNameError(Exception):
 
 
 class Extension(Protocol):
-    """What an entry point of the group is."""
+    """The object that an entry point of the group refers to."""
 
     def arm(self, names: Iterable[str], role: Role) -> None:
         """Change this process as the names say. Raises UnknownNameError."""

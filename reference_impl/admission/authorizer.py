@@ -13,13 +13,13 @@ UNPROTECTED = "grove.io/disable-managed-resource-protection"
 
 
 def _metadata(document: Any) -> Mapping[str, Any]:
-    found = document.get("metadata") if isinstance(document, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    metadata = document.get("metadata") if isinstance(document, Mapping) else None
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def _text(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(key) if isinstance(value, Mapping) else None
+    return text if isinstance(text, str) else ""
 
 
 def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -35,19 +35,19 @@ def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> AdmissionResult:
-    """`pcs` is the set that `parent` names, if it exists; `allowed` are user names."""
+    """Judge a request. `pcs` is the set that `parent` names, if it exists; `allowed` are user names."""
     operation = request.get("operation")
     metadata = subject(request)
-    shown = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"
-    shown += _text(metadata, "name") or _text(request, "name")
+    full_name = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"
+    full_name += _text(metadata, "name") or _text(request, "name")
     if operation == "CONNECT":
         return AdmissionResult()
     of = parent(request)
     if of is None:
-        missing = f"missing required label {labels.PART_OF} on resource {shown}"
+        missing = f"missing required label {labels.PART_OF} on resource {full_name}"
         return AdmissionResult(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
     if pcs is None:
-        return AdmissionResult(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {shown}"])
+        return AdmissionResult(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {full_name}"])
     if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":
         return AdmissionResult()
     if _text(request.get("userInfo"), "username") in allowed:
@@ -55,7 +55,7 @@ def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Co
     if operation == "DELETE":
         if _text(request.get("kind"), "kind") == "Pod":
             return AdmissionResult()
-        return AdmissionResult(refusal=f"admission denied, deletion of resource: {shown} is not allowed")
+        return AdmissionResult(refusal=f"admission denied, deletion of resource: {full_name} is not allowed")
     if operation in ("CREATE", "UPDATE"):
-        return AdmissionResult(refusal=f"admission denied, creation/updation of resource: {shown} is not allowed")
+        return AdmissionResult(refusal=f"admission denied, creation/updation of resource: {full_name} is not allowed")
     return AdmissionResult(refusal="Unhandled operation. Admission denied.")

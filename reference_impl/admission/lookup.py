@@ -31,22 +31,22 @@ class ClusterLookup:
     async def levels(self, binding: str) -> list[str] | None:
         """The domains of a ClusterTopologyBinding, broadest first; None if there is no such binding. Raises
         ApiError."""
-        found = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
-        if found is None:
+        content = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
+        if content is None:
             return None
-        return [level.domain for level in msgspec.json.decode(found, type=ClusterTopologyBinding).spec.levels]
+        return [level.domain for level in msgspec.json.decode(content, type=ClusterTopologyBinding).spec.levels]
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """A PodCliqueSet as JSON; None if there is none. Raises ApiError."""
-        found = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
-        return None if found is None else orjson.loads(found)
+        content = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
+        return None if content is None else orjson.loads(content)
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The labels of an object that can be scaled; None if there is no such object."""
         if resource not in _SCALED:
             return None
-        found = await self._client.get_or_none(_SCALED[resource], namespace, quote(name, safe=""))
-        return None if found is None else orjson.loads(found)["metadata"].get("labels")
+        content = await self._client.get_or_none(_SCALED[resource], namespace, quote(name, safe=""))
+        return None if content is None else orjson.loads(content)["metadata"].get("labels")
 
     async def own_user(self) -> str:
         """Our own user name: the authorizer exempts it, whatever credentials we use."""

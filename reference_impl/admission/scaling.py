@@ -26,7 +26,7 @@ def updating(pcs: PodCliqueSet) -> bool:
 
 
 def reason(namespace: str, pcs: str) -> str:
-    """Why a change of `spec.replicas` is refused, and until when."""
+    """The reason why a change of `spec.replicas` is refused, and until when."""
     return (
         f"replicas cannot be changed while a coherent update is in progress on PodCliqueSet {namespace}/{pcs}: "
         "scaling is blocked until status.updateProgress.updateEndedAt is set"
@@ -43,21 +43,21 @@ def parent(request: Mapping[str, Any], of_scaled: Mapping[str, Any] | None) -> s
     request through the subresource `scale` does not contain."""
     if _text(request.get("resource"), "resource") == "podcliquesets":
         return _text(request, "name") or None
-    found = of_scaled if request.get("subResource") == SCALE else _labels(request.get("oldObject"))
-    return _text(found, labels.PART_OF) or None
+    scaled_labels = of_scaled if request.get("subResource") == SCALE else _labels(request.get("oldObject"))
+    return _text(scaled_labels, labels.PART_OF) or None
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-    """`pcs` is the set that `parent` names. Without it nothing is updated, and the request is none of our business."""
+    """Judge a request. `pcs` is the set that `parent` names; a request without one is allowed."""
     if pcs is None or not scales(request):
         return AdmissionResult()
     try:
-        found = msgspec.convert(pcs, PodCliqueSet)
+        parsed = msgspec.convert(pcs, PodCliqueSet)
     except msgspec.ValidationError:
         return AdmissionResult()
-    if not updating(found):
+    if not updating(parsed):
         return AdmissionResult()
-    return AdmissionResult(refusal=f"spec.{reason(found.metadata.namespace, found.metadata.name)}")
+    return AdmissionResult(refusal=f"spec.{reason(parsed.metadata.namespace, parsed.metadata.name)}")
 
 
 def _replicas(document: Any) -> Any:
@@ -72,5 +72,5 @@ def _labels(document: Any) -> Any:
 
 
 def _text(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(key) if isinstance(value, Mapping) else None
+    return text if isinstance(text, str) else ""

@@ -28,23 +28,23 @@ def judge(new: Any, settings: Configuration) -> AdmissionResult:
 def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
     """CTV-01, CTV-02."""
     for field in ("domain", "key"):
-        seen: set[str] = set()
+        earlier_values: set[str] = set()
         for i, level in enumerate(binding.spec.levels):
             value: str = getattr(level, field)
-            if value in seen:
+            if value in earlier_values:
                 yield duplicate(f"spec.levels[{i}].{field}", value)
-            seen.add(value)
+            earlier_values.add(value)
 
 
 def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
     """CTV-03 to CTV-05, reported for the field that is present (DFT-07)."""
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"
         name = entry.scheduler_name
-        if name in seen:
+        if name in earlier_names:
             yield duplicate(path, name)
-        seen.add(name)
+        earlier_names.add(name)
         if name not in settings.names:
             yield invalid(path, name, "scheduler backend is not enabled in Grove")
         elif name not in TOPOLOGY_AWARE:

@@ -1,4 +1,4 @@
-"""What all models share: the base class, the JSON form, and types with constraints of the CRDs."""
+"""Common parts of all models: the base class, the JSON form, and types with constraints of the CRDs."""
 
 from __future__ import annotations
 

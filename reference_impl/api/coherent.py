@@ -34,7 +34,7 @@ class RollingUpdate(Model):
 
 
 class EntryRole(StrEnum):
-    """What an entry of a map was made for (GM-31)."""
+    """The purpose of an entry of a map (GM-31)."""
 
     ANCHOR = "Anchor"
     """One gang: standalone pods, and the replicas of scaling groups without which they are of no use."""
@@ -45,8 +45,8 @@ class EntryRole(StrEnum):
 
 
 class MapEntry(Model):
-    """Gangs that were made together: their pods of each standalone clique and their replicas of each scaling group, by
-    template names, and the epochs of the entries that they wait for (GM-31)."""
+    """Gangs of one epoch: their pods of each standalone clique and their replicas of each scaling group, by template
+    names, and the epochs of the entries that they wait for (GM-31)."""
 
     epoch: Annotated[str, crd(required=True, minLength=1, maxLength=63)] = ""
     pod_clique_set_generation_hash: Annotated[str, Required] = ""
@@ -64,7 +64,7 @@ class PodGangMapSpec(Model):
 
 
 class PodGangMap(Model):
-    """Which gang holds which pods, for one replica of a set (GM-10 to GM-15, GM-30)."""
+    """The assignment of pods to gangs for one replica of a set (GM-10 to GM-15, GM-30)."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodGangMapSpec, Required] = msgspec.field(default_factory=PodGangMapSpec)

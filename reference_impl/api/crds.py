@@ -29,7 +29,7 @@ _AGE = _column("Age", ".metadata.creationTimestamp", "date")
 _BREACHED = _column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", 1)
 
 _UPDATE = _column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", 1)
-"""What goes on (GM-111)."""
+"""The update in progress (GM-111)."""
 
 
 def _progress(cliques: str, groups: str | None) -> list[dict[str, Any]]:

@@ -139,10 +139,10 @@ class _QueueMeter:
         errors: Counter,
         results: dict[Outcome, Counter],
     ) -> None:
-        self.added, self.retried, self.taken = adds.inc, retries.inc, waits.observe
+        self.on_add, self.on_retry, self.on_take = adds.inc, retries.inc, waits.observe
         self._work, self._times, self._errors, self._results = work, times, errors, results
 
-    def worked(self, seconds: float, outcome: Outcome) -> None:
+    def on_done(self, seconds: float, outcome: Outcome) -> None:
         self._work.observe(seconds)
         self._times.observe(seconds)
         self._results[outcome].inc()

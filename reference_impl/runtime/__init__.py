@@ -1,1 +1,2 @@
-"""What operator, webhooks and scheduler share: clock, events, configuration, logs, metrics, health, leader election."""
+"""Common parts of operator, webhooks and scheduler: clock, events, configuration, logs, metrics, health, leader
+election."""

@@ -130,7 +130,7 @@ class LeaderElection(Setting, frozen=True):
 
 
 class Hashes(Setting, frozen=True):
-    """Which scheme template hashes are written in, and whether hashes of the same template in other schemes are
+    """The scheme in which template hashes are written, and whether hashes of the same template in other schemes are
     recognised. Legacy hashes without the window are what operators of that time write (docs/hashes.md)."""
 
     written: str = CANONICAL.name
@@ -164,43 +164,43 @@ def load(path: Path, *, own_scheduler: str) -> Configuration:
     """Read a configuration file. `own_scheduler` is always an enabled profile, and the default one if the file names
     none. Raises InvalidConfigurationError."""
     try:
-        found = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
+        config = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
     except OSError as error:
         raise InvalidConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ValueError) as error:
         raise InvalidConfigurationError(f"{path}: {' '.join(str(error).split())}") from None
-    found = _with_own(found, own_scheduler)
-    if complaint := _complaint(found, (*SCHEDULERS, own_scheduler)):
+    config = _with_own(config, own_scheduler)
+    if complaint := _complaint(config, (*SCHEDULERS, own_scheduler)):
         raise InvalidConfigurationError(f"{path}: {complaint}")
-    return found
+    return config
 
 
-def _with_own(found: Configuration, own_scheduler: str) -> Configuration:
-    profiles = found.scheduler.profiles
+def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
+    profiles = config.scheduler.profiles
     if own_scheduler not in {profile.name for profile in profiles}:
         profiles = (*profiles, Profile(name=own_scheduler))
-    default = found.scheduler.default_profile_name or own_scheduler
-    return msgspec.structs.replace(found, scheduler=Scheduler(profiles=profiles, default_profile_name=default))
+    default = config.scheduler.default_profile_name or own_scheduler
+    return msgspec.structs.replace(config, scheduler=Scheduler(profiles=profiles, default_profile_name=default))
 
 
-def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
+def _complaint(config: Configuration, known: tuple[str, ...]) -> str:
     """The first violation of a rule that types cannot express (CFG-05, CFG-18, CFG-19); empty if there is none."""
-    names = [profile.name for profile in found.scheduler.profiles]
+    names = [profile.name for profile in config.scheduler.profiles]
     for i, name in enumerate(names):
         if name not in known:
             valid = ", ".join(dict.fromkeys(known))
             return f"scheduler.profiles[{i}].name: invalid profile {name!r}: must be one of {valid}"
         if name in names[:i]:
             return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"
-        if found.scheduler.profiles[i].config.backend and name not in BACKENDS:
+        if config.scheduler.profiles[i].config.backend and name not in BACKENDS:
             return f"scheduler.profiles[{i}].config.backend: {name} has none: only {', '.join(BACKENDS)} has"
-        if problem := _foreign_setting(found.scheduler.profiles[i]):
+        if problem := _foreign_setting(config.scheduler.profiles[i]):
             return f"scheduler.profiles[{i}].config.{problem}"
-    if found.scheduler.default not in found.scheduler.names:
-        return f"scheduler.defaultProfileName: invalid profile {found.scheduler.default!r}: not among the profiles"
-    if found.hashes.written not in SCHEMES:
-        return f"hashes.written: invalid scheme {found.hashes.written!r}: must be one of {', '.join(SCHEMES)}"
-    return _election_complaint(found.leader_election)
+    if config.scheduler.default not in config.scheduler.names:
+        return f"scheduler.defaultProfileName: invalid profile {config.scheduler.default!r}: not among the profiles"
+    if config.hashes.written not in SCHEMES:
+        return f"hashes.written: invalid scheme {config.hashes.written!r}: must be one of {', '.join(SCHEMES)}"
+    return _election_complaint(config.leader_election)
 
 
 def _foreign_setting(profile: Profile) -> str:

@@ -8,7 +8,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from kube.client import Client
 
-# They would add a second series for each counter, which nobody needs.
+# They would add a second series for each counter without a use.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

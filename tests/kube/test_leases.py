@@ -13,7 +13,7 @@ import pytest
 from leaping import leap
 
 from kube.errors import ApiError
-from kube.leases import JITTER, Elector, LeadershipLost, Observation, Record, Terms, claim, free, released, seen
+from kube.leases import JITTER, Elector, LeadershipLost, Observation, Record, Terms, claim, free, observe, released
 
 TERMS = Terms(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
@@ -89,10 +89,10 @@ def clock() -> float:
 
 
 def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -> None:
-    observation = seen(None, HELD, 100)
-    assert seen(observation, HELD, 110) is observation
+    observation = observe(None, HELD, 100)
+    assert observe(observation, HELD, 110) is observation
     assert not free(observation, "me", TERMS, 114.9) and free(observation, "me", TERMS, 115)
-    renewed = seen(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
+    renewed = observe(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
     assert renewed.since == 110, "what the other's clock says does not matter, only that it has written"
 
 

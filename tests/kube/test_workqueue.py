@@ -71,31 +71,31 @@ def test_a_closed_queue_hands_out_nothing_and_its_workers_end_after_what_is_unde
     leap(scenario())
 
 
-class Notes:
-    """A meter that keeps what it is told."""
+class RecordingMeter:
+    """A meter that records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
 
-    def added(self) -> None:
-        self.told.append("added")
+    def on_add(self) -> None:
+        self.calls.append("added")
 
-    def taken(self, waited: float) -> None:
-        assert waited >= 0
-        self.told.append("taken")
-
-    def retried(self) -> None:
-        self.told.append("retried")
-
-    def worked(self, seconds: float, outcome: str) -> None:
+    def on_take(self, seconds: float) -> None:
         assert seconds >= 0
-        self.told.append(outcome)
+        self.calls.append("taken")
+
+    def on_retry(self) -> None:
+        self.calls.append("retried")
+
+    def on_done(self, seconds: float, outcome: str) -> None:
+        assert seconds >= 0
+        self.calls.append(outcome)
 
 
-def test_a_meter_is_told_what_happens() -> None:
+def test_a_meter_measures_each_key() -> None:
     async def scenario() -> None:
-        notes = Notes()
-        queue = WorkQueue[str](meter=notes)
+        meter = RecordingMeter()
+        queue = WorkQueue[str](meter=meter)
         results = iter([None, 5.0, ValueError("no"), None])
 
         async def reconcile(key: str) -> float | None:
@@ -108,11 +108,11 @@ def test_a_meter_is_told_what_happens() -> None:
         queue.add("a")
         working = asyncio.create_task(work(queue, reconcile, 1))
         await asyncio.sleep(1)
-        assert notes.told == ["added", "taken", "success"]
-        notes.told.clear()
+        assert meter.calls == ["added", "taken", "success"]
+        meter.calls.clear()
         queue.add("a")
         await asyncio.sleep(10)
-        assert notes.told == [
+        assert meter.calls == [
             *("added", "taken", "requeue_after"),
             *("added", "taken", "retried", "error"),
             *("added", "taken", "success"),
@@ -122,12 +122,12 @@ def test_a_meter_is_told_what_happens() -> None:
     leap(scenario())
 
 
-def test_a_meter_that_comes_late_is_told_of_what_comes_then() -> None:
+def test_a_meter_that_is_set_late_measures_what_follows() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
-        queue.meter = notes = Notes()
-        assert await queue.take() == "a" and notes.told == ["taken"]
+        queue.meter = meter = RecordingMeter()
+        assert await queue.take() == "a" and meter.calls == ["taken"]
 
     leap(scenario())
 

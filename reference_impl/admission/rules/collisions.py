@@ -40,13 +40,13 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
     for i, clique in enumerate(pcs.spec.template.cliques):
         if clique.name in grouped:
             continue
-        found = [split for split in _splits(clique.name) if split in members]
-        shared = [
-            f"PodCliques of '{member}' in PodCliqueScalingGroup '{group}' have this name" for group, member in found
+        colliding = [split for split in _splits(clique.name) if split in members]
+        details = [
+            f"PodCliques of '{member}' in PodCliqueScalingGroup '{group}' have this name" for group, member in colliding
         ]
         if clique.name in by_name:
-            shared += _beside(clique, by_name[clique.name])
-        yield from (invalid(f"{paths.clique(i)}.name", clique.name, what) for what in shared)
+            details += _beside(clique, by_name[clique.name])
+        yield from (invalid(f"{paths.clique(i)}.name", clique.name, detail) for detail in details)
     yield from _of_members(groups)
 
 

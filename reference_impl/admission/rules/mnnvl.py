@@ -21,12 +21,12 @@ def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
         return (annotations or {}).get(KEY)
 
     template = pcs.spec.template
-    found = {"": (f"metadata.annotations.{KEY}", value(pcs.metadata.annotations))}
+    values_by_owner = {"": (f"metadata.annotations.{KEY}", value(pcs.metadata.annotations))}
     for i, clique in enumerate(template.cliques):
-        found[f"clique {clique.name}"] = (f"{paths.clique(i)}.annotations.{KEY}", value(clique.annotations))
+        values_by_owner[f"clique {clique.name}"] = (f"{paths.clique(i)}.annotations.{KEY}", value(clique.annotations))
     for i, group in enumerate(template.pod_clique_scaling_groups or []):
-        found[f"group {group.name}"] = (f"{paths.group(i)}.annotations.{KEY}", value(group.annotations))
-    return found
+        values_by_owner[f"group {group.name}"] = (f"{paths.group(i)}.annotations.{KEY}", value(group.annotations))
+    return values_by_owner
 
 
 def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
@@ -45,13 +45,13 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
 def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
     """MNV-04."""
     before = _places(old)
-    for whose, (path, value) in _places(pcs).items():
-        if whose not in before or (had := before[whose][1]) == value:
+    for owner, (path, value) in _places(pcs).items():
+        if owner not in before or (old_value := before[owner][1]) == value:
             continue
-        if had is None:
+        if old_value is None:
             yield forbidden(path, f"annotation {KEY} cannot be added after creation")
         elif value is None:
             yield forbidden(path, f"annotation {KEY} cannot be removed after creation")
         else:
-            detail = f'annotation {KEY} is immutable and cannot be changed from "{had}" to "{value}"'
+            detail = f'annotation {KEY} is immutable and cannot be changed from "{old_value}" to "{value}"'
             yield invalid(path, value, detail)

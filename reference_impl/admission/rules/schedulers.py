@@ -23,27 +23,27 @@ def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
 
 def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
     """All cliques have the same scheduler, and it is enabled."""
-    found = names(pcs, settings)
-    if len(found) > 1:
-        yield invalid(PATH, ", ".join(found), "the schedulerName for all pods have to be the same")
-    if found and found[0] not in settings.names:
+    schedulers = names(pcs, settings)
+    if len(schedulers) > 1:
+        yield invalid(PATH, ", ".join(schedulers), "the schedulerName for all pods have to be the same")
+    if schedulers and schedulers[0] not in settings.names:
         detail = "this scheduler is not enabled in OperatorConfiguration"
-        yield invalid(PATH, found[0], f"schedulerName must be an enabled scheduler backend; {detail}")
+        yield invalid(PATH, schedulers[0], f"schedulerName must be an enabled scheduler backend; {detail}")
 
 
 def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
     """Apply the scheduler's own rules to the whole `spec` (docs/spec/admission.md, section 11)."""
-    found = names(pcs, settings)
-    if not found:
+    schedulers = names(pcs, settings)
+    if not schedulers:
         return
-    if found[0] not in settings.names:
-        yield invalid("spec", found[0], f'schedulerName "{found[0]}" is not enabled in OperatorConfiguration')
-    elif found[0] == kai.SCHEDULER:
+    if schedulers[0] not in settings.names:
+        yield invalid("spec", schedulers[0], f'schedulerName "{schedulers[0]}" is not enabled in OperatorConfiguration')
+    elif schedulers[0] == kai.SCHEDULER:
         yield from _queues(pcs)
-    elif found[0] == DEFAULT_SCHEDULER and settings.gangs_of_kubernetes is not None:
+    elif schedulers[0] == DEFAULT_SCHEDULER and settings.gangs_of_kubernetes is not None:
         yield from _one_class(pcs)
-    elif found[0] in ("volcano", "lpx-scheduler"):
-        yield from _no_topology(pcs, found[0])
+    elif schedulers[0] in ("volcano", "lpx-scheduler"):
+        yield from _no_topology(pcs, schedulers[0])
 
 
 def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
@@ -66,9 +66,9 @@ KEPT = f"the pods of a gang on {DEFAULT_SCHEDULER} keep their priority class"
 
 def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """All pods of a gang on kube-scheduler have one priority (WL37-B34, WL37-V13)."""
-    found = workload_tree.pod_classes(pcs)
-    if len(set(found.values())) > 1:
-        listed = ", ".join(f"{clique}: {name or 'none'}" for clique, name in found.items())
+    priority_classes = workload_tree.pod_classes(pcs)
+    if len(set(priority_classes.values())) > 1:
+        listed = ", ".join(f"{clique}: {name or 'none'}" for clique, name in priority_classes.items())
         detail = f"with gangScheduling, {DEFAULT_SCHEDULER} places only gangs whose pods have one priority class"
         yield invalid(f"{paths.CLIQUES}.spec.podSpec.priorityClassName", listed, detail)
 

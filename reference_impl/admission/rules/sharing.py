@@ -67,13 +67,13 @@ def _inside(value: Any, *fields: str) -> Any:
 
 
 def _references(path: str, entries: Sequence[CliqueSharing], internal: Collection[str]) -> Iterator[FieldError]:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for i, entry in enumerate(entries):
         if not entry.name:
             yield required(f"{path}[{i}].name", "reference name is required")
-        elif entry.name in seen:
+        elif entry.name in earlier_names:
             yield duplicate(f"{path}[{i}].name", entry.name)
-        seen.add(entry.name)
+        earlier_names.add(entry.name)
         if entry.namespace and entry.name in internal:
             detail = "namespace must be empty when name matches an internal resourceClaimTemplate"
             yield invalid(f"{path}[{i}].namespace", entry.namespace, detail)

@@ -12,7 +12,7 @@ from reference_impl.plan import durations
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """`startsAfter` matters only with explicit order (VAL-23)."""
+    """Validate the startup order. `startsAfter` matters only with explicit order (VAL-23)."""
     template = pcs.spec.template
     if template.clique_startup_type is StartupType.EXPLICIT:
         for i, clique in enumerate(template.cliques):
@@ -21,8 +21,8 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
         if unknown := dict.fromkeys(name for listed in parents.values() for name in listed if name not in parents):
             detail = "unknown clique names found, all clique dependencies must be defined as cliques"
             yield invalid(f"{paths.CLIQUES}.startsAfter", ",".join(unknown), detail)
-        if found := cycles(parents):
-            yield invalid(paths.CLIQUES, found, "clique must not have circular dependencies")
+        if rings := cycles(parents):
+            yield invalid(paths.CLIQUES, rings, "clique must not have circular dependencies")
     yield from _termination_delay(template.termination_delay)
 
 
@@ -40,20 +40,20 @@ def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
     """The cycles of two or more cliques that start after each other, sorted."""
 
     def above(clique: str) -> set[str]:
-        found: set[str] = set()
+        visited: set[str] = set()
         open_ends = [clique]
         while open_ends:
             for parent in parents.get(open_ends.pop(), ()):
-                if parent not in found:
-                    found.add(parent)
+                if parent not in visited:
+                    visited.add(parent)
                     open_ends.append(parent)
-        return found
+        return visited
 
     ancestors = {clique: above(clique) for clique in parents}
     rings = {
-        tuple(sorted({clique, *(other for other in found if clique in ancestors.get(other, ()))}))
-        for clique, found in ancestors.items()
-        if clique in found
+        tuple(sorted({clique, *(other for other in reachable if clique in ancestors.get(other, ()))}))
+        for clique, reachable in ancestors.items()
+        if clique in reachable
     }
     return [list(ring) for ring in sorted(rings) if len(ring) > 1]
 

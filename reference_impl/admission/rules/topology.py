@@ -60,20 +60,20 @@ def places(pcs: PodCliqueSet) -> list[Place]:
     template = pcs.spec.template
     whole = template.topology_constraint
     top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", whole),) if whole else ()
-    found = list(top)
+    all_places = list(top)
     of_clique: dict[str, tuple[Place, ...]] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups or []):
         if group.topology_constraint:
-            whose = f"PodCliqueScalingGroup '{group.name}'"
-            place = Place(f"{paths.group(i)}.topologyConstraint", whose, group.topology_constraint, top)
-            found.append(place)
+            owner = f"PodCliqueScalingGroup '{group.name}'"
+            place = Place(f"{paths.group(i)}.topologyConstraint", owner, group.topology_constraint, top)
+            all_places.append(place)
             of_clique |= dict.fromkeys(group.clique_names, (place, *top))
     for i, clique in enumerate(template.cliques):
         if clique.topology_constraint:
             above = of_clique.get(clique.name, top)
             path = f"{paths.clique(i)}.topologyConstraint"
-            found.append(Place(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
-    return found
+            all_places.append(Place(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
+    return all_places
 
 
 def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
@@ -85,9 +85,9 @@ def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
     """VTC-03 to VTC-05."""
-    found = places(pcs)
-    errors = [required(f"{place.path}.topologyName", NAMELESS) for place in found if not place.name]
-    named = [place for place in found if place.own_name]
+    all_places = places(pcs)
+    errors = [required(f"{place.path}.topologyName", NAMELESS) for place in all_places if not place.name]
+    named = [place for place in all_places if place.own_name]
     clashes = [place for place in named if place.inherited_name and place.inherited_name != place.own_name]
     if not clashes and len({place.own_name for place in named}) > 1:
         clashes = named
@@ -104,22 +104,26 @@ def violations(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> list[FieldErro
     the existing bindings."""
     if errors := wrong_names(pcs):
         return errors
-    found = places(pcs)
-    for place in found:
+    all_places = places(pcs)
+    for place in all_places:
         if place.own_name and place.own_name not in known:
             detail = f'ClusterTopologyBinding "{place.own_name}" not found'
             return [invalid(f"{place.path}.topologyName", place.own_name, detail)]
-    if errors := [error for place in found for error in _unknown_domains(place, known[place.name])]:
+    if errors := [error for place in all_places for error in _unknown_domains(place, known[place.name])]:
         return errors
-    return [error for place in found for error in _inversions(place, pcs, known[place.name])]
+    return [error for place in all_places for error in _inversions(place, pcs, known[place.name])]
 
 
 def warnings(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> Iterator[str]:
-    """VTC-11, on updates as well (DFT-16)."""
+    """Warn of preferred domains that have no effect (VTC-11), on updates as well (DFT-16)."""
     for place in places(pcs):
         levels = known.get(place.name, ())
-        wanted, hoped = required_domain(place.constraint), preferred_domain(place.constraint)
-        if wanted in levels and hoped in levels and levels.index(hoped) < levels.index(wanted):
+        required_level, preferred_level = required_domain(place.constraint), preferred_domain(place.constraint)
+        if (
+            required_level in levels
+            and preferred_level in levels
+            and levels.index(preferred_level) < levels.index(required_level)
+        ):
             pack = f"{place.path}.pack"
             yield f"{pack}.preferred is coarser than {pack}.required and is redundant"
 

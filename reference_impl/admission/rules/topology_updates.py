@@ -86,7 +86,7 @@ def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | N
 
 
 def _change(now: TopologyConstraint | None, before: TopologyConstraint | None) -> str:
-    """Why the change of a constraint is refused. One without any domain counts as none."""
+    """The reason why the change of a constraint is refused. One without any domain counts as none."""
     if not _has_domain(now):
         return "cannot be removed after creation"
     if not _has_domain(before):
