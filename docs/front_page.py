@@ -42,7 +42,7 @@ STYLE = """<style>
 .md-typeset details.profile { border: 0; box-shadow: none; padding: 0; margin: .5rem 0; font-size: inherit; }
 </style>
 """
-"""What is different on a page of the site."""
+"""Styles of the matrix that differ on a page of the site."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
@@ -66,7 +66,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return target.url_relative_to(page.file) + (f"#{fragment}" if fragment else "")
 
     try:
-        found = matrix.matrix(published.read(Path(config.docs_dir) / FOLDER), requirement.load())
+        table = matrix.matrix(published.read(Path(config.docs_dir) / FOLDER), requirement.load())
     except UsageError as error:
         raise PluginError(str(error)) from error
-    return html.replace(PLACE, matrix_page.part(found, link) + STYLE)
+    return html.replace(PLACE, matrix_page.part(table, link) + STYLE)

@@ -40,8 +40,8 @@ class Repository:
         parts = urlsplit(link)
         if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
             return None
-        found = Path(os.path.normpath(start / unquote(parts.path)))
-        return found if found.is_relative_to(self._root) and found.exists() else None
+        path = Path(os.path.normpath(start / unquote(parts.path)))
+        return path if path.is_relative_to(self._root) and path.exists() else None
 
     def place(self, path: Path) -> str:
         """Return the place of a file or folder among the sources of the site."""
@@ -61,7 +61,7 @@ class Repository:
         if files.get_file_from_path(uri) is not None:
             return None
         if path.is_dir() and not (path / "README.md").exists():
-            names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
+            names = sorted(f"{child.name}/" if child.is_dir() else child.name for child in path.iterdir())
             listed = "".join(f"- [{name}]({name})\n" for name in names if not name.startswith((".", "__")))
             file = File.generated(self._config, uri, content=f"# {path.relative_to(self._root)}/\n\n{listed}")
             self._folders[uri] = path
@@ -120,7 +120,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     config.markdown_extensions.append(LinksOfPages(repository))  # type: ignore[arg-type]
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **others: Any) -> None:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **kwargs: Any) -> None:
     """Say which page is rendered next."""
-    [links] = [each for each in config.markdown_extensions if isinstance(each, LinksOfPages)]
+    [links] = [extension for extension in config.markdown_extensions if isinstance(extension, LinksOfPages)]
     links.page = page.file

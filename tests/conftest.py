@@ -86,15 +86,16 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("bare", settings=ClusterSettings(audit=False), owner=True)
+        cluster = Cluster.up("bare", settings=ClusterSettings(audit=False), owner=True)
         try:
             Driver(
-                loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)
+                loading.load("blank"),
+                ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port),
             ).install()
-            made.learn_new_kinds()
-            yield made
+            cluster.learn_new_kinds()
+            yield cluster
         finally:
-            made.down()
+            cluster.down()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What an attacker can put in place of a file."""
+"""Irregular files that an attacker can put in place of a regular one."""
 
 from __future__ import annotations
 

@@ -62,14 +62,14 @@ class Attacked:
     @property
     def report(self) -> dict[str, Any] | None:
         """Return the report; None if there is none."""
-        found = next(self.folder.glob("reports/*/report.yaml"), None)
-        return yaml.safe_load(found.read_text()) if found else None
+        path = next(self.folder.glob("reports/*/report.yaml"), None)
+        return yaml.safe_load(path.read_text()) if path else None
 
     def contains(self, text: str) -> list[str]:
         """Return the files of the run that contain the text, and the terminal."""
         files = [path for path in self.folder.glob("reports/**/*") if path.is_file() and not path.is_symlink()]
-        found = [str(path) for path in files if text.encode() in path.read_bytes()]
-        return found + ["terminal"] * (text in self.terminal)
+        containing = [str(path) for path in files if text.encode() in path.read_bytes()]
+        return containing + ["terminal"] * (text in self.terminal)
 
 
 def descriptor(attack: Attack, folder: Path) -> Path:
@@ -99,8 +99,8 @@ def run(attack: Attack, folder: Path) -> Attacked:
             if time.monotonic() - begin > attack.seconds:
                 process.terminate()
                 process.wait(90)
-                said = output.read_text("utf-8", "replace")
-                raise TimeoutError(f"{attack.name} takes more than {attack.seconds} s:\n{said}")
+                text = output.read_text("utf-8", "replace")
+                raise TimeoutError(f"{attack.name} takes more than {attack.seconds} s:\n{text}")
             time.sleep(LOOK_EVERY)
     terminal = output.read_text("utf-8", "replace")
     return Attacked(process.returncode, terminal, folder, time.monotonic() - begin, memory)
@@ -110,10 +110,10 @@ def _patched(value: Any, patch: Any) -> Any:
     """Apply a JSON merge patch."""
     if not isinstance(patch, dict):
         return patch
-    found = dict(value) if isinstance(value, dict) else {}
+    result = dict(value) if isinstance(value, dict) else {}
     for key, change in patch.items():
-        found[key] = _patched(found.get(key), change)
-    return {key: inner for key, inner in found.items() if inner is not None}
+        result[key] = _patched(result.get(key), change)
+    return {key: inner for key, inner in result.items() if inner is not None}
 
 
 def _memory(pid: int) -> float:

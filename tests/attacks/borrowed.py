@@ -19,7 +19,7 @@ from conformance.cluster import users
 from kube import config
 from kube.client import APPLY_PATCH
 from kube.errors import ApiError
-from tests.attacks.means import ADMISSION, NODES, anonymous, each, mode, nodes_of_tests, patch, send, when
+from tests.attacks.means import ADMISSION, NODES, anonymous, for_each_object, mode, nodes_of_tests, patch, send, when
 
 ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
 COLLECTOR = "generic-garbage-collector"
@@ -67,7 +67,7 @@ def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
             patch(component, path, {"status": {"conditions": [*known, {"type": "Ready", "status": "True"}]}})
 
-    each(kubeconfig, "/api/v1/pods", forged)
+    for_each_object(kubeconfig, "/api/v1/pods", forged)
 
 
 @mode
@@ -138,9 +138,9 @@ def delete_nodes_with_a_certificate(kubeconfig: Path, folder: Path) -> None:
     encoded = base64.b64encode(request.public_bytes(Encoding.PEM)).decode()
     spec = {"request": encoded, "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}
     path, signed = "/apis/certificates.k8s.io/v1/certificatesigningrequests", list[bytes]()
-    made = json.loads(send(kubeconfig, "POST", path, {"metadata": {"name": "hostile"}, "spec": spec}))
+    created = json.loads(send(kubeconfig, "POST", path, {"metadata": {"name": "hostile"}, "spec": spec}))
     approved = {"type": "Approved", "status": "True", "reason": "Hostile", "message": "approved by itself"}
-    send(kubeconfig, "PUT", f"{path}/hostile/approval", {**made, "status": {"conditions": [approved]}})
+    send(kubeconfig, "PUT", f"{path}/hostile/approval", {**created, "status": {"conditions": [approved]}})
 
     def there() -> bool:
         status = json.loads(send(kubeconfig, "GET", f"{path}/hostile"))["status"]

@@ -25,7 +25,19 @@ from conformance.cluster import users
 from kube.client import MERGE_PATCH
 from kube.errors import ApiError
 from tests.attacks import borrowed, policies  # noqa: F401 - their modes
-from tests.attacks.means import ADMISSION, MODES, NODES, each, failed, mode, nodes_of_tests, patch, send, told, when
+from tests.attacks.means import (
+    ADMISSION,
+    MODES,
+    NODES,
+    failed,
+    for_each_object,
+    ledger_contains,
+    mode,
+    nodes_of_tests,
+    patch,
+    send,
+    when,
+)
 
 
 def supervisor() -> psutil.Process:
@@ -84,7 +96,7 @@ def _deny(kubeconfig: Path, requests: dict[str, Any]) -> None:
 @mode
 def deny_deletions(kubeconfig: Path, folder: Path) -> None:
     """Deny the deletion of namespaces with an admission policy."""
-    when(lambda: told(folder, '"phase":"ready"'))
+    when(lambda: ledger_contains(folder, '"phase":"ready"'))
     _deny(kubeconfig, NAMESPACES | {"operations": ["DELETE"]})
 
 
@@ -129,7 +141,7 @@ def log_is_endless(kubeconfig: Path, folder: Path) -> None:
 def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
     """Stop the process of the suite that is to end this program, and never continue it."""
     parent = supervisor()
-    when(lambda: told(folder, '"phase":"ready"'))
+    when(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.suspend()
 
 
@@ -137,13 +149,13 @@ def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
 def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
     """Kill the process of the suite that is to end this program, and this program with it."""
     parent = supervisor()
-    when(lambda: told(folder, '"phase":"ready"'))
+    when(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.kill()
 
 
 @mode
 def log_is_a_pipe(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, put a pipe that nobody writes to in place of the log of this program."""
+    """After a failure, put a pipe without a writer in place of the log of this program."""
     path = log()
     when(lambda: failed(folder))
     path.unlink()
@@ -165,7 +177,7 @@ def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
 def cut_audit_log(kubeconfig: Path, folder: Path) -> None:
     """Empty the audit log of the API server."""
     [path] = kubeconfig.parents[1].rglob("audit.log")
-    when(lambda: told(folder, '"phase":"ready"'))
+    when(lambda: ledger_contains(folder, '"phase":"ready"'))
     os.truncate(path, 0)
 
 
@@ -233,7 +245,7 @@ def nest_deep(kubeconfig: Path, folder: Path) -> None:
             nested.add(about["uid"])
             patch(kubeconfig, f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}", body)
 
-    each(kubeconfig, "/api/v1/pods", deepen)
+    for_each_object(kubeconfig, "/api/v1/pods", deepen)
 
 
 @mode
@@ -245,8 +257,10 @@ def say_much_of_a(kubeconfig: Path, folder: Path) -> None:
 @mode
 def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
     """Print the kubeconfig, and in JSON, and in base64."""
-    said = kubeconfig.read_bytes()
-    os.write(1, b"\n".join((said, json.dumps({"config": said.decode()}).encode(), base64.b64encode(said), b"")))
+    content = kubeconfig.read_bytes()
+    os.write(
+        1, b"\n".join((content, json.dumps({"config": content.decode()}).encode(), base64.b64encode(content), b""))
+    )
 
 
 def own_key(kubeconfig: Path) -> bytes:
@@ -275,8 +289,8 @@ def print_key_in_pieces(kubeconfig: Path, folder: Path) -> None:
 def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
     """Remove all webhook configurations, which were installed before this program was started."""
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        for found in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
-            send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{found['metadata']['name']}")
+        for configuration in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
+            send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{configuration['metadata']['name']}")
 
 
 @mode
@@ -310,7 +324,7 @@ def grow_nodes(kubeconfig: Path, folder: Path) -> None:
             body = {"status": {"allocatable": amounts, "capacity": amounts}}
             patch(kubeconfig, f"/api/v1/nodes/{node['metadata']['name']}/status", body)
 
-    each(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", grown)
+    for_each_object(kubeconfig, "/api/v1/nodes?labelSelector=conformance.grove.io/pool", grown)
 
 
 def main() -> None:

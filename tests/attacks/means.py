@@ -65,10 +65,10 @@ def when(condition: Callable[[], object], seconds: float = 240) -> None:
 
 def failed(folder: Path) -> bool:
     """Return whether a check of the run has failed."""
-    return told(folder, '"outcome":"failed"')
+    return ledger_contains(folder, '"outcome":"failed"')
 
 
-def told(folder: Path, words: str) -> bool:
+def ledger_contains(folder: Path, words: str) -> bool:
     """Return whether a ledger of the run contains these words."""
     return any(words in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
 
@@ -79,23 +79,23 @@ def patch(kubeconfig: Path | config.Connection, path: str, body: Any) -> None:
         send(kubeconfig, "PATCH", path, body, content_type=MERGE_PATCH)
 
 
-def each(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
+def for_each_object(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
     """Look at all objects of a list again and again, until the suite ends this program."""
     while True:
         with contextlib.suppress(ApiError, OSError):
-            for found in json.loads(send(kubeconfig, "GET", path))["items"]:
-                action(found)
+            for item in json.loads(send(kubeconfig, "GET", path))["items"]:
+                action(item)
         time.sleep(0.02)
 
 
 def nodes_of_tests(kubeconfig: Path) -> list[str]:
     """Return the names of all nodes, once there are some."""
-    found: list[str] = []
+    names: list[str] = []
 
     def there() -> bool:
         items = json.loads(send(kubeconfig, "GET", NODES))["items"]
-        found[:] = [item["metadata"]["name"] for item in items]
-        return bool(found)
+        names[:] = [item["metadata"]["name"] for item in items]
+        return bool(names)
 
     when(there)
-    return found
+    return names

@@ -34,19 +34,19 @@ LOOP = "while True: pass"
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command as the arguments say, and return the exit code."""
-    asked = _parsed(arguments)
+    options = _parsed(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the loops and the run would go on
-    command = [sys.executable, "-m", "grove_conformance", *asked.command]
+    command = [sys.executable, "-m", "grove_conformance", *options.command]
     if "--report-dir" not in command:
         command += ["--report-dir", "reports"]
     folder = Path(command[command.index("--report-dir") + 1])
     before = set(folder.glob("*/report.yaml"))
-    loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(asked.loops)]
+    loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(options.loops)]
     run = subprocess.Popen(command)
     try:
-        chance = random.Random(asked.seed)
-        moments = sorted(chance.uniform(0, asked.within) for _ in range(asked.outages))
-        _stop_now_and_then(run, moments, asked.seconds, chance)
+        chance = random.Random(options.seed)
+        moments = sorted(chance.uniform(0, options.within) for _ in range(options.outages))
+        _stop_now_and_then(run, moments, options.seconds, chance)
         code = run.wait()
     finally:
         for loop in loops:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             run.terminate()
             run.wait()
     blamed = [line for report in set(folder.glob("*/report.yaml")) - before for line in _blamed(report)]
-    typer.echo(f"seed {asked.seed}: exit {code}; failed: {', '.join(blamed) or 'nothing'}")
+    typer.echo(f"seed {options.seed}: exit {code}; failed: {', '.join(blamed) or 'nothing'}")
     return 0 if code in GRANTED and not blamed else 1
 
 
@@ -104,8 +104,8 @@ def _servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 def _blamed(report: Path) -> list[str]:
     """Return the requirements that have failed in a run."""
-    found = yaml.safe_load(report.read_text(encoding="utf-8"))
-    return [each["id"] for each in found["verdict"]["requirements"] if each["outcome"] == "failed"]
+    document = yaml.safe_load(report.read_text(encoding="utf-8"))
+    return [entry["id"] for entry in document["verdict"]["requirements"] if entry["outcome"] == "failed"]
 
 
 if __name__ == "__main__":

@@ -21,15 +21,15 @@ MEMORY = 500
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.name)
 def test_attack(attack: Attack, tmp_path: Path) -> None:
     attacked = run(attack, tmp_path)
-    said = attacked.terminal
-    assert attacked.exit == attack.exit, said
+    terminal = attacked.terminal
+    assert attacked.exit == attack.exit, terminal
     report = attacked.report
-    assert (report["verdict"]["result"] if report else "") == attack.verdict, said
+    assert (report["verdict"]["result"] if report else "") == attack.verdict, terminal
     outcomes = {r["id"]: r["outcome"] for r in report["verdict"]["requirements"]} if report else {}
-    assert {id: outcomes.get(id) for id in attack.outcomes} == attack.outcomes, said
-    assert [text for text in attack.shows if text not in said] == [], said
-    assert [text for text in attack.once if said.count(text) != 1] == [], said
-    assert {text: found for text in attack.hides if (found := attacked.contains(text))} == {}
-    assert "Traceback" not in said
+    assert {id: outcomes.get(id) for id in attack.outcomes} == attack.outcomes, terminal
+    assert [text for text in attack.shows if text not in terminal] == [], terminal
+    assert [text for text in attack.once if terminal.count(text) != 1] == [], terminal
+    assert {text: files for text in attack.hides if (files := attacked.contains(text))} == {}
+    assert "Traceback" not in terminal
     assert attacked.memory < MEMORY
     assert left(tmp_path / "state") == []

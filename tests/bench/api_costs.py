@@ -67,7 +67,7 @@ class Environment:
         times = self._server.cpu_times()
         return float(times.user + times.system)
 
-    async def each(self, name: str, make: Make) -> list[Any]:
+    async def measure(self, name: str, make: Make) -> list[Any]:
         """Makes COUNT requests; prints their cost and gives the answers."""
         limit = asyncio.Semaphore(IN_FLIGHT)
 
@@ -88,18 +88,20 @@ class Environment:
             "JSON patch": ([{"op": "remove", "path": "/spec/schedulingGates/0"}], JSON_PATCH),
         }
         for kind, (patch, content_type) in gateless.items():
-            await self.each("create pod", lambda i: client.create(PODS, pod(i)))
-            await self.each(
+            await self.measure("create pod", lambda i: client.create(PODS, pod(i)))
+            await self.measure(
                 f"take the gate off: {kind}",
                 lambda i, p=patch, c=content_type: client.patch(PODS, "default", f"p{i}", p, content_type=c),
             )
-            await self.each("delete pod", lambda i: client.request("DELETE", PODS.path("default", f"p{i}"), body=NOW))
-        await self.each("create PodClique", lambda i: client.create(cliques, clique(i)))
-        await self.each(
+            await self.measure(
+                "delete pod", lambda i: client.request("DELETE", PODS.path("default", f"p{i}"), body=NOW)
+            )
+        await self.measure("create PodClique", lambda i: client.create(cliques, clique(i)))
+        await self.measure(
             "PodClique status: merge patch",
             lambda i: client.patch(cliques, "default", f"q{i}", {"status": status(0)}, subresource="status"),
         )
-        found = await self.each(
+        patched = await self.measure(
             "PodClique status: JSON patch",
             lambda i: client.patch(
                 cliques,
@@ -110,12 +112,12 @@ class Environment:
                 subresource="status",
             ),
         )
-        await self.each(
+        await self.measure(
             "PodClique status: update",
-            lambda i: client.replace(cliques, {**found[i], "status": status(2)}, subresource="status"),
+            lambda i: client.replace(cliques, {**patched[i], "status": status(2)}, subresource="status"),
         )
         apply = {"apiVersion": cliques.api_version, "kind": "PodClique", "status": status(1)}
-        await self.each(
+        await self.measure(
             "PodClique status: server-side apply",
             lambda i: client.request(
                 "PATCH",
@@ -127,8 +129,8 @@ class Environment:
         )
 
     async def reads(self, cluster: Cluster) -> None:
-        """The same list of pods through both clients: what they make of the bytes is what differs."""
-        await self.each("create pod", lambda i: self._client.create(PODS, pod(i)))
+        """List the same pods with both clients; only the decoding differs."""
+        await self.measure("create pod", lambda i: self._client.create(PODS, pod(i)))
         decode = msgspec.json.Decoder(_List).decode
         cpu = time.process_time()
         count = len(decode(await self._client.request("GET", PODS.path("default"))).items)

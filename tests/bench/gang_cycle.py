@@ -47,8 +47,8 @@ def podgang(gang: int, pods: list[model.Pod]) -> PodGang:
 
 def fleet(count: int) -> list[model.Node]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    made = nodes.manifests("tiny", count)
-    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in made]
+    manifests = nodes.manifests("tiny", count)
+    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in manifests]
 
 
 def seconds(gangs: int) -> float:
@@ -63,14 +63,14 @@ def seconds(gangs: int) -> float:
         for gang in range(gangs)
     }
     items = {gang: podgang(gang, mine) for gang, mine in pods.items()}
-    everything = [each for mine in pods.values() for each in mine]
+    everything = [member for mine in pods.values() for member in mine]
     took = []
     for _ in range(REPEATS):
         begin = time.process_time()
         served = [gang for gang, item in items.items() if snapshot.served(item, SCHEDULER)]
-        found = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
+        candidates = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
         capacity = Capacity(hosts, snapshot.used(everything, {}))
-        plan = cycle.plan(found, capacity, snapshot.around(everything, {each.name for each in found}, ()))
+        plan = cycle.plan(candidates, capacity, snapshot.around(everything, {gang.name for gang in candidates}, ()))
         took.append(time.process_time() - begin)
         assert len(plan.bindings) == WAITING * PODS, "all that wait are placed"
     return min(took)
@@ -78,11 +78,11 @@ def seconds(gangs: int) -> float:
 
 def main() -> int:
     """Print the figures; return the exit code."""
-    found = {gangs: seconds(gangs) for gangs in SIZES}
-    shares = {gangs: took / (took + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs)) for gangs, took in found.items()}
-    for gangs, took in found.items():
+    results = {gangs: seconds(gangs) for gangs in SIZES}
+    shares = {gangs: took / (took + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs)) for gangs, took in results.items()}
+    for gangs, took in results.items():
         sys.stdout.write(f"{gangs:6} gangs: {took * 1000:6.0f} ms, {shares[gangs]:.0%} of a core while gangs arrive\n")
-    logs = [math.log(gangs) for gangs in found], [math.log(took) for took in found.values()]
+    logs = [math.log(gangs) for gangs in results], [math.log(took) for took in results.values()]
     exponent = statistics.linear_regression(*logs).slope
     sys.stdout.write(f"grows with gangs^{exponent:.2f}\n")
     return int(exponent > LIMIT_EXPONENT or max(shares.values()) > LIMIT_SHARE)

@@ -53,31 +53,31 @@ WEIGHTS = [6, 3, 4, 3, 3, 2, 3, 1, 2]
 
 def fleet(count: int) -> list[model.Node]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    made = nodes.manifests(PROFILE, count)
-    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in made]
+    manifests = nodes.manifests(PROFILE, count)
+    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in manifests]
 
 
 def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
     """Gangs of all shapes, in a random order; every ninth has a scaled one behind it."""
     random = Random(seed)
-    made: list[gangs.Gang] = []
-    while len(made) < count:
-        (groups, how), name = random.choices(SHAPES, WEIGHTS)[0], f"g{len(made)}"
-        made.append(_gang(name, groups, how, priority=random.choice((0, 0, 10))))
-        if len(made) % 9 == 0 and len(made) < count:
-            made.append(_gang(f"g{len(made)}", groups, how, made[-1].priority, base=name))
-    return made
+    result: list[gangs.Gang] = []
+    while len(result) < count:
+        (groups, how), name = random.choices(SHAPES, WEIGHTS)[0], f"g{len(result)}"
+        result.append(_gang(name, groups, how, priority=random.choice((0, 0, 10))))
+        if len(result) % 9 == 0 and len(result) < count:
+            result.append(_gang(f"g{len(result)}", groups, how, result[-1].priority, base=name))
+    return result
 
 
 def _gang(name: str, groups: Groups, how: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
-    found = [
+    pod_groups = [
         gangs.Group(f"{name}-{group}", minimum, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
         for group, minimum, pods, asks in groups
     ]
-    names = [group.name for group in found]
+    names = [group.name for group in pod_groups]
     levels = [(names, how.get("required", ""), how.get("preferred", ""))]
     levels += [([one], how["replicas"], "") for one in names if "replicas" in how]
-    return gangs.Gang(name, found, gangs.scopes(names, *levels), priority, base, LEVELS)
+    return gangs.Gang(name, pod_groups, gangs.scopes(names, *levels), priority, base, LEVELS)
 
 
 def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:

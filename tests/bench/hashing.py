@@ -25,15 +25,15 @@ LIMIT_SECONDS, LIMIT_TEMPLATE_MS = 1.0, 1.0
 
 def templates(round_: str) -> list[Template]:
     """Cliques that differ in an image, a variable and a label."""
-    found: dict[str, Any] = next(v for v in hash_vectors.vectors() if v["name"] == "vllm-server")["template"]
+    template: dict[str, Any] = next(v for v in hash_vectors.vectors() if v["name"] == "vllm-server")["template"]
     result = []
     for number in range(CLIQUES):
-        clique = copy.deepcopy(found["cliques"][0])
+        clique = copy.deepcopy(template["cliques"][0])
         spec = clique["spec"]["podSpec"]
         spec["containers"][0]["image"] += f"-{round_}{number}"
         spec["containers"][0]["env"].append({"name": "NUMBER", "value": str(number)})
         clique["labels"]["number"] = f"{round_}{number}"
-        result.append(Template.of(f"c{number}", clique["labels"], None, spec, found.get("priorityClassName")))
+        result.append(Template.of(f"c{number}", clique["labels"], None, spec, template.get("priorityClassName")))
     return result
 
 
@@ -52,12 +52,12 @@ def _unknown(template: Template) -> bool:
 def main() -> int:
     first, second, third = templates("a"), templates("b"), templates("c")
 
-    def each(some: list[Template]) -> Callable[[], object]:
+    def hash_all(some: list[Template]) -> Callable[[], object]:
         return lambda: [schemes.of_template(template, CANONICAL) for template in some]
 
-    cold = measured("1,000 cliques, fresh process", each(first))
-    warm = measured("1,000 others", each(second))
-    measured("the same again, remembered", each(second))
+    cold = measured("1,000 cliques, fresh process", hash_all(first))
+    warm = measured("1,000 others", hash_all(second))
+    measured("the same again, remembered", hash_all(second))
     measured("generation hash of 1,000 cliques", lambda: schemes.of_set(second, CANONICAL, in_order=True))
     measured("window of 1,000 cliques, one stored hash unknown", lambda: [_unknown(t) for t in third])
     return int(cold > LIMIT_SECONDS or warm / CLIQUES * 1000 > LIMIT_TEMPLATE_MS)

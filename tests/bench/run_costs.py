@@ -27,7 +27,7 @@ PYTHON = {
     "grove-conformance run": "the command",
     "grove_conformance.start": "owner watch and startup order",
 }
-"""What the arguments of a Python process contain → what it is."""
+"""Text in the arguments of a Python process → name of the program."""
 
 
 def program(arguments: list[str]) -> str:

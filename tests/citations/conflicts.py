@@ -22,8 +22,11 @@ def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str
         if entry.basis.contradictions:
             yield entry, "a MUST that a document contradicts"
         for quotation in entry.basis.quotations:
-            if others := dict.fromkeys(id for other, id in contradictions if _same(quotation, other)):
-                yield entry, f"quotes {quotation.document}, {quotation.place}, which contradicts {', '.join(others)}"
+            if contradicted := dict.fromkeys(id for other, id in contradictions if _same(quotation, other)):
+                yield (
+                    entry,
+                    f"quotes {quotation.document}, {quotation.place}, which contradicts {', '.join(contradicted)}",
+                )
 
 
 def _same(one: Quotation, other: Quotation) -> bool:

@@ -29,7 +29,7 @@ NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 DOCUMENTS = "conformance/suite/registry/documents.yaml"
 MEMO = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
-"""What working notes contain, and a reason does not."""
+"""Words of working notes, which a reason does not contain."""
 PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
 """One of upstream's public documents, and no row of ours."""
 
@@ -50,17 +50,17 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     """All citations of the repository that lead nowhere."""
     known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
-    found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
-    found += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
-    found += [*memos(requirement.load()), *subjects(requirement.load())]
+    result = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
+    result += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
+    result += [*memos(requirement.load()), *subjects(requirement.load())]
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
-        found += unknown_ids(place, text, ids, known)
-        found += sections(place, text, functools.partial(_document, root, path))
+        result += unknown_ids(place, text, ids, known)
+        result += sections(place, text, functools.partial(_document, root, path))
         if path.suffix == ".md":
-            found += links(place, text, path)
-            found += tables(place, text)
-    return found
+            result += links(place, text, path)
+            result += tables(place, text)
+    return result
 
 
 def files(root: Path) -> list[Path]:
@@ -69,7 +69,7 @@ def files(root: Path) -> list[Path]:
 
 
 def unknown_ids(place: str, text: str, ids: re.Pattern[str], known: set[str]) -> Iterator[Problem]:
-    """What looks like an id of the specification, and has no row."""
+    """Yield a problem for each id of the form of the specification that has no row."""
     for match in ids.finditer(text):
         if match[0] not in known and not PUBLIC.fullmatch(match[0]):
             yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], known))
@@ -88,10 +88,10 @@ def sections(place: str, text: str, document: Callable[[str], str | None]) -> It
             continue
         titles, numbers = _headings(there)
         for name in re.findall(r'"[^"]+"|[A-E\d][\d.]*', match["sections"]):
-            wanted = name.strip('".')
-            if wanted not in (titles if name.startswith('"') else numbers):
-                hint = _nearest(wanted, titles | numbers)
-                yield Problem(at, f"{match['document']} has no section {wanted}", hint)
+            section = name.strip('".')
+            if section not in (titles if name.startswith('"') else numbers):
+                hint = _nearest(section, titles | numbers)
+                yield Problem(at, f"{match['document']} has no section {section}", hint)
 
 
 def links(place: str, text: str, path: Path) -> Iterator[Problem]:
@@ -174,30 +174,30 @@ def anchors(text: str) -> frozenset[str]:
 
 def heading_anchors(text: str) -> list[str]:
     """Return for each line the anchor that GitHub makes of it; empty for lines that are no heading."""
-    taken = set(specification.ANCHOR.findall(text))
+    used = set(specification.ANCHOR.findall(text))
     names = []
     for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
         title = re.match(r"#+ +(.*)$", line)
-        names.append(_slug(title[1], taken) if title else "")
-        taken.add(names[-1])
+        names.append(_slug(title[1], used) if title else "")
+        used.add(names[-1])
     return names
 
 
-def _slug(title: str, taken: Collection[str]) -> str:
+def _slug(title: str, used: Collection[str]) -> str:
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
     slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
     numbered = (f"{slug}-{number}" for number in itertools.count(1))
-    return next(name for name in itertools.chain([slug], numbered) if name not in taken)
+    return next(name for name in itertools.chain([slug], numbered) if name not in used)
 
 
 def _twice(root: Path) -> Iterator[Problem]:
-    seen: dict[str, specification.Row] = {}
+    rows: dict[str, specification.Row] = {}
     for path in sorted((root / specification.FOLDER).glob("*.md")):
         for row in specification.rows(path):
-            if row.id in seen:
+            if row.id in rows:
                 where = f"{specification.FOLDER}/{row.file}:{row.line}"
-                yield Problem(where, f"duplicate id {row.id}", f"link to {seen[row.id].link}")
-            seen[row.id] = row
+                yield Problem(where, f"duplicate id {row.id}", f"link to {rows[row.id].link}")
+            rows[row.id] = row
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -220,9 +220,9 @@ def _document(root: Path, citing: Path, name: str) -> str | None:
 @functools.cache
 def _headings(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Titles and numbers of the headings of a page."""
-    found = [re.sub(r"<[^>]*>", "", title) for title in _titles(text)]
-    numbers = [re.match(r"(?:Part )?([A-E]\.\d+|[A-E](?=\.)|\d+(?:\.\d+)?)", title) for title in found]
-    return frozenset(found), frozenset(number[1] for number in numbers if number)
+    titles = [re.sub(r"<[^>]*>", "", title) for title in _titles(text)]
+    numbers = [re.match(r"(?:Part )?([A-E]\.\d+|[A-E](?=\.)|\d+(?:\.\d+)?)", title) for title in titles]
+    return frozenset(titles), frozenset(number[1] for number in numbers if number)
 
 
 def _titles(text: str) -> list[str]:
@@ -249,12 +249,12 @@ def _nearest(wrong: str, known: Iterable[str]) -> str:
 
 def main(root: Path = data.PROJECT) -> int:
     """Print the problems, one a line. 1 if there are any."""
-    found = problems(root)
-    for problem in found:
+    unresolved = problems(root)
+    for problem in unresolved:
         sys.stderr.write(f"{problem}\n")
-    if not found:
+    if not unresolved:
         sys.stdout.write(f"citations of {len(specification.load())} rows resolve\n")
-    return 1 if found else 0
+    return 1 if unresolved else 0
 
 
 if __name__ == "__main__":

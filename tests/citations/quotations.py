@@ -29,12 +29,12 @@ def plain(text: str) -> str:
 @cache
 def text_of(clones: Path, link: str) -> str | None:
     """Return the text of a document, None if no clone has it."""
-    found = IN_REPOSITORY.fullmatch(link)
-    if found is None or not (clone := clones / found["repository"]).exists():
+    match = IN_REPOSITORY.fullmatch(link)
+    if match is None or not (clone := clones / match["repository"]).exists():
         return None
-    command = ["git", "-C", str(clone), "show", f"{found['ref']}:{found['path']}"]
-    shown = subprocess.run(command, capture_output=True, text=True)
-    return None if shown.returncode else shown.stdout
+    command = ["git", "-C", str(clone), "show", f"{match['ref']}:{match['path']}"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return None if result.returncode else result.stdout
 
 
 @cache
@@ -44,10 +44,10 @@ def words(clones: Path, link: str) -> str | None:
     return None if text is None else plain(text)
 
 
-def anchor(text: str, said: str, *, headings: bool) -> str:
+def anchor(text: str, quoted: str, *, headings: bool) -> str:
     """Return the anchor of the heading above some words of a document, or of their line; empty if there is none."""
     lines = [plain(line) for line in text.splitlines()]
-    start = " ".join(line for line in lines if line).find(plain(said))
+    start = " ".join(line for line in lines if line).find(plain(quoted))
     if start < 0:
         return ""
     at, above = 0, ""
@@ -62,11 +62,11 @@ def anchor(text: str, said: str, *, headings: bool) -> str:
 def anchors(clones: Path) -> dict[str, dict[str, str]]:
     """Return the anchor of each place that is quoted, by document: where the first of its words stand. Those of
     documents without a clone stay as they are."""
-    found: dict[str, dict[str, str]] = {}
+    by_document: dict[str, dict[str, str]] = {}
     stored = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
-            link, places = basis.known()[quotation.document].link, found.setdefault(quotation.document, {})
+            link, places = basis.known()[quotation.document].link, by_document.setdefault(quotation.document, {})
             text = text_of(clones, link) if quotation.words else None
             if text is None:
                 name = stored.get(quotation.document, {}).get(quotation.place, "")
@@ -74,22 +74,22 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
                 name = anchor(text, quotation.words, headings=link.endswith(".md"))
             if name:
                 places.setdefault(quotation.place, name)
-    return {id: dict(sorted(places.items())) for id, places in sorted(found.items()) if places}
+    return {id: dict(sorted(places.items())) for id, places in sorted(by_document.items()) if places}
 
 
 def missing(clones: Path) -> tuple[list[str], int, int]:
     """Return the quotations that their documents do not have, how many were looked up, and how many were not."""
-    wrong, seen, unseen = [], 0, 0
+    wrong, checked, unchecked = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
             text = words(clones, basis.known()[quotation.document].link) if quotation.words else None
             if text is None:
-                unseen += 1
+                unchecked += 1
                 continue
-            seen += 1
+            checked += 1
             if plain(quotation.words) not in text:
                 wrong.append(f"{entry.id}: {quotation.document} does not say “{quotation.words}”")
-    return wrong, seen, unseen
+    return wrong, checked, unchecked
 
 
 def main() -> int:
@@ -101,8 +101,8 @@ def main() -> int:
             sys.exit(__doc__)
     if "--anchors" in sys.argv:
         basis.ANCHORS.write_text(json.dumps(anchors(clones), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    wrong, seen, unseen = missing(clones)
-    counts = f"{seen} quotations looked up, {len(wrong)} not found; {unseen} are in no clone"
+    wrong, checked, unchecked = missing(clones)
+    counts = f"{checked} quotations looked up, {len(wrong)} not found; {unchecked} are in no clone"
     sys.stdout.write("\n".join([*wrong, counts, ""]))
     return bool(wrong)
 

@@ -82,10 +82,10 @@ def test_ids_of_others_are_left_alone(page: Path) -> None:
     ],
 )
 def test_sections_are_named_by_number_or_title(text: str, what: str | None) -> None:
-    found = list(
+    problems = list(
         lint.sections("a.py", text.replace("PAGE", "page.md"), lambda name: PAGE if name == "page.md" else None)
     )
-    assert [problem.what for problem in found] == ([what] if what else [])
+    assert [problem.what for problem in problems] == ([what] if what else [])
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_sections_are_named_by_number_or_title(text: str, what: str | None) -> N
 )
 def test_links_lead_to_files_and_anchors(page: Path, link: str, what: str | None) -> None:
     page.write_text(PAGE + f"\nsee [there]({link}), not `[there](nowhere.md)`\n")
-    found = list(lint.links("page.md", page.read_text(), page))
-    assert [problem.what for problem in found] == ([what] if what else [])
+    problems = list(lint.links("page.md", page.read_text(), page))
+    assert [problem.what for problem in problems] == ([what] if what else [])
 
 
 def test_every_row_of_a_table_has_its_cells() -> None:
@@ -148,7 +148,7 @@ def test_a_must_rests_on_no_place_that_contradicts_another_requirement(
         entry("AA-001", Level.MUST, quotations=(QUOTED,)),
         entry("AA-002", Level.SHOULD, quotations=(QUOTED,), contradictions=(contradiction,)),
     ]
-    registry = Registry({"core": "The core."}, {each.id: each for each in entries}, {})
+    registry = Registry({"core": "The core."}, {item.id: item for item in entries}, {})
     assert [str(problem) for problem in lint.disagreements(registry)] == problems * [
         "conformance/suite/registry/requirements/core.yaml: AA-001: quotes operator-readme, Termination, which"
         " contradicts AA-002 (hint: make what documents disagree on a SHOULD, or quote what carries the MUST alone)"

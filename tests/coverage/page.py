@@ -18,16 +18,16 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 
 def text() -> str:
-    """docs/coverage.md as it should be."""
+    """Return docs/coverage.md as it should be."""
     return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), spec_rows.rows())
 
 
 def runs() -> list[coverage.Seen]:
     """Return the recorded runs of operators with known defects."""
-    kept = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
+    paths = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
     return [
         coverage.Seen(f"{run.label} (claims {', '.join(run.features)})", run.failed)
-        for path in kept
+        for path in paths
         for run in recorded.read(path)
     ]
 

@@ -65,14 +65,14 @@ ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "
 REGISTRY = Registry({"core": "The core."}, {"AA-001": ENTRY}, {})
 
 
-def told(stories: list[Scenario], table: Rows) -> list[str]:
+def problems_of(stories: list[Scenario], table: Rows) -> list[str]:
     return coverage.problems(REGISTRY, stories, table)
 
 
 def test_what_is_neither_checked_nor_excused_is_told():
     stories = [Scenario("X-S1", "a", ("AA-001",), "", ()), Scenario("X-S2", "b", (), "", ())]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ("X-3",)}}, (Reason("r", ("X-3",)),))
-    assert told(stories, table) == [
+    assert problems_of(stories, table) == [
         "X-S2: has neither checks nor a reason",
         "X-2: has neither a check nor a reason",
     ]
@@ -88,7 +88,7 @@ def test_what_the_table_of_gaps_shows_needs_neither():
 def test_what_is_checked_and_excused_or_unknown_is_told():
     stories = [Scenario("X-S1", "a", ("AA-002",), "", ())]
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
-    assert told(stories, table) == [
+    assert problems_of(stories, table) == [
         "X-S1: names AA-002, which is not a requirement",
         "X-1: has two reasons",
         "X-9: has a reason, and is not a binding row",
@@ -101,19 +101,19 @@ def test_a_defect_is_caught_by_the_requirements_that_name_it():
     binding = {"x": {"contract": (), "defect": ("X-1", "X-2", "X-3")}}
     table = Rows(binding, (), {"tried": (Reason("r", ("X-3",)),)})
     assert coverage.caught(REGISTRY, table) == {"X-1": ("AA-001",)}
-    assert told([Scenario("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
+    assert problems_of([Scenario("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
 
 
 def test_a_defect_is_seen_where_its_requirements_failed():
-    found = {"X-1": ("AA-001", "AA-002"), "X-2": ("AA-002",), "X-3": ("AA-003",)}
+    caught = {"X-1": ("AA-001", "AA-002"), "X-2": ("AA-002",), "X-3": ("AA-003",)}
     runs = [Seen("op 1", frozenset({"AA-001"})), Seen("op 2", frozenset({"AA-001", "AA-002"}))]
-    assert coverage.seen(found, runs) == {
+    assert coverage.seen(caught, runs) == {
         "X-1": ["AA-001 (A, B)", "AA-002 (B)"],
         "X-2": ["AA-002 (B)"],
         "X-3": [],
     }
     table = Rows({}, (), {}, (), (Reason("r", ("X-2", "X-4")),))
-    assert coverage.unseen(found, table, runs) == [
+    assert coverage.unseen(caught, table, runs) == [
         "X-3: no requirement of it failed, and no reason says why",
         "X-2: has a reason, and AA-002 (B) failed",
         "X-4: has a reason, and is not detected",
@@ -194,7 +194,7 @@ def test_what_is_pending_is_neither_checked_nor_excused():
         Scenario("X-S1", "c", (), "", (), "not built"),
     ]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING, Reason("nor this", ("X-1",))))
-    assert told(stories, table) == [
+    assert problems_of(stories, table) == [
         "X-S4: is pending, and has checks or a reason",
         "X-S1: is pending, and has checks or a reason",
         "X-1: has a reason, and AA-001 claims it",

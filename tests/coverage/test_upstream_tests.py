@@ -36,15 +36,15 @@ def test_each_test_names_requirements_that_exist() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    wanted = upstream.text(upstream.read(), requirement.load())
-    assert upstream.PAGE.read_text("utf-8") == wanted, "run: make docs"
+    expected = upstream.text(upstream.read(), requirement.load())
+    assert upstream.PAGE.read_text("utf-8") == expected, "run: make docs"
 
 
 def test_every_test_that_the_specification_describes_is_listed() -> None:
     described = {
-        found[0]
+        match[0]
         for row in specification.load().values()
-        if row.id.startswith("E2E-") and (found := OF_THE_SPECIFICATION.match(dict(row.cells).get("Test", "")))
+        if row.id.startswith("E2E-") and (match := OF_THE_SPECIFICATION.match(dict(row.cells).get("Test", "")))
     }
     listed = {name.split("_")[1] for name in (test["name"] for test in upstream.tests(upstream.read())) if "_" in name}
     assert len(described) == 69 and sorted(described - listed) == []

@@ -15,15 +15,15 @@ BLOCK = re.compile(r"(?<=<!-- made by `make docs`: -->\n).*?(?=<!-- end -->)", r
 
 
 def text() -> str:
-    """docs/trust.md as it should be."""
+    """Return docs/trust.md as it should be."""
     return BLOCK.sub(lambda _: "\n".join(["", *_counts(), "", *_variants(), "", ""]), TRUST.read_text("utf-8"))
 
 
 def _counts() -> list[str]:
     registry = requirement.load()
     of = {id: entry.profile for id, entry in registry.requirements.items()}
-    mutants = Counter(profile for each in MUTANTS.all().values() for profile in _profiles(of, each.caught_by))
-    variants = Counter(profile for each in VARIANTS.all().values() for profile in _profiles(of, each.passes))
+    mutants = Counter(profile for mutant in MUTANTS.all().values() for profile in _profiles(of, mutant.caught_by))
+    variants = Counter(profile for variant in VARIANTS.all().values() for profile in _profiles(of, variant.passes))
     sizes = Counter(of.values())
     rows = [f"| {name} | {sizes[name]} | {mutants[name]} | {variants[name]} |" for name in registry.profiles]
     total = f"| all | {len(of)} | {len(MUTANTS.all())} | {len(VARIANTS.all())} |"
@@ -36,7 +36,7 @@ def _profiles(of: dict[str, str], ids: Iterable[str]) -> set[str]:
 
 def _variants() -> list[str]:
     rows = [
-        f"| {each.name} | {each.text} | {', '.join(each.passes)} |"
-        for each in sorted(VARIANTS.all().values(), key=lambda variant: (variant.passes, variant.name))
+        f"| {variant.name} | {variant.text} | {', '.join(variant.passes)} |"
+        for variant in sorted(VARIANTS.all().values(), key=lambda variant: (variant.passes, variant.name))
     ]
     return ["| variant | it … | and passes |", "|---|---|---|", *rows]

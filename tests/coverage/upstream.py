@@ -29,8 +29,8 @@ def tests(known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def problems(known: Mapping[str, Any], registry: Registry) -> list[str]:
     """Return one sentence for each test that is listed twice, and for each id that is no requirement."""
     names = Counter(test["name"] for test in tests(known))
-    found = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
-    return found + [
+    duplicates = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
+    return duplicates + [
         f"{test['name']}: {id} is {'retired' if id in registry.retired else 'no requirement'}"
         for test in tests(known)
         for id in test.get("ids", ())

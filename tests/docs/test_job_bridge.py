@@ -79,8 +79,8 @@ async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None
             return sum("nodeName" in pod["spec"] for pod in await pods(name))
 
         async def complete(name: str) -> bool:
-            found = await client.list(JOBS, "default")
-            conditions = [c for j in found if j["metadata"]["name"] == name for c in j["status"].get("conditions", ())]
+            jobs = await client.list(JOBS, "default")
+            conditions = [c for j in jobs if j["metadata"]["name"] == name for c in j["status"].get("conditions", ())]
             return any(c["type"] == "Complete" and c["status"] == "True" for c in conditions)
 
         async def refused(name: str, count: int) -> bool:
@@ -109,10 +109,10 @@ async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None
         assert await bound("large") == 3
         await client.delete(JOBS, "default", "large")
 
-        async def gone() -> bool:
+        async def deleted() -> bool:
             return await client.get_or_none(PODGANGS, "default", "large") is None
 
-        await until(gone)
+        await until(deleted)
 
         # A Job without a name of its own would be given to the scheduler without a gang.
         nameless = job("any", 1, "1")

@@ -107,11 +107,11 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(900)  # 46 s alone, and more than 300 s beside a run of the suite
 def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree: Path) -> None:
-    found = list(blocks())
-    assert {block.recipe for block in found} == RECIPES
-    for number, block in enumerate(found):
+    all_blocks = list(blocks())
+    assert {block.recipe for block in all_blocks} == RECIPES
+    for number, block in enumerate(all_blocks):
         apply(block, tree)
-        later = {command for following in found[number + 1 :] for command in commands(following)}
+        later = {command for following in all_blocks[number + 1 :] for command in commands(following)}
         for command in commands(block):
             if command not in later:
                 run(command, tree, block.recipe)

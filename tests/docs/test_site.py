@@ -32,7 +32,7 @@ LOADED = {"img": "src", "script": "src", "link": "href"}
 
 
 class References(HTMLParser):
-    """What a page links to, what it loads, and which places it has."""
+    """The links of a page, the files that it loads, and its ids."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -42,12 +42,12 @@ class References(HTMLParser):
         self.feed(page.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attributes}
-        self.ids |= {found["id"]} if "id" in found else set()
-        if tag == "a" and "href" in found:
-            self.links.add(found["href"])
-        if tag in LOADED and LOADED[tag] in found and found.get("rel") != "canonical":
-            self.loaded.add(found[LOADED[tag]])
+        values = {name: value or "" for name, value in attributes}
+        self.ids |= {values["id"]} if "id" in values else set()
+        if tag == "a" and "href" in values:
+            self.links.add(values["href"])
+        if tag in LOADED and LOADED[tag] in values and values.get("rel") != "canonical":
+            self.loaded.add(values[LOADED[tag]])
 
 
 def build(project: Path, to: Path) -> subprocess.CompletedProcess[str]:
@@ -131,9 +131,9 @@ async def _read(front: Path) -> None:
             assert poor == [], scheme
             grounds.append(await page.value("getComputedStyle(document.body).backgroundColor"))
         assert grounds[0] != grounds[1]
-        told = "document.querySelector('.md-search-result__meta')"
-        seen = f"new MutationObserver(() => /\\d/.test({told}.textContent) && done({told}.textContent))"
-        await page.value(f"window.found = new Promise(done => {seen}.observe({told}, {{childList: true}})), 0")
+        meta = "document.querySelector('.md-search-result__meta')"
+        observer = f"new MutationObserver(() => /\\d/.test({meta}.textContent) && done({meta}.textContent))"
+        await page.value(f"window.found = new Promise(done => {observer}.observe({meta}, {{childList: true}})), 0")
         await page.press("/", *"mutant")
         assert "matching documents" in await page.value("window.found")
         assert page.errors == []
@@ -149,10 +149,10 @@ def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> N
         page = site / (document.relative_to(PROJECT / "docs") if inside else Path("repository", document.name))
         stem = "index" if page.name == "README.md" else page.stem
         text = page.with_name(f"{'documents' if page == site / 'README.md' else stem}.html").read_text("utf-8")
-        shown = Counter(tags.findall(text[text.index("<article") : text.index("</article>")]))
+        rendered = Counter(tags.findall(text[text.index("<article") : text.index("</article>")]))
         meant = Counter(tags.findall(MarkdownIt("commonmark").enable("table").render(document.read_text("utf-8"))))
-        if shown != meant:
-            different[str(document.relative_to(PROJECT))] = {"shown": shown - meant, "meant": meant - shown}
+        if rendered != meant:
+            different[str(document.relative_to(PROJECT))] = {"shown": rendered - meant, "meant": meant - rendered}
     assert different == {}
 
 
@@ -166,17 +166,17 @@ def test_the_front_page_is_the_matrix(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("title: Mine", "titel: Mine", "mine.yaml:4: titel: unknown field"),
         ("../writing-an-implementation.md#wrong", "../../mkdocs.yml", "../../mkdocs.yml is no page of the site"),
     ],
 )
-def test_a_mistake_in_a_description_fails_the_build(project: Path, old: str, new: str, told: str) -> None:
+def test_a_mistake_in_a_description_fails_the_build(project: Path, old: str, new: str, message: str) -> None:
     path = project / "docs" / "implementations" / "mine.yaml"
     path.write_text(path.read_text().replace(old, new))
     done = build(project, project / "site")
-    assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -> None:

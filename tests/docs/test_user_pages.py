@@ -1,4 +1,4 @@
-"""What the pages tell a newcomer to do works: the commands of README.md, and the samples that they apply."""
+"""Instructions of the pages for a newcomer work: the commands of README.md, and the samples that they apply."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_set_of_a_sample_is_accepted(document: dict[str, Any]) -> None:
 
 
 def test_the_playground_starts_with_a_sample() -> None:
-    [wanted] = re.findall(r"--sample (\S+)", "\n".join(commands(README, "I want a fake GPU cluster")))
-    assert (SAMPLES / f"{wanted}.yaml").is_file()
+    [sample] = re.findall(r"--sample (\S+)", "\n".join(commands(README, "I want a fake GPU cluster")))
+    assert (SAMPLES / f"{sample}.yaml").is_file()
 
 
 def test_a_set_for_the_scheduler_of_the_e2e_page_needs_what_the_page_says() -> None:
@@ -70,8 +70,8 @@ def test_a_set_for_the_scheduler_of_the_e2e_page_needs_what_the_page_says() -> N
     for clique in pcs["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["schedulerName"] = scheduler
     refused = apiserver.ask(pcs)
-    (told,) = re.findall(r"refuses the set \(`([^`…]+)…`\)", page)
-    assert refused.status == 403 and " ".join(told.split()) in refused.message
+    (refusal,) = re.findall(r"refuses the set \(`([^`…]+)…`\)", page)
+    assert refused.status == 403 and " ".join(refusal.split()) in refused.message
     pcs["metadata"]["labels"] = {label: "any"}
     assert apiserver.ask(pcs).status == 201
 
@@ -90,9 +90,9 @@ def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pod
     up, get, down = commands(README, "I want a fake GPU cluster")
     run(up, tmp_path)
     try:
-        until = Retrying(retry=retry_if_result(lambda shown: shown.count("1/1") < 8), wait=wait_fixed(0.5))
-        shown = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
+        until = Retrying(retry=retry_if_result(lambda output: output.count("1/1") < 8), wait=wait_fixed(0.5))
+        output = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
         for name in ("podcliqueset.grove.io/serving", "podgang.scheduler.grove.io/serving-0", "pod/serving-0-router"):
-            assert name in shown
+            assert name in output
     finally:
         run(down, tmp_path)

@@ -31,13 +31,13 @@ COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 
 
 def text() -> str:
-    """The index page as it should be."""
-    runs, found, registry = recorded.read(RUNS), findings.read(PAGES), requirement.load()
+    """Return the index page as it should be."""
+    runs, entries, registry = recorded.read(RUNS), findings.read(PAGES), requirement.load()
     parts = {
         "runs": _runs(runs),
         "profiles": _profiles(runs, registry),
-        "findings": _findings(found, registry),
-        "recall": _recall(found, registry),
+        "findings": _findings(entries, registry),
+        "recall": _recall(entries, registry),
     }
     return PART.sub(
         lambda match: match[1] + "\n" + "\n".join(parts[match[2]]) + "\n" + match[3], INDEX.read_text("utf-8")
@@ -70,25 +70,25 @@ def _leveled(id: str, registry: Registry) -> str:
     return id if level is Level.MUST else f"{id} ({level})"
 
 
-def _findings(found: Iterable[Finding], registry: Registry) -> Iterator[str]:
+def _findings(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
     yield from ("| what | requirements |", "|---|---|")
-    for page, own in groupby(found, lambda finding: finding.page):
+    for page, own in groupby(entries, lambda finding: finding.page):
         yield f"| **{_title(page)}** | |"
-        for each in own:
-            ids = ", ".join(_leveled(id, registry) for id in each.ids)
-            yield f"| [{each.title}]({page.name}#{each.anchor}) | {ids} |"
+        for finding in own:
+            ids = ", ".join(_leveled(id, registry) for id in finding.ids)
+            yield f"| [{finding.title}]({page.name}#{finding.anchor}) | {ids} |"
 
 
-def _recall(found: Sequence[Finding], registry: Registry) -> Iterator[str]:
+def _recall(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
     """Yield how many findings fail a MUST, and what documents say of each other one."""
-    decided = [each for each in found if any(registry.requirements[id].level is Level.MUST for id in each.ids)]
-    yield f"{len(decided)} of {len(found)} findings fail a MUST. The others decide nothing:"
+    decided = [entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)]
+    yield f"{len(decided)} of {len(entries)} findings fail a MUST. The others decide nothing:"
     yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")
-    for each in found:
-        for id in () if each in decided else each.ids:
+    for entry in entries:
+        for id in () if entry in decided else entry.ids:
             basis = registry.requirements[id].basis
             reason = basis.reason or (f"No document says: {basis.unwritten}" if basis.unwritten else _words(basis))
-            cells = (f"[{each.title}]({each.page.name}#{each.anchor})", _leveled(id, registry), _said(basis), reason)
+            cells = (f"[{entry.title}]({entry.page.name}#{entry.anchor})", _leveled(id, registry), _said(basis), reason)
             yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
 
 

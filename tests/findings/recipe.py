@@ -22,7 +22,7 @@ RECORD = data.folder("fixtures") / "findings" / "recipes.yaml"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 PROMPT, ANY = "$ ", "…"
 WARNING = "Warning: "
-"""What admission has to say about a request; a page shows it where it matters."""
+"""Start of a warning of admission; a page shows warnings where they matter."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Recipe:
     @property
     def digest(self) -> str:
         """Return a digest of all commands and outputs."""
-        lines = [line for each in (*self.prepared, *self.commands) for line in (each.text, *each.output)]
+        lines = [line for command in (*self.prepared, *self.commands) for line in (command.text, *command.output)]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def recipes(page: Path) -> Iterator[Recipe]:
     """Yield the recipe of each finding of a page; it is empty if the section has no commands."""
-    found = read([page])
-    first = min((finding.line for finding in found), default=0)
+    findings = read([page])
+    first = min((finding.line for finding in findings), default=0)
     before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first - 1)])
     prepared = tuple(commands(before))
-    for finding in found:
+    for finding in findings:
         yield Recipe(finding, prepared, tuple(commands(finding.body)))
 
 
@@ -85,9 +85,9 @@ def complete(command: str) -> bool:
     return done.returncode == 0 and "here-document" not in done.stderr
 
 
-def shows(expected: tuple[str, ...], seen: str) -> bool:
+def shows(expected: tuple[str, ...], output: str) -> bool:
     """Return whether an output is what the page shows."""
-    lines = [" ".join(line.split()) for line in seen.splitlines() if line.strip()]
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     if not any(WARNING in line for line in expected):
         lines = [line for line in lines if not line.startswith(WARNING)]
     pattern = "\n".join(re.escape(" ".join(line.split())) for line in expected if line.strip())
@@ -98,5 +98,5 @@ def recorded() -> dict[str, str]:
     """Return the recipes that were run and showed what their pages say: name → digest."""
     if not RECORD.is_file():
         return {}
-    found: dict[str, str] = yaml.safe_load(RECORD.read_text("utf-8"))["recipes"]
-    return found
+    digests: dict[str, str] = yaml.safe_load(RECORD.read_text("utf-8"))["recipes"]
+    return digests

@@ -37,7 +37,7 @@ def cluster(*arguments: str) -> None:
 
 
 def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Run a recipe in a namespace of its own; yield what it showed otherwise than its page says."""
+    """Run a recipe in a namespace of its own; yield the outputs that differ from its page."""
     slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
     place = folder / slug
     place.mkdir()
@@ -45,7 +45,7 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
     commands = (*recipe.prepared, *recipe.commands)
     lines = ["exec 2>&1", f"kubectl create namespace {slug} || exit"]
     lines += [f"kubectl config set-context --current --namespace {slug}"]
-    lines += [f"echo '{END}'\n{each.text}" for each in commands]
+    lines += [f"echo '{END}'\n{command.text}" for command in commands]
     with (place / "output").open("w+") as output:
         try:
             script = "\n".join([*lines, f"echo '{END}'"])
@@ -54,9 +54,9 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
             yield f"not done within {LONGEST} s"
         output.seek(0)
         _, *parts = output.read().split(f"{END}\n")
-    for each, seen in zip(commands, parts, strict=False):
-        if each.output and not shows(each.output, seen):
-            yield "\n".join([f"$ {each.text}", "page:", *each.output, "seen:", seen])
+    for command, actual in zip(commands, parts, strict=False):
+        if command.output and not shows(command.output, actual):
+            yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual])
     for end in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
         subprocess.run(["kubectl", *end.split()], env=own, stdout=subprocess.DEVNULL)
 
@@ -72,38 +72,38 @@ def main() -> int:
     parser.add_argument("--stale", action="store_true", help="run only what has changed since it was run")
     parser.add_argument("--parallel", type=int, default=4)
     given = parser.parse_args()
-    wanted = [each for page in given.pages for each in recipes(page) if each.commands]
+    selected = [recipe for page in given.pages for recipe in recipes(page) if recipe.commands]
     if given.id:
-        wanted = [each for each in wanted if set(given.id) & set(each.finding.ids)]
+        selected = [recipe for recipe in selected if set(given.id) & set(recipe.finding.ids)]
     if given.stale:
-        wanted = [each for each in wanted if recorded().get(each.name) != each.digest]
+        selected = [recipe for recipe in selected if recorded().get(recipe.name) != recipe.digest]
     if given.cluster:
-        return min(1, sum(_all(wanted, given.cluster, given.parallel)))
+        return min(1, sum(_all(selected, given.cluster, given.parallel)))
     settings = [word for setting in given.settings for word in ("--set", setting)]
     cluster("up", NAME, "--owner", str(os.getpid()), *CLUSTER, "--implementation", given.implementation, *settings)
     try:
-        return min(1, sum(_all(wanted, NAME, given.parallel)))
+        return min(1, sum(_all(selected, NAME, given.parallel)))
     finally:
         cluster("down", NAME)
 
 
-def _all(wanted: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
+def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
     """Run recipes, those that need the cluster for themselves last; yield whether each failed."""
     up = find(name)
     path = f"{up.kubectl.parent}:{os.environ['PATH']}"
     environment = os.environ | {"KUBECONFIG": str(up.kubeconfig), "PATH": path}
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
-    apart = [each for each in wanted if any(ALONE.search(command.text) for command in each.commands)]
-    for group, at_once in (([each for each in wanted if each not in apart], parallel), (apart, 1)):
+    apart = [recipe for recipe in selected if any(ALONE.search(command.text) for command in recipe.commands)]
+    for group, at_once in (([recipe for recipe in selected if recipe not in apart], parallel), (apart, 1)):
         with ThreadPoolExecutor(at_once) as pool:
             results = pool.map(lambda recipe: list(play(recipe, folder, environment)), group)
-            for each, wrong in zip(group, results, strict=True):
-                said = [f"{'FAILED' if wrong else 'as shown'}: {each.name}", *wrong]
-                sys.stdout.write("\n".join(said) + "\n")
+            for recipe, wrong in zip(group, results, strict=True):
+                lines = [f"{'FAILED' if wrong else 'as shown'}: {recipe.name}", *wrong]
+                sys.stdout.write("\n".join(lines) + "\n")
                 sys.stdout.flush()
                 if not wrong:
-                    keep(each)
+                    keep(recipe)
                 yield bool(wrong)
 
 

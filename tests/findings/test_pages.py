@@ -29,9 +29,9 @@ def test_the_index_is_up_to_date() -> None:
 
 def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
     known = recipe.recorded()
-    every = [each for path in page.PAGES for each in recipe.recipes(path) if not without_recipe(each.finding)]
-    assert [each.name for each in every if not any(command.output for command in each.commands)] == []
-    assert [each.name for each in every if known.get(each.name) != each.digest] == [], (
+    every = [entry for path in page.PAGES for entry in recipe.recipes(path) if not without_recipe(entry.finding)]
+    assert [entry.name for entry in every if not any(command.output for command in entry.commands)] == []
+    assert [entry.name for entry in every if known.get(entry.name) != entry.digest] == [], (
         "run: python -m tests.findings.run --stale …"
     )
 
@@ -65,7 +65,7 @@ def by_chance(finding: findings.Finding) -> bool:
 
 
 def commands(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(each.text, each.output) for each in recipe.commands(f"```console\n{text}```\n")]
+    return [(command.text, command.output) for command in recipe.commands(f"```console\n{text}```\n")]
 
 
 def test_a_command_continues_until_the_shell_has_all_of_it() -> None:
@@ -74,7 +74,7 @@ def test_a_command_continues_until_the_shell_has_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page_says", "seen", "same"),
+    ("page_says", "output", "same"),
     [
         (("a  b", "c"), "a b\n\nc\n", True),
         (("pod/…",), "pod/x-1\n", True),
@@ -83,8 +83,8 @@ def test_a_command_continues_until_the_shell_has_all_of_it() -> None:
         (("a",), "a\nb\n", False),
     ],
 )
-def test_an_output_is_what_the_page_shows(page_says: tuple[str, ...], seen: str, same: bool) -> None:
-    assert recipe.shows(page_says, seen) is same
+def test_an_output_is_what_the_page_shows(page_says: tuple[str, ...], output: str, same: bool) -> None:
+    assert recipe.shows(page_says, output) is same
 
 
 def test_a_recipe_begins_with_what_its_page_prepares(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a gang scheduler needs is on what the suite creates, and nothing else is changed."""
+"""Objects of the suite have the labels and annotations that a gang scheduler needs, and no other change."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_pods_of_the_scheduler_and_gangs_get_theirs() -> None:
 def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() -> None:
     cliques = [{"name": "w"}, {"name": "v", "labels": {"queue": "z"}, "annotations": {"n": "m"}}]
     pcs = {"kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": {"cliques": cliques}}}
-    found = with_additions(MINE, pcs)
-    assert found["metadata"] == {"name": "s", "labels": {"queue": "c"}}
-    assert found["spec"]["template"]["cliques"] == [
+    result = with_additions(MINE, pcs)
+    assert result["metadata"] == {"name": "s", "labels": {"queue": "c"}}
+    assert result["spec"]["template"]["cliques"] == [
         {"name": "w", "labels": {"queue": "a"}, "annotations": {"note": "b"}},
         {"name": "v", "labels": {"queue": "z"}, "annotations": {"note": "b", "n": "m"}},
     ]
-    assert with_additions(MINE, found) == found
+    assert with_additions(MINE, result) == result
 
 
 def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:

@@ -1,4 +1,4 @@
-"""Certificates that a TLS client of loopback accepts, and that nobody else can read."""
+"""Certificates that a TLS client of loopback accepts, and that only their owner can read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from conformance.implementation.certificates import Certificates
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_client_that_trusts_the_bundle_accepts_the_server(tmp_path: Path, host: str) -> None:
-    made = Certificates(tmp_path / "certificates")
-    folder = made.ensure()
+    certificates = Certificates(tmp_path / "certificates")
+    folder = certificates.ensure()
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    trusting = ssl.create_default_context(cadata=base64.b64decode(made.bundle()).decode())
+    trusting = ssl.create_default_context(cadata=base64.b64decode(certificates.bundle()).decode())
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -48,15 +48,15 @@ def test_the_key_is_known_as_a_secret(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_pipe_in_place_of_the_key_is_not_read(tmp_path: Path) -> None:
-    made = Certificates(tmp_path / "certificates")
-    (made.ensure() / "tls.key").unlink()
+    certificates = Certificates(tmp_path / "certificates")
+    (certificates.ensure() / "tls.key").unlink()
     os.mkfifo(tmp_path / "certificates" / "tls.key")
-    made.ensure()
+    certificates.ensure()
 
 
 def test_files_are_private_and_made_once(tmp_path: Path) -> None:
-    made = Certificates(tmp_path / "certificates")
-    first = made.bundle()
+    certificates = Certificates(tmp_path / "certificates")
+    first = certificates.bundle()
     assert Certificates(tmp_path / "certificates").bundle() == first
     for name in ("tls.key", "tls.crt", "ca.crt"):
         assert stat.S_IMODE((tmp_path / "certificates" / name).stat().st_mode) == 0o600

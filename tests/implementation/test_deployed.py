@@ -35,17 +35,17 @@ PLACE = ("grove-system", "operator")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("deployed", settings=ClusterSettings(), owner=True)
+        created = Cluster.up("deployed", settings=ClusterSettings(), owner=True)
         try:
-            yield made
+            yield created
         finally:
-            made.down()
+            created.down()
 
 
 @pytest.fixture
 def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[StandIn]:
-    with StandIn(cluster.kubeconfig, tmp_path).running() as made:
-        yield made
+    with StandIn(cluster.kubeconfig, tmp_path).running() as stand_in:
+        yield stand_in
 
 
 def until(true: Callable[[], object], within: float = 60) -> None:
@@ -152,8 +152,8 @@ def test_a_chart_is_installed_upgraded_and_uninstalled(cluster: Cluster, api: Ap
 
 def report(folder: Path) -> dict[str, Any]:
     [path] = folder.glob("*/report.yaml")
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
+    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    return content
 
 
 @pytest.mark.thorough

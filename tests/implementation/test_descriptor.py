@@ -116,7 +116,7 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "told"),
+    ("extra", "message"),
     [
         ('env: {"A=B": x}', '"A=B" has the wrong form — the name of a variable, without ='),
         ('env: {"": x}', '"" has the wrong form — the name of a variable, without ='),
@@ -125,8 +125,8 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
         ("stop: {grace: 1.0e+300}", "stop.grace: 1e+300 is greater than the maximum of 3600"),
     ],
 )
-def test_what_no_process_can_be_given_is_refused(load, extra: str, told: str) -> None:
-    assert told in refusal(load, GOOD.replace("    ready:", f"    {extra}\n    ready:"))
+def test_what_no_process_can_be_given_is_refused(load, extra: str, message: str) -> None:
+    assert message in refusal(load, GOOD.replace("    ready:", f"    {extra}\n    ready:"))
 
 
 def test_the_scheduler_name_may_be_a_parameter(load) -> None:
@@ -318,8 +318,8 @@ def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> N
     elected = GOOD.replace("[hpa]", "[leader-election]")
     for text, lease in ((elected, LEASE), (f"{elected}lease: mine.example.com\n", "mine.example.com")):
         assert load(text).lease == lease
-        recorded = [each for each in watched.resources(load(text), Served()) if each.resource == LEASES]
-        assert [each.fields for each in recorded] == [f"metadata.name={lease}"]
+        recorded = [resource for resource in watched.resources(load(text), Served()) if resource.resource == LEASES]
+        assert [resource.fields for resource in recorded] == [f"metadata.name={lease}"]
     words = "lease: is for the feature leader-election — remove it, or add the feature"
     assert refusal(load, f"{GOOD}lease: mine\n").endswith(words)
 

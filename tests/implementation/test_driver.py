@@ -90,15 +90,15 @@ def drive(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
         driver.stop()
 
 
-def told(driver: Driver, role: Role) -> dict:
-    """What the last process of a role said it was given."""
+def received(driver: Driver, role: Role) -> dict:
+    """Return the arguments, environment and folder that the last process of a role has printed."""
     return json.loads([line for line in driver.log(role).read_text().splitlines() if line.startswith("{")][-1])
 
 
 def test_a_process_gets_what_the_descriptor_says(make: Make, drive, facts: ClusterFacts) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler"))
     driver.start()
-    operator, scheduler = told(driver, Role.OPERATOR), told(driver, Role.GANG_SCHEDULER)
+    operator, scheduler = received(driver, Role.OPERATOR), received(driver, Role.GANG_SCHEDULER)
     own = facts.directory / "implementation"
     assert operator["argv"] == [
         str(facts.kubeconfig), "mine-scheduler", "21000", str(own / "certificates"), str(own / "operator/c.yaml")
@@ -116,7 +116,7 @@ def test_a_program_with_a_relative_path_starts_wherever_its_process_runs(make: M
     (tmp_path / "mine").symlink_to(sys.executable)
     driver = drive(make("mine", "operator", "gang-scheduler", replace=("${python}", "./mine")))
     driver.start()
-    assert told(driver, Role.OPERATOR)["cwd"] != str(tmp_path)
+    assert received(driver, Role.OPERATOR)["cwd"] != str(tmp_path)
 
 
 def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,22 +124,22 @@ def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: py
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     driver = drive(make("mine", "operator", "gang-scheduler"))
     driver.start()
-    assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(told(driver, Role.OPERATOR)["env"])
+    assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(received(driver, Role.OPERATOR)["env"])
 
 
 def test_no_secret_of_the_environment_is_inherited(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CI_JOB_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"):
         monkeypatch.setenv(name, "secret")
-    kept = {"HTTPS_PROXY": "http://127.0.0.1:1", "LC_ALL": "C", "SSL_CERT_FILE": "/ca", "MY_TOKEN": "wanted"}
-    for name, value in kept.items():
+    inherited = {"HTTPS_PROXY": "http://127.0.0.1:1", "LC_ALL": "C", "SSL_CERT_FILE": "/ca", "MY_TOKEN": "wanted"}
+    for name, value in inherited.items():
         monkeypatch.setenv(name, value)
     driver = drive(
         make("mine", "operator", "gang-scheduler", replace=("    env:", "    inherit: [MY_TOKEN]\n    env:"))
     )
     driver.start()
-    given = told(driver, Role.OPERATOR)["env"]
+    given = received(driver, Role.OPERATOR)["env"]
     assert "secret" not in given.values()
-    assert kept.items() <= given.items()
+    assert inherited.items() <= given.items()
     assert {"PATH", MARKER, "MINE"} <= given.keys()
     assert "secret" not in psutil.Process(_pid(driver, Role.OPERATOR)).parent().environ().values()
 
@@ -166,13 +166,13 @@ def test_a_folder_in_the_place_of_a_file_of_a_process_is_its_own_doing(make: Mak
 def test_a_list_of_arguments_is_left_out_where_its_placeholder_is_empty(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", mutant="lazy"))
     driver.start()
-    assert told(driver, Role.OPERATOR)["argv"][-2:] == ["--mutant", "lazy"]
+    assert received(driver, Role.OPERATOR)["argv"][-2:] == ["--mutant", "lazy"]
 
 
 def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(make: Make, drive) -> None:
     driver = drive(make("mine", "operator"), make("reference", "operator", "gang-scheduler"))
     driver.start()
-    assert told(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
+    assert received(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "mine"
     assert driver.player(Role.GANG_SCHEDULER).name == "reference"
 
@@ -188,7 +188,7 @@ def test_stop_kill_and_restart_are_no_failures(make: Make, drive) -> None:
     first = _pid(driver, Role.OPERATOR)
     driver.restart(Role.OPERATOR)
     assert _pid(driver, Role.OPERATOR) not in (first, None)
-    assert told(driver, Role.OPERATOR)["argv"][2] == "21000"
+    assert received(driver, Role.OPERATOR)["argv"][2] == "21000"
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 2
     driver.kill(Role.OPERATOR)
     assert not driver.alive(Role.OPERATOR)
@@ -305,7 +305,7 @@ def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive
     driver = drive(judged)
     driver.start()
     driver.operators.become(judged.earlier(old))
-    assert told(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
+    assert received(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "theirs"
     driver.operators.reset()
     assert driver.player(Role.OPERATOR).name == "mine"

@@ -1,4 +1,4 @@
-"""Whose fault it is that CRDs are not established. No cluster."""
+"""Errors for CRDs that are not established in time. No cluster."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
     sink = installation._Established(["gadgets.example.com"])
     sink.changed("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
-    found = sink.late(31)
-    assert type(found) is error
-    assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(found)
+    failure = sink.late(31)
+    assert type(failure) is error
+    assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(failure)

@@ -62,5 +62,7 @@ def test_every_field_is_in_the_table() -> None:
 
 
 def test_every_placeholder_is_in_the_table() -> None:
-    told = set(re.findall(r"^\| `\$\{([^}]*)\}`", part("Placeholders"), re.M))
-    assert told == placeholders.PLAIN | {*placeholders.OF_PODS} | {f"{family}.NAME" for family in placeholders.FAMILIES}
+    documented = set(re.findall(r"^\| `\$\{([^}]*)\}`", part("Placeholders"), re.M))
+    assert documented == placeholders.PLAIN | {*placeholders.OF_PODS} | {
+        f"{family}.NAME" for family in placeholders.FAMILIES
+    }

@@ -1,4 +1,4 @@
-"""What an implementation brings is in force on a real API server when `install` returns."""
+"""Objects of an implementation are in force on a real API server when `install` returns."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ GADGET = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("install", owner=True)
-        yield made
-        made.down()
+        created = Cluster.up("install", owner=True)
+        yield created
+        created.down()
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def ask(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
 
 
 def names(objects: list[dict[str, Any]]) -> set[str]:
-    return {found["metadata"]["name"] for found in objects}
+    return {item["metadata"]["name"] for item in objects}
 
 
 def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
@@ -211,8 +211,8 @@ def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Clust
     facts = deployment.facts_of(cluster)
     Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")).install()
 
-    def asked(path: Path) -> tuple[str, bool]:
-        """Who the API server takes the owner of a kubeconfig for, and whether it may list nodes."""
+    def access_of(path: Path) -> tuple[str, bool]:
+        """Return the user that the API server sees for a kubeconfig, and whether it may list nodes."""
 
         async def main() -> tuple[str, bool]:
             async with Client.from_kubeconfig(path, user_agent="grove-conformance") as client:
@@ -229,10 +229,10 @@ def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Clust
         return asyncio.run(main())
 
     assert facts.of_role is not None
-    assert asked(facts.of_role(Role.OPERATOR)) == ("operator", False)
-    assert asked(facts.of_role(Role.GANG_SCHEDULER)) == ("gang-scheduler", True)
-    assert asked(facts.kubeconfig) == ("grove-conformance", True)
-    assert asked(cluster.kubeconfig) == ("kubernetes-admin", True)
+    assert access_of(facts.of_role(Role.OPERATOR)) == ("operator", False)
+    assert access_of(facts.of_role(Role.GANG_SCHEDULER)) == ("gang-scheduler", True)
+    assert access_of(facts.kubeconfig) == ("grove-conformance", True)
+    assert access_of(cluster.kubeconfig) == ("kubernetes-admin", True)
 
 
 def test_a_cluster_role_that_does_not_exist_is_told(cluster: Cluster, tmp_path: Path) -> None:

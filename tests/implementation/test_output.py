@@ -25,58 +25,58 @@ def add(log: Path, text: str) -> None:
 
 
 def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Output(log)
-    assert not found.has("ready")
+    process_output = Output(log)
+    assert not process_output.has("ready")
     add(log, "one\n" * 1000)
-    assert not found.has("ready")
-    begun = found._read
+    assert not process_output.has("ready")
+    begun = process_output._read
     assert begun == log.stat().st_size
     add(log, "now rea")
-    assert not found.has("ready")
+    assert not process_output.has("ready")
     add(log, "dy\nmore")
-    assert found.has("ready")
-    assert found.has("ready")  # also at the next look
-    assert found._read >= begun
+    assert process_output.has("ready")
+    assert process_output.has("ready")  # also at the next look
+    assert process_output._read >= begun
 
 
 def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 10)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "x" * 35 + "\nshort\nready\n")
-    assert found.has("^ready$")
-    assert not found.has("never")
+    assert process_output.has("^ready$")
+    assert not process_output.has("never")
 
 
 def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
-    found = Output(log)
-    assert found.last_lines(3) == []
+    process_output = Output(log)
+    assert process_output.last_lines(3) == []
     add(log, "one\n\ntwo\n")
-    assert found.last_lines(3) == ["one", "two"]
+    assert process_output.last_lines(3) == ["one", "two"]
     add(log, "three\n" * output.LAST)
-    assert found.last_lines(2) == ["three", "three"]
+    assert process_output.last_lines(2) == ["three", "three"]
 
 
 def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MOST", 1 << 20)
     monkeypatch.setattr(output, "KEPT", 1000)
-    found = Output(log)
+    process_output = Output(log)
     with log.open("ab") as process:  # as the process has it
         process.write(b"words\n" * 200_000)
         process.flush()
-        assert not found.has("ready")
-        found.bound()
+        assert not process_output.has("ready")
+        process_output.bound()
         assert log.stat().st_size < 2000
         assert log.read_text().startswith("(more than 1 MiB of output")
         process.write(b"ready\n")
         process.flush()
-        assert found.has("ready")
-        assert found.last_lines(2) == ["words", "ready"]
-        found.bound()
+        assert process_output.has("ready")
+        assert process_output.last_lines(2) == ["words", "ready"]
+        process_output.bound()
         assert log.read_text().endswith("words\nready\n")
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("panic: runtime error: index out of range", True),
         ("F1123 03:00:00.000000 1 server.go:212] cannot listen", True),
@@ -87,22 +87,22 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
         ("I1123 03:00:00.000000 1 main.go:1] no panic: all is well", False),
     ],
 )
-def test_the_line_with_the_reason_is_found_above_what_follows_it(log: Path, line: str, told: bool) -> None:
-    found = Output(log)
+def test_the_line_with_the_reason_is_found_above_what_follows_it(log: Path, line: str, reported: bool) -> None:
+    process_output = Output(log)
     add(log, f"panic: an older one\n{line}\n" + "goroutine 1 [running]:\n" * 100)
-    assert found.reason() == (line if told else "panic: an older one")
+    assert process_output.reason() == (line if reported else "panic: an older one")
 
 
 def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
-    found = Output(log)
+    process_output = Output(log)
     add(log, "starting\npanic: no\n")
-    assert found.reason() == ""
-    assert found.last_lines(2) == ["starting", "panic: no"]
+    assert process_output.reason() == ""
+    assert process_output.last_lines(2) == ["starting", "panic: no"]
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: bool) -> None:
-    found = Output(log)
+    process_output = Output(log)
     raised_again = ["example.com/wait.handle({0x1})", "\t/home/me/wait/backoff.go:9 +0x1", "panic({0x2, 0x3})",
                     "\t/usr/lib/go/src/runtime/panic.go:859 +0x13a"]  # fmt: skip
     trace = [
@@ -119,17 +119,17 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: boo
         "\t/home/me/mine/main.go:3 +0x1",
     ]
     add(log, "started\n" + "\n".join(trace) + "\n")
-    assert found.reason() == trace[0] + " in solvers.(*Filter).New (filter.go:56)"
+    assert process_output.reason() == trace[0] + " in solvers.(*Filter).New (filter.go:56)"
 
 
 def test_output_without_an_end_of_a_line_is_kept_by_its_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MOST", 10_000)
     monkeypatch.setattr(output, "KEPT", 1000)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "x" * 20_000 + "the end")
-    found.bound()
+    process_output.bound()
     assert log.read_text().endswith("x" * 993 + "the end")
-    assert len(found.last_lines(1)[0]) >= 1000
+    assert len(process_output.last_lines(1)[0]) >= 1000
 
 
 def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
@@ -138,12 +138,12 @@ def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
     monkeypatch.setattr(output, "MOST", 1000)
     monkeypatch.setattr(output, "KEPT", 900)
     add(log, "ready\n" * 140)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "starting\n" * 20)
-    found.bound()
+    process_output.bound()
     assert "ready" in log.read_text()
-    assert not found.has("ready")
-    assert found.last_lines(30) == ["starting"] * 20
+    assert not process_output.has("ready")
+    assert process_output.last_lines(30) == ["starting"] * 20
 
 
 class Growing:
@@ -163,19 +163,19 @@ PREAD = os.pread
 @pytest.mark.timeout(20)
 def test_a_file_that_grows_while_it_is_read_has_an_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 1 << 12)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "x\n" * (1 << 13))
     monkeypatch.setattr(os, "pread", Growing(log))
-    assert not found.has("ready")
+    assert not process_output.has("ready")
 
 
 def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PIECE", 10)
     monkeypatch.setattr(output, "LOOK", 0.0)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "x\n" * 20 + "ready\n")
     looks = 0
-    while not found.has("ready"):
+    while not process_output.has("ready"):
         monkeypatch.setattr(output, "LOOK", 0.0001)
         looks += 1
     assert looks
@@ -184,12 +184,12 @@ def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.M
 def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MOST", 1 << 16)
     monkeypatch.setattr(output, "KEPT", 1 << 14)
-    found = Output(log)
+    process_output = Output(log)
     with log.open("ab") as file:
         file.truncate(1 << 30)  # sparse: a gigabyte without a newline
     tracemalloc.start()
     try:
-        found.bound()
+        process_output.bound()
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -201,10 +201,10 @@ def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytes
 @pytest.mark.parametrize("pattern", ["^(a|aa)+$", "^(a+)+$", "(a|a)*b"])
 def test_an_exponential_regular_expression_ends(log: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PATIENCE", 0.05)
-    found = Output(log)
+    process_output = Output(log)
     add(log, "a" * 60 + "!\n")
     try:
-        assert not found.has(pattern)
+        assert not process_output.has(pattern)
     except Endless as error:
         assert "ready.log" in str(error)
 
@@ -218,16 +218,16 @@ def test_only_a_regular_file_is_a_log(tmp_path: Path, kind: str) -> None:
 
 
 def test_what_takes_the_place_of_the_log_is_not_read(log: Path) -> None:
-    found = Output(log)
+    process_output = Output(log)
     add(log, "starting\n")
     log.unlink()
     os.mkfifo(log)
-    assert not found.has("ready")
-    assert found.last_lines(3) == ["starting"]
+    assert not process_output.has("ready")
+    assert process_output.last_lines(3) == ["starting"]
 
 
 def test_a_quoted_key_is_redacted(log: Path) -> None:
-    found = Output(log)
+    process_output = Output(log)
     key = "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/PuoAoGCCqGSM49"
     add(log, f"my key:\n-----BEGIN EC PRIVATE KEY-----\n{key}\n-----END EC PRIVATE KEY-----\nerror: no\nx\n")
-    assert found.last_lines(9) == ["my key:", "REDACTED", "error: no", "x"]
+    assert process_output.last_lines(9) == ["my key:", "REDACTED", "error: no", "x"]

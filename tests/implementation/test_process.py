@@ -110,8 +110,8 @@ def supervisor_of(process: psutil.Process) -> psutil.Process:
     return parent
 
 
-def gone(process: psutil.Process) -> bool:
-    """Whether it is dead within 5 s. Where nobody reaps orphans a zombie remains, which is dead as well."""
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process is dead within 5 s. A zombie, which stays if no process reaps it, is dead as well."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -258,7 +258,7 @@ def test_one_that_stops_its_supervisor_again_and_again_is_killed(start: Start, m
     group = start(STOPPER)
     child = child_of(group)
     assert group.kill().code == -signal.SIGKILL
-    assert gone(child)
+    assert has_ended(child)
 
 
 def test_a_process_that_does_not_end_is_a_harness_error(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
     group = start(PARENT)
     child = child_of(group)
     group.kill()
-    assert gone(child)
+    assert has_ended(child)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
@@ -295,7 +295,7 @@ def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(
         case _:
             os.kill(group.pid, signal.SIGKILL)
             group.wait()
-    assert gone(child)
+    assert has_ended(child)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
@@ -314,7 +314,7 @@ def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Pat
     else:
         asker.kill()
         asker.wait()
-    assert gone(child) and gone(supervisor)
+    assert has_ended(child) and has_ended(supervisor)
 
 
 def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Start) -> None:
@@ -322,7 +322,7 @@ def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Star
     leader, child = psutil.Process(group.pid), child_of(group)
     supervisor_of(leader).kill()
     assert (group.wait().code, group.wait().unsupervised) == (-signal.SIGKILL, True)
-    assert gone(leader) and gone(child)
+    assert has_ended(leader) and has_ended(child)
 
 
 def test_a_descendant_that_runs_as_somebody_else_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +342,7 @@ def test_members_of_the_group_die_when_the_leader_exits_by_itself(start: Start) 
     child = child_of(group)
     os.kill(group.pid, signal.SIGKILL)  # the leader only
     group.wait()
-    assert gone(child)
+    assert has_ended(child)
 
 
 def test_it_has_no_terminal_and_its_own_session(start: Start) -> None:

@@ -24,13 +24,13 @@ OWN = "default-scheduler"
     ],
 )
 def test_kube_scheduler_keeps_its_name_unless_it_is_taken(judged: str, name: str, expected: str) -> None:
-    found = replace(loading.load(judged), scheduler_name=name)
-    assert kube_scheduler(found, loading.load("reference")) == expected
+    implementation = replace(loading.load(judged), scheduler_name=name)
+    assert kube_scheduler(implementation, loading.load("reference")) == expected
 
 
 def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").touch()
-    found = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
-    assert found.features == {"mnnvl", "topology"}
-    assert "computedomains.yaml" in [path.name for path in found.manifests("crds")]
-    assert kube_scheduler(found, loading.load("reference")) == BESIDE
+    implementation = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
+    assert implementation.features == {"mnnvl", "topology"}
+    assert "computedomains.yaml" in [path.name for path in implementation.manifests("crds")]
+    assert kube_scheduler(implementation, loading.load("reference")) == BESIDE

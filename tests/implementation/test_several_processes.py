@@ -70,8 +70,8 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
         driver.stop()
 
 
-def told(driver: Driver, name: str) -> list[dict[str, Any]]:
-    """What the processes of that name said they were given."""
+def received(driver: Driver, name: str) -> list[dict[str, Any]]:
+    """Return the arguments and folders that the processes of a name have printed."""
     return [json.loads(line) for line in driver.logs()[name].read_text().splitlines() if line.startswith("{")]
 
 
@@ -79,7 +79,7 @@ def test_each_has_its_own_folder_log_and_files_and_they_share_ports(drive: Any, 
     driver = drive()
     driver.start()
     own = tmp_path / "cluster/implementation"
-    [first], [second], [operator] = told(driver, FIRST), told(driver, SECOND), told(driver, "operator")
+    [first], [second], [operator] = received(driver, FIRST), received(driver, SECOND), received(driver, "operator")
     assert first["argv"][:3] == ["21001", "21002", str(own / FIRST / "f")]
     assert second["argv"][:3] == ["21001", "21003", str(own / SECOND / "f")]
     assert operator["argv"] == ["21000"]
@@ -106,7 +106,7 @@ def test_the_death_of_one_is_the_failure_of_the_role_and_a_restart_is_of_all(dri
     assert driver.pids(Role.GANG_SCHEDULER)[SECOND] == pids[SECOND]
     driver.restart(Role.GANG_SCHEDULER)
     assert not set(pids.values()) & set(driver.pids(Role.GANG_SCHEDULER).values())
-    assert [len(told(driver, name)) for name in (FIRST, SECOND)] == [3, 2]
+    assert [len(received(driver, name)) for name in (FIRST, SECOND)] == [3, 2]
     driver.kill(Role.GANG_SCHEDULER)
     assert driver.pids(Role.GANG_SCHEDULER) == {} and driver.alive(Role.OPERATOR)
     assert len(driver.failures()) == 1

@@ -32,7 +32,9 @@ def test_the_answers_are_in_it(tmp_path: Path) -> None:
 def test_each_role_has_its_process(tmp_path: Path) -> None:
     answers = Answers("mine", "1.0", list(Role), "mine", [sys.executable], "started")
     mine = loaded(answers, tmp_path)
-    assert {role: each[0].ready.log for role, each in mine.processes.items()} == dict.fromkeys(Role, "started")
+    assert {role: processes[0].ready.log for role, processes in mine.processes.items()} == dict.fromkeys(
+        Role, "started"
+    )
 
 
 def test_without_a_command_it_runs_already(tmp_path: Path) -> None:

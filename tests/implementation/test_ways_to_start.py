@@ -157,8 +157,8 @@ def test_a_release_is_upgraded_only_to_another_version_and_uninstalled(
     monkeypatch.setenv("CI_TOKEN", "secret")
     monkeypatch.setenv("KUBECONFIG", "/another/cluster")
     release, now, earlier = Release(Values(facts, "mine")), load(HELM), load(HELM, tag="0")
-    for wanted in (now, now, earlier):
-        release.apply(wanted)
+    for implementation in (now, now, earlier):
+        release.apply(implementation)
     release.remove()
     first, second, third = helm.calls
     chart = ["upgrade", "--install", "mine", str(tmp_path / "chart"), "--namespace", "ours", "--create-namespace"]
@@ -190,8 +190,8 @@ def tool() -> Tool:
 
 @pytest.fixture
 def driver(tool: Tool, facts: ClusterFacts) -> Iterator[Driver]:
-    with Driver(load(COMMANDS), facts) as made:
-        yield made
+    with Driver(load(COMMANDS), facts) as running:
+        yield running
 
 
 def words(tool: Tool) -> list[str]:

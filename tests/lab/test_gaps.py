@@ -91,12 +91,12 @@ def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) 
 
 def played(*runs: str) -> tuple[results.Document, Gap]:
     gap = Gap("g", "a gap", "why", ("trees",), (SERVICE,))
-    found = results.document({"kubernetes": "1.37.2"}, [BY_NAME["trees"]], 2)
-    found["complete"] = True
+    document = results.document({"kubernetes": "1.37.2"}, [BY_NAME["trees"]], 2)
+    document["complete"] = True
     for number, wrong in enumerate(runs, 1):
         counts = {"prefill": [0, 0] if wrong else [4, 0], "decode": [0 if wrong else 1]}
-        results.add(found, Outcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
-    return found, gap
+        results.add(document, Outcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
+    return document, gap
 
 
 @pytest.mark.parametrize(
@@ -104,26 +104,30 @@ def played(*runs: str) -> tuple[results.Document, Gap]:
     [(("", ""), "closed"), (("expected: minimum", "expected: minimum"), "not"), (("", "expected: minimum"), "varies")],
 )
 def test_a_cell_says_when_runs_differ(runs: tuple[str, str], word: str) -> None:
-    found, gap = played(*runs)
-    assert results.cell(found, gap, BY_NAME["trees"]) == word
+    document, gap = played(*runs)
+    assert results.cell(document, gap, BY_NAME["trees"]) == word
 
 
 def test_the_page_has_cells_and_outcomes() -> None:
-    found, gap = played("", "expected: minimum")
-    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+    document, gap = played("", "expected: minimum")
+    page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     assert "| a gap | **varies** |" in page
     assert "| service | WL37-G06 | minimum | {4+0, 1} or {0+0, 0} ✗ |" in page
 
 
 def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
     """The places of all marks of a kind, row by row."""
-    [group] = [each for each in ElementTree.fromstring(drawn).iter() if each.get("id") == kind]
-    return [(float(each.get("x", "")), float(each.get("y", ""))) for each in group.iter() if each.tag.endswith("}use")]
+    [group] = [element for element in ElementTree.fromstring(drawn).iter() if element.get("id") == kind]
+    return [
+        (float(element.get("x", "")), float(element.get("y", "")))
+        for element in group.iter()
+        if element.tag.endswith("}use")
+    ]
 
 
 def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
-    found, gap = played("", "expected: minimum")
-    drawn = picture.draw(found, [gap])
+    document, gap = played("", "expected: minimum")
+    drawn = picture.draw(document, [gap])
     prefill, decode = marks(drawn, "bound")[:4], marks(drawn, "bound")[4:]
     waiting = marks(drawn, "waiting")
     assert len(waiting) == 6 and len(decode) == 1 and not marks(drawn, "unexpected")
@@ -133,16 +137,16 @@ def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
 
 
 def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
-    found, gap = played("expected: minimum")
-    drawn = picture.draw(found, [gap])
+    document, gap = played("expected: minimum")
+    drawn = picture.draw(document, [gap])
     [(x, y)] = marks(drawn, "unexpected")
     assert all(x < left and y <= top for left, top in marks(drawn, "waiting"))
     assert not marks(drawn, "bound") and ">unexpected<" in drawn
 
 
 def test_gaps_without_an_instance_are_a_picture_too() -> None:
-    found, _ = played("")
-    assert "Bound pods of each instance" in picture.draw(found, [Gap("g", "a gap", "why", ("trees",), ())])
+    document, _ = played("")
+    assert "Bound pods of each instance" in picture.draw(document, [Gap("g", "a gap", "why", ("trees",), ())])
 
 
 def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> None:
@@ -187,7 +191,7 @@ def test_a_mapping_binds_the_floor_or_not(bound: dict[str, int], word: str, is_r
      ("trees", "WL37-M09", 7, True), ("trees", "WL37-M09", 5, False), ("trees", "WL37-M10", 7, False)],
 )  # fmt: skip
 def test_what_is_left_to_luck_is_not_compared(form: str, row: str, gpus: int, is_luck: bool) -> None:
-    mapping = next(each for each in mappings.MAPPINGS if each.row == row)
+    mapping = next(candidate for candidate in mappings.MAPPINGS if candidate.row == row)
     assert mappings.luck(BY_NAME[form], mapping, gpus) is is_luck
 
 
@@ -199,22 +203,22 @@ def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
 
 
 def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
-    found, gap = played("", "")
-    [mapping] = [each for each in mappings.MAPPINGS if each.row == "WL37-M06"]
+    document, gap = played("", "")
+    [mapping] = [candidate for candidate in mappings.MAPPINGS if candidate.row == "WL37-M06"]
     for nodes, outcome in ((5, "0"), (6, "0"), (12, "all")):
-        results.add(found, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
-    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+        results.add(document, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
+    page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
     cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 has every number of nodes
     assert row == f"| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | {' | '.join(cells)} |"
 
 
 def test_what_was_not_played_says_so() -> None:
-    found, gap = played("")
-    found["complete"] = False
-    results.add(found, Failed(BY_NAME["trees"], "the scheduler ended"))
-    assert results.cell(found, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
-    page = results.markdown(found, [gap], "grove-conformance lab gaps", "x.svg")
+    document, gap = played("")
+    document["complete"] = False
+    results.add(document, Failed(BY_NAME["trees"], "the scheduler ended"))
+    assert results.cell(document, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
+    page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     assert "**The run did not end**" in page
     assert "Not played: Workload API, hierarchical (1.37): the scheduler ended" in page
     empty = results.document({}, FORMS, 2)
@@ -224,13 +228,13 @@ def test_what_was_not_played_says_so() -> None:
 
 
 def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -> None:
-    made: list[dict[str, Any]] = []
-    play = SetPlay(bare(made), BY_NAME["operator"], SERVICE)
+    created: list[dict[str, Any]] = []
+    play = SetPlay(bare(created), BY_NAME["operator"], SERVICE)
     play.create()
-    binding, of_set = made
+    binding, of_set = created
     assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]
     template = of_set["spec"]["template"]
-    cliques = {each["name"]: each["spec"] for each in template["cliques"]}
+    cliques = {clique["name"]: clique["spec"] for clique in template["cliques"]}
     counts = {name: (spec["replicas"], spec["minAvailable"]) for name, spec in cliques.items()}
     assert counts == {"aw": (4, 4), "b-decode": (3, 1)}
     [group] = template["podCliqueScalingGroups"]
@@ -239,7 +243,9 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
     assert template["topologyConstraint"]["pack"] == {"required": "block"}
 
 
-def bare(made: list[dict[str, Any]]) -> Any:
+def bare(created: list[dict[str, Any]]) -> Any:
     """An environment that keeps what is created."""
     testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
-    return SimpleNamespace(namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=made.append)
+    return SimpleNamespace(
+        namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=created.append
+    )

@@ -93,8 +93,8 @@ async def policy_applies(client: Client) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "any", "image": "any"}]}}
     probe = {"metadata": {"name": "probe", "labels": WANTED}, "spec": {"template": template}}
     while True:
-        made = await client.request("POST", JOBS.path("default"), params={"dryRun": "All"}, body=probe)
-        if GANG in msgspec.json.decode(made)["spec"]["template"]["metadata"].get("labels", {}):
+        changed = await client.request("POST", JOBS.path("default"), params={"dryRun": "All"}, body=probe)
+        if GANG in msgspec.json.decode(changed)["spec"]["template"]["metadata"].get("labels", {}):
             return
         await asyncio.sleep(0.2)
 

@@ -1,4 +1,4 @@
-"""What becomes of a pod whose node is lost, on a fake cluster with the reference operator."""
+"""A pod whose node is lost, on a fake cluster with the reference operator."""
 
 from kubernetes.client import CoreV1Api, CustomObjectsApi
 

@@ -107,15 +107,15 @@ class StandIn:
             self._start(pod)
         (container,) = pod["spec"]["containers"]
         ready = await asyncio.to_thread(_answers, container["readinessProbe"]["httpGet"])
-        wanted = self._status(pod, container, ready)
-        if _shape(wanted) != _shape(pod.get("status") or {}):
+        desired = self._status(pod, container, ready)
+        if _shape(desired) != _shape(pod.get("status") or {}):
             place = (metadata["namespace"], metadata["name"])
-            await client.patch(PODS, *place, {"status": wanted}, content_type=MERGE_PATCH, subresource="status")
+            await client.patch(PODS, *place, {"status": desired}, content_type=MERGE_PATCH, subresource="status")
 
     def _status(self, pod: dict[str, Any], container: dict[str, Any], ready: bool) -> dict[str, Any]:
         uid, now = pod["metadata"]["uid"], status.now()
         last = {"terminated": {"exitCode": self._codes[uid], "finishedAt": now}} if uid in self._codes else {}
-        shown = {
+        container_status = {
             "name": container["name"],
             "image": container["image"],
             "imageID": "",
@@ -126,7 +126,7 @@ class StandIn:
         }
         kinds = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
         conditions = [{"type": kind, "status": str(yes), "lastTransitionTime": now} for kind, yes in kinds.items()]
-        return {"phase": "Running", "conditions": conditions, "containerStatuses": [shown]}
+        return {"phase": "Running", "conditions": conditions, "containerStatuses": [container_status]}
 
     def _start(self, pod: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]
@@ -176,7 +176,7 @@ def _answers(probe: dict[str, Any]) -> bool:
         return False
 
 
-def _shape(found: dict[str, Any]) -> object:
+def _shape(pod_status: dict[str, Any]) -> object:
     """Return what of a status tells more than its timestamps."""
-    containers = [(c["ready"], c["restartCount"]) for c in found.get("containerStatuses") or []]
-    return found.get("phase"), containers
+    containers = [(c["ready"], c["restartCount"]) for c in pod_status.get("containerStatuses") or []]
+    return pod_status.get("phase"), containers
