@@ -212,7 +212,7 @@ DECODERS = {
         suite/scenes/dry_run suite/session/admitted suite/session/existing suite/session/foreign
         suite/session/new_kinds""",
     "files and messages that this program has written": """
-        cluster/assets cluster/kubelet_sim/process cluster/stages cluster/state document_cache nemesis/changes/wanted
+        cluster/assets cluster/kubelet_sim/process cluster/stages cluster/state document_cache nemesis/changes/desired
         nemesis/proxy/access report/document scale/compare/session suite/registry/basis suite/session/collected
         suite/session/shared tests/core/published_sets""",
     "answers of components that this program has started, or of a chosen site": """

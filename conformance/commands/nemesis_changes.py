@@ -23,9 +23,9 @@ from conformance.nemesis import results
 from conformance.nemesis.bed import bed
 from conformance.nemesis.changes import results as changes_results
 from conformance.nemesis.changes import search
+from conformance.nemesis.changes.desired import Change
 from conformance.nemesis.changes.playing import Player
 from conformance.nemesis.changes.results import is_one
-from conformance.nemesis.changes.wanted import Change
 from conformance.nemesis.duration import seconds
 from conformance.nemesis.rest import NotAtRest
 
@@ -62,7 +62,7 @@ def change(
             [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
         ),
     )
-    found, played, interrupted = list[search.Found](), 0, False
+    found, played, interrupted = list[search.Deviation](), 0, False
     try:
         with (
             progress.terminal("nemesis") as report,

@@ -1,1 +1,1 @@
-"""What an implementation does when it is killed, late or lied to, found by a proxy between it and the API server."""
+"""Fault injection by a proxy between an implementation and the API server: crashes, delays, and false answers."""

@@ -42,7 +42,8 @@ LEASES = "default"
 
 
 class Bed:
-    """What plans are played on. Methods block; `restart` may be called from another thread while a plan waits."""
+    """A cluster on which plans are played. Methods block; `restart` may be called from another thread while a plan
+    waits."""
 
     def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
         self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
@@ -58,7 +59,7 @@ class Bed:
         return self.driver.descriptor
 
     def interfere(self, interference: Interference) -> None:
-        """Let something else see what passes through the proxy from now on."""
+        """Hand all requests and events of the proxy to another interference from now on."""
         self.proxy.interference = interference
 
     async def kill(self) -> None:
@@ -138,13 +139,13 @@ class Bed:
         return str(orjson.loads(answer)["metadata"]["resourceVersion"])
 
     def manifest(self, scenario_manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-        """Return a set as it is sent: in its namespace, with what the descriptor adds to every set."""
+        """Return a set as it is sent: in its namespace, with the additions of the descriptor."""
         manifest = with_additions(self.descriptor, dict(scenario_manifest))
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
     @contextmanager
     def namespace(self, name: str) -> Iterator[History]:
-        """Create a namespace and record it. Afterwards it is deleted, and nobody waits for that."""
+        """Create a namespace and record it. Afterwards it is deleted, without a wait for the end."""
         self.recorder.open(name)
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         try:
@@ -158,7 +159,7 @@ class Bed:
 def bed(
     judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, *, kubernetes: str = ""
 ) -> Iterator[Bed]:
-    """Start all of it, with a proxy for `role`. Raises UsageError, HarnessError."""
+    """Start cluster, proxy for `role`, implementation and recorder. Raises UsageError, HarnessError."""
     with ExitStack() as stack:
         settings = ClusterSettings(
             scheduler_name=scheduler_names.kube_scheduler(judged, supplied), kubernetes=kubernetes
@@ -177,7 +178,7 @@ def bed(
         cluster.learn_new_kinds()
         report(judged.name, "starting")
         driver.start()
-        if not proxy.seen:
+        if not proxy.request_count:
             raise UsageError(
                 f"the {role} is ready and has sent nothing through the proxy",
                 where=judged.document.where("processes", role),
@@ -185,13 +186,13 @@ def bed(
             )
         api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
         stack.callback(api.close)
-        made = Bed(cluster, driver, role, proxy, loop, api)
-        made.recorder = Recorder(
+        started = Bed(cluster, driver, role, proxy, loop, api)
+        started.recorder = Recorder(
             kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api)
         )
-        stack.callback(made.recorder.stop)
-        made.recorder.start()
-        yield made
+        stack.callback(started.recorder.stop)
+        started.recorder.start()
+        yield started
 
 
 @contextmanager
@@ -202,13 +203,13 @@ def beds(
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
 
         def one() -> Bed:
-            made = bed(judged, supplied, role, report, kubernetes=kubernetes)
-            found = made.__enter__()
-            stack.push(made)
-            return found
+            context = bed(judged, supplied, role, report, kubernetes=kubernetes)
+            started = context.__enter__()
+            stack.push(context)
+            return started
 
         starting = [pool.submit(one) for _ in range(count)]
-        yield [each.result() for each in starting]
+        yield [future.result() for future in starting]
 
 
 async def _make_nodes(cluster: Cluster) -> None:

@@ -1,6 +1,6 @@
 """A campaign: the scenarios are learned, then plans are played until all are done or the time is over.
 
-What is done is kept at once, line by line, so that a campaign that was stopped goes on where it was (`--resume`).
+Each result is written at once, as a line of the journal, so that a stopped campaign can be resumed (`--resume`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conformance.nemesis.rest import Abandoned, NotAtRest
 from conformance.nemesis.scenario import Scenario
 
 REPLAYS = 3
-"""How often a plan must end in the same way before it counts as a finding."""
+"""Number of times that a plan must end in the same way before it counts as a finding."""
 
 
 class Tried(msgspec.Struct, rename="camel", frozen=True):
@@ -50,7 +50,7 @@ class Tried(msgspec.Struct, rename="camel", frozen=True):
 
 @dataclass
 class Played:
-    """What a campaign has done with one scenario. `refused` says why it could not be played."""
+    """The results of one scenario. `refused` is the reason why it could not be played."""
 
     scenario: Scenario
     course: Course | None = None
@@ -60,11 +60,11 @@ class Played:
     confirmed: set[tuple[str, ...]] = field(default_factory=set)
     """The ways of ending badly that were looked for without a fault."""
     unprovoked: set[str] = field(default_factory=set)
-    """What was different before a fault was injected."""
+    """Lines that differed before a fault was injected."""
 
     def finding(self, tried: Tried) -> bool:
-        """Return whether a plan counts: it ended badly each time, and not only by what comes and goes in another plan,
-        which may be chance here, too."""
+        """Return whether a plan counts: it ended badly each time, and not only by lines that come and go in another
+        plan, which may be chance here, too."""
         return tried.always and not self.by_chance() >= set(tried.lines)
 
     def unstable(self, tried: Tried) -> bool:
@@ -76,21 +76,21 @@ class Played:
         return [tried for tried in self.tried if self.finding(tried)]
 
     def by_chance(self) -> set[str]:
-        """Return the lines of what comes before a fault, or comes and goes on the way while the same plan is played. An
-        end that comes and goes depends on what else happened when the fault was injected, and is still its work."""
+        """Return the lines that differ before a fault, or that come and go on the way while the same plan is played. An
+        end that comes and goes depends on the moment at which the fault was injected, and is still its effect."""
         shaky = (tried.lines for tried in self.tried if tried.way and tried.bad and not tried.always)
         return self.unprovoked.union(*shaky)
 
 
 def unmet(judged: Descriptor, scenario: Scenario) -> str:
-    """Return why an implementation cannot play a scenario, or nothing."""
+    """Return the reason why an implementation cannot play a scenario; empty if it can."""
     if missing := sorted(scenario.requires - judged.features):
         return f"{judged.name} does not claim the feature {', '.join(missing)}"
     return f"{judged.name} names no earlier version of itself" if scenario.earlier and not judged.upgrades else ""
 
 
 class Journal:
-    """What was tried so far, a JSON line each, in a file of a campaign."""
+    """The plans that were tried so far, a JSON line each, in a file of a campaign."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +106,7 @@ class Journal:
                 file.truncate(len(whole) + 1)
 
     def add(self, tried: Tried) -> None:
-        """Keep what came of a plan."""
+        """Append the result of a plan."""
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(tried) + b"\n")
         self.known[tried.plan] = tried
@@ -115,7 +115,7 @@ class Journal:
 class Campaign:
     """Plays plans on one or several beds, whose clusters have nothing to do with each other.
 
-    `keep` is called with what ended badly, for one bed at a time; `at`: only points whose text has this in it;
+    `keep` is called with outcomes that are bad, for one bed at a time; `at`: only points whose text has this in it;
     `first`: end with the first finding.
     """
 
@@ -134,7 +134,7 @@ class Campaign:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self.done: list[Played] = []
-        """What was done so far."""
+        """Results by scenario so far."""
 
     def run(self, scenarios: Sequence[Scenario], faults: Sequence[Fault], budget: float) -> None:
         """Play the plans of each scenario. `budget`: seconds for all of them together, which they share evenly. Raises
@@ -237,7 +237,7 @@ class Campaign:
 
     def _learned_more(self, bed: Bed, played: Played, outcome: Outcome) -> bool:
         """Play the scenario as often without the fault, once for each way of ending badly. Return whether that has
-        shown anything new: what breaks now and then by itself is not the fault's. Raises NotAtRest."""
+        shown anything new: differences that occur without the fault are not its effect. Raises NotAtRest."""
         with self._lock:
             if outcome.lines in played.confirmed:
                 return False

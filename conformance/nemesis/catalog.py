@@ -11,9 +11,9 @@ from conformance.errors import UsageError
 
 @dataclass(frozen=True)
 class Fault:
-    """What can be done to a write or an event.
+    """A disturbance of a write or an event.
 
-    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless somebody asks for others;
+    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless other faults are named;
     `requires`: a feature without which it cannot be tried.
     """
 
@@ -29,8 +29,8 @@ def all_faults() -> list[Fault]:
     folder = data.folder("fixtures") / "nemesis"
     document = documents.read(folder / "faults" / "faults.yaml", folder / "faults" / "faults.schema.json")
     return [
-        Fault(name, each["text"], each["at"], each.get("usual", True), each.get("requires", ""))
-        for name, each in document.value["faults"].items()
+        Fault(name, entry["text"], entry["at"], entry.get("usual", True), entry.get("requires", ""))
+        for name, entry in document.value["faults"].items()
     ]
 
 

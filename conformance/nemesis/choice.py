@@ -1,4 +1,4 @@
-"""Which plans are played, and in which order: those first that cover something new."""
+"""The choice of the plans that are played, and their order: those first that cover something new."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def plans(scenario: str, points: Iterable[Point], faults: Sequence[Fault]) -> li
                 key = (fault.name, *point.cover)
                 ranked.append((0 if is_new else turns[key], number, place, Plan(scenario, fault.name, point)))
                 turns[key] += 1
-    return [plan for *_, plan in sorted(ranked, key=lambda each: each[:3])]
+    return [plan for *_, plan in sorted(ranked, key=lambda entry: entry[:3])]

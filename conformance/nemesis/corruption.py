@@ -1,4 +1,4 @@
-"""A write that lacks something when it arrives, as if a bit had been lost on its way."""
+"""Writes that lack a field when they arrive, as if a bit had been lost on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults: what is done to one write or to one event, while it passes through the proxy."""
+"""Faults: disturbances of one write or one event while it passes through the proxy."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Processes(Protocol):
 
 @dataclass
 class Striking(Watching):
-    """Strikes once, at the point of a plan, with what `role` can do to its processes."""
+    """Strikes once, at the point of a plan. `role` kills, starts or suspends its processes."""
 
     plan: Plan
     role: Processes
     past: str
-    """The resource version of what is shown of the past: right after the act before, when the role has not yet done
-    what follows from it."""
+    """The resource version of the past state that is shown: right after the act before, when the role has not yet
+    reacted to it."""
     struck: bool = field(default=False, init=False)
     over: threading.Event = field(default_factory=threading.Event, init=False)
     """Set when the fault has been injected: the role is up again."""
@@ -122,7 +122,7 @@ class Striking(Watching):
         await self.role.start()
 
     async def read(self, request: Request) -> Request | Reply:
-        """Refuse the watch that must list again, and show the past to who asks the cache."""
+        """Refuse the watch that must list again, and answer reads of the cache with the past state."""
         assert request.call is not None
         if request.call.verb == "watch" and request.call.resource == self._relisted:
             self._relisted = ""

@@ -8,8 +8,8 @@ _EPOCH = re.compile(r"(?<![0-9])[0-9]{10,}(?![0-9])")
 """A time in a name or value, such as the epoch of a gang (GM-33)."""
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=-|$)|-[0-9a-f]{8,10}$")
-"""What generateName appends, also where something else follows that was derived from such a name, and what operators
-append that make up names themselves."""
+"""Suffixes of generateName, also where a part follows that was derived from such a name, and suffixes of operators that
+generate names themselves."""
 
 
 def without_times(text: str) -> str:

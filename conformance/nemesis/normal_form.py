@@ -22,7 +22,7 @@ CHANCE = frozenset(
         *("nodeName", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "message", "containerID"),
     }
 )
-"""Fields that say nothing about the state, or whose values nobody promises: a message is for people."""
+"""Fields that say nothing about the state, or whose values are not guaranteed: a message is for people."""
 NOTHING: tuple[Any, ...] = (None, {}, [])
 """Values that say the same as a field that is missing."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -56,12 +56,12 @@ class _Cleaning:
     def of(self, value: Any) -> Any:
         match value:
             case dict():
-                found = {
+                cleaned = {
                     self._word(key): self.of(item)
                     for key, item in value.items()
                     if key not in CHANCE and not (isinstance(item, str) and _TIME.fullmatch(item))
                 }
-                return {key: item for key, item in found.items() if item not in NOTHING}
+                return {key: item for key, item in cleaned.items() if item not in NOTHING}
             case list():
                 return _in_order([self.of(item) for item in value])
             case str():
@@ -76,7 +76,7 @@ class _Cleaning:
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """Return objects or words in an order of their own, whatever order they were in."""
+    """Return objects or words in a fixed order, independent of the given one."""
     return sorted(items, key=_text) if all(isinstance(item, dict | str) for item in items) else items
 
 
@@ -86,19 +86,19 @@ def _text(value: Any) -> bytes:
 
 def varying(forms: Iterable[Form]) -> frozenset[str]:
     """Return the paths whose values differ between runs without a fault: they say nothing about one."""
-    first, *others = [_flat(form) for form in forms]
-    found: set[str] = set()
-    for other in others:
+    first, *rest = [_flat(form) for form in forms]
+    paths: set[str] = set()
+    for other in rest:
         for path in first.keys() | other.keys():
             if first.get(path) != other.get(path):
                 resource, _, inner = path.partition(":")
-                found.add(f"{resource.partition('/')[0]}:{inner}")
-    return frozenset(found)
+                paths.add(f"{resource.partition('/')[0]}:{inner}")
+    return frozenset(paths)
 
 
 def _flat(form: Form) -> dict[str, list[str]]:
     """Return `resource/name:path` → values, sorted."""
-    found: dict[str, list[str]] = defaultdict(list)
+    by_path: dict[str, list[str]] = defaultdict(list)
 
     def walk(key: str, value: Any, path: str) -> None:
         if isinstance(value, dict):
@@ -108,19 +108,19 @@ def _flat(form: Form) -> dict[str, list[str]]:
             for item in value:
                 walk(key, item, path)
         else:
-            found[f"{key}:{path}"].append(_text(value).decode())
+            by_path[f"{key}:{path}"].append(_text(value).decode())
 
     for key, objects in form.items():
         for text in objects:
             walk(key, orjson.loads(text), "")
-    return {path: sorted(values) for path, values in found.items()}
+    return {path: sorted(values) for path, values in by_path.items()}
 
 
-def difference(wanted: Form, found: Form, most: int = 60) -> list[str]:
+def difference(expected: Form, actual: Form, most: int = 60) -> list[str]:
     """Return the lines of a diff: `-` is what a run without the fault has, `+` what this one has."""
     lines: list[str] = []
-    for name in sorted(wanted.keys() | found.keys()):
-        before, after = wanted.get(name, ()), found.get(name, ())
+    for name in sorted(expected.keys() | actual.keys()):
+        before, after = expected.get(name, ()), actual.get(name, ())
         if before == after:
             continue
         lines.append(f"{name}: {len(before)} object(s) without the fault, {len(after)} with it")

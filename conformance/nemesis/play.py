@@ -1,4 +1,4 @@
-"""Play one scenario, with or without a fault, and say how each step ended."""
+"""Play one scenario, with or without a fault, and record the end of each step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANSWERED = 30.0
 
 
 class Verdict(StrEnum):
-    """How a plan has ended."""
+    """The verdict on the end of a plan."""
 
     SAME = "same"
     NOT_STRUCK = "not struck"
@@ -45,12 +45,12 @@ class Verdict(StrEnum):
 
 
 BROKEN = frozenset({Verdict.DIFFERENT, Verdict.STUCK, Verdict.LEFT})
-"""What the fault has changed for good."""
+"""Verdicts of plans whose fault had a lasting effect."""
 
 
 @dataclass(frozen=True)
 class Rest:
-    """How a step ended. `taken_down`: pods that were Ready and are gone; `seconds` since the act; `broken`: invariants
+    """The end of a step. `taken_down`: pods that were Ready and are gone; `seconds` since the act; `broken`: invariants
     that do not hold; `writing`: whether the role still writes, though nothing changes."""
 
     form: normal_form.Form
@@ -62,8 +62,8 @@ class Rest:
 
 @dataclass(frozen=True)
 class Course:
-    """What a scenario comes to without a fault, in each of several `runs` (step → how it ended). `rests` has what they
-    have in common: values that differ from one run to the other are `masked`."""
+    """The ends of a scenario without a fault, in each of several `runs` (step → its end). `rests` has what they have in
+    common: values that differ from one run to the other are `masked`."""
 
     runs: Sequence[Mapping[str, Rest]]
     points: Sequence[Point]
@@ -100,7 +100,7 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a plan ended. `lines` say what is different, and `where` in which step. `way` is true if the end is the same
+    """The end of a plan. `lines` say what is different, and `where` in which step. `way` is true if the end is the same
     and only what happened before it is different."""
 
     plan: Plan
@@ -110,7 +110,7 @@ class Outcome:
     lines: tuple[str, ...] = ()
     way: bool = False
     history: History | None = None
-    """What happened, of a plan that did not end the same."""
+    """The history of a plan that did not end the same."""
 
 
 _numbers = itertools.count(1)
@@ -130,7 +130,7 @@ def learn_more(bed: Bed, scenario: Scenario, course: Course, runs: int) -> Cours
 
 @contextlib.contextmanager
 def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = None) -> Iterator[History]:
-    """Have the operators that a scenario and a plan need, and a namespace."""
+    """Provide the operators that a scenario and a plan need, and a namespace."""
     with contextlib.ExitStack() as stack:
         if scenario.earlier:
             stack.enter_context(bed.earlier_operator())
@@ -159,7 +159,7 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
             form = normal_form.normal_form(history.view(), namespace)
             rests[step.name] = Rest(form, seconds, _taken_down(history, since), _broken(bed, history), writing)
             if not step.quiet:
-                points += watching.seen
+                points += watching.points
         if left := delete_set(bed, history, scenario.set_name):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
         return rests, points, history.frozen()
@@ -197,17 +197,17 @@ def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
             striking.over.wait(LONGEST)  # the next plan needs the role
         if left and verdict is Verdict.SAME:
             verdict, where = Verdict.LEFT, "the deletion of the set"
-            lines = [f"still there after {GONE:g} s: {each}" for each in left]
+            lines = [f"still there after {GONE:g} s: {leftover}" for leftover in left]
         if striking is None or not striking.struck:
-            verdict = Verdict.NOT_STRUCK  # whatever is different, the fault is not why
-        kept = history.frozen() if verdict in BROKEN else None
-    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, kept)
+            verdict = Verdict.NOT_STRUCK  # the fault is not the reason of any difference
+        recorded = history.frozen() if verdict in BROKEN else None
+    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, recorded)
 
 
 def _ends(
     bed: Bed, history: History, step: Step, rest: Rest, masked: frozenset[str], watching: Watching
 ) -> tuple[Verdict, list[str]]:
-    """Wait until a step ends as it does without the fault, or otherwise. Raises Abandoned."""
+    """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned."""
     deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()
     while True:
         if bed.abandoned.is_set():
@@ -219,15 +219,15 @@ def _ends(
         if history.mark() != mark or (writing and not rest.writing) or watching.busy:
             calm_since = now
         calm = now - calm_since >= PATIENCE
-        found = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
+        form = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
         at_rest = history.still >= step.rest and (not writing or rest.writing) and not watching.busy
-        if found == rest.form and at_rest:
+        if form == rest.form and at_rest:
             return Verdict.SAME, []
         if calm:
-            return Verdict.DIFFERENT, normal_form.difference(rest.form, found)
+            return Verdict.DIFFERENT, normal_form.difference(rest.form, form)
         if now > deadline:
-            said = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
-            return Verdict.STUCK, said + waiting(history.view()) + normal_form.difference(rest.form, found)
+            lines = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
+            return Verdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
 
 
 def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdict, list[str]]:
@@ -235,18 +235,21 @@ def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdi
     lines = []
     if (down := _taken_down(history, since)) > rest.taken_down:
         lines.append(f"{down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
-    lines += [f"{each} is broken, and holds without the fault" for each in sorted(_broken(bed, history) - rest.broken)]
+    lines += [
+        f"{invariant} is broken, and holds without the fault"
+        for invariant in sorted(_broken(bed, history) - rest.broken)
+    ]
     return (Verdict.DIFFERENT if lines else Verdict.SAME), lines
 
 
 def _broken(bed: Bed, history: History) -> frozenset[str]:
-    found = invariants.judge(history, settle=bed.descriptor.settle)
-    return frozenset(f"{each.id}, {each.what}" for each in found if each.holds is False)
+    judgements = invariants.judge(history, settle=bed.descriptor.settle)
+    return frozenset(f"{judgement.id}, {judgement.what}" for judgement in judgements if judgement.holds is False)
 
 
 def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
-    """Do what a step says, and again while a webhook does not answer, as users would: an operator may be ready a little
-    before it serves them. Raises NotAtRest."""
+    """Perform the act of a step, and again while a webhook does not answer, as users would: an operator may be ready a
+    little before it serves them. Raises NotAtRest."""
     again = Retrying(
         retry=retry_if_exception(_unanswered), wait=wait_fixed(0.2), stop=stop_after_delay(ANSWERED), reraise=True
     )
@@ -286,7 +289,7 @@ def _do(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
 
 
 def _with_images(bed: Bed, scenario: Scenario, history: History, images: Mapping[str, str]) -> dict[str, object]:
-    """Return a merge patch: a list is replaced whole, so it has what is stored."""
+    """Return a merge patch: a list is replaced whole, so the patch has the stored one."""
     stored = copy.deepcopy(history.view().get("podcliquesets", scenario.set_name))
     assert stored is not None, "the set was created"
     cliques = stored["spec"]["template"]["cliques"]
@@ -300,10 +303,10 @@ def _with_images(bed: Bed, scenario: Scenario, history: History, images: Mapping
 def _taken_down(history: History, since: int) -> int:
     """Return how many pods that were Ready are gone since a mark."""
     ready: set[str] = set()
-    gone = 0
+    count = 0
     for record in history.records("pods"):
         if record.kind == "DELETED":
-            gone += record.seq > since and record.uid in ready
+            count += record.seq > since and record.uid in ready
         elif pods.ready(record.object):
             ready.add(record.uid)
-    return gone
+    return count

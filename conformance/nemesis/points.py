@@ -1,4 +1,5 @@
-"""Where a fault can strike: each write of a role, and each watch event that it receives, counted within a step."""
+"""The points at which a fault can strike: each write of a role, and each watch event that it receives, counted within a
+step."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Point:
 
     @property
     def cover(self) -> tuple[str, str, str, str, str]:
-        """Return what a plan at this point covers."""
+        """Return the properties that a plan at this point covers."""
         return self.step, self.kind, self.what, self.resource, self.subresource
 
     def __str__(self) -> str:

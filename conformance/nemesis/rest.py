@@ -1,4 +1,4 @@
-"""When a set is at rest, and when it is gone."""
+"""Conditions under which a set is at rest, or deleted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.nemesis.bed import Bed
 from conformance.nemesis.watching import Watching
 
 LEARNT_REST = 8.0
-"""Seconds without a change after which what happens without a fault has ended: longer than the five seconds after which
-Grove's operator looks again at what it has found unfinished."""
+"""Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
+Grove's operator requeues unfinished work."""
 LIMIT = 60.0
 """Seconds within which something without a fault must be at rest."""
 GONE = 30.0
@@ -20,11 +20,11 @@ GONE = 30.0
 
 
 class NotAtRest(Exception):
-    """What is played did not come to rest without a fault."""
+    """The scenario did not come to rest without a fault."""
 
 
 class Abandoned(Exception):
-    """Nobody wants to know any more how it ends."""
+    """The plan was abandoned: its end is of no use any more."""
 
 
 def changing(history: History) -> tuple[str, ...]:
@@ -42,14 +42,14 @@ def started(view: View) -> bool:
 
 
 def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
-    """Wait until what happens without a fault has ended: nothing changes for so many seconds, every pod that has a node
+    """Wait until a step without a fault has ended: nothing changes for so many seconds, every pod that has a node
     is Ready, and the set, if one is named, is available: an operator may pause for longer than that before it goes on.
     Raises WaitTimeout."""
 
     def available(view: View) -> bool | Unmet:
-        found = view.get("podcliquesets", set_name)
-        wanted, there = number(found, "spec", "replicas") or 0, number(found, "status", "availableReplicas") or 0
-        return not set_name or wanted == there or Unmet(f"{there} of {wanted} replicas are available")
+        current = view.get("podcliquesets", set_name)
+        desired, there = number(current, "spec", "replicas") or 0, number(current, "status", "availableReplicas") or 0
+        return not set_name or desired == there or Unmet(f"{there} of {desired} replicas are available")
 
     history.quiet(seconds, LIMIT, resources=changing(history))
     while not (started(history.view()) and available(history.view()) is True):
@@ -59,33 +59,33 @@ def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
 
 
 def waiting(view: View) -> list[str]:
-    """Return who waits for what: pods that are gated, without a node or not Ready, and what is being deleted."""
-    found = []
+    """Return the objects that wait, and for what: pods that are gated, without a node or not Ready, and deletions."""
+    lines = []
     for pod in view.list("pods"):
         if gates := pod["spec"].get("schedulingGates"):
-            found.append(f"pod {name(pod)} waits for the gate {', '.join(gate['name'] for gate in gates)}")
+            lines.append(f"pod {name(pod)} waits for the gate {', '.join(gate['name'] for gate in gates)}")
         elif not pod["spec"].get("nodeName"):
-            found.append(f"pod {name(pod)} waits for a node")
+            lines.append(f"pod {name(pod)} waits for a node")
         elif not pods.ready(pod):
-            found.append(f"pod {name(pod)} is bound and not Ready")
+            lines.append(f"pod {name(pod)} is bound and not Ready")
     for resource in view.resources():
         for item in view.list(resource):
             if terminating(item):
-                held = ", ".join(finalizers(item)) or "whoever deletes it"
-                found.append(f"{resource}/{name(item)} is being deleted, and waits for {held}")
-    return found
+                waits_for = ", ".join(finalizers(item)) or "whoever deletes it"
+                lines.append(f"{resource}/{name(item)} is being deleted, and waits for {waits_for}")
+    return lines
 
 
 def delete_set(bed: Bed, history: History, set_name: str) -> list[str]:
-    """Delete a set. Return what is still there in its namespace after a while."""
+    """Delete a set. Return the objects that are still in its namespace after a while."""
     bed.interfere(Watching("clean", history.namespace))
     bed.api.delete("podcliquesets", history.namespace, [set_name])
 
-    def gone(view: View) -> bool:
+    def deleted(view: View) -> bool:
         return not _objects(view, history.namespace)
 
     try:
-        history.wait("all gone", gone, GONE)
+        history.wait("all gone", deleted, GONE)
     except WaitTimeout as error:
         return _objects(error.view, history.namespace)
     return []

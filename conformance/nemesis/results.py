@@ -29,7 +29,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """What is judged, and how. `settings` are the parameters of the descriptor."""
+    """The judged implementation and its parameters. `settings` are the parameters of the descriptor."""
 
     implementation: str
     version: str
@@ -41,7 +41,7 @@ class About:
 
 
 def header(kind: str, about: About) -> Report:
-    """Return what every report of this kind begins with."""
+    """Return the fields with which every report of this kind begins."""
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
@@ -54,37 +54,37 @@ def header(kind: str, about: About) -> Report:
 
 def report(about: About, played: Sequence[Played], complete: bool) -> Report:
     """Return the report of a campaign."""
-    tried = [each for one in played for each in one.tried]
-    findings = [each for one in played for each in one.findings()]
-    unstable = [each for one in played for each in one.tried if one.unstable(each)]
+    tried = [attempt for entry in played for attempt in entry.tried]
+    findings = [finding for entry in played for finding in entry.findings()]
+    unstable = [attempt for entry in played for attempt in entry.tried if entry.unstable(attempt)]
     return {
         **header(KIND, about),
         "role": about.role,
         "complete": complete,
         "summary": {
-            "plans": sum(one.plans for one in played),
+            "plans": sum(entry.plans for entry in played),
             "tried": len(tried),
             "findings": len(findings),
             "unstable": len(unstable),
-            "notStruck": sum(each.verdict == "not struck" for each in tried),
-            "medianSeconds": round(statistics.median(each.seconds for each in tried), 1) if tried else None,
+            "notStruck": sum(attempt.verdict == "not struck" for attempt in tried),
+            "medianSeconds": round(statistics.median(attempt.seconds for attempt in tried), 1) if tried else None,
         },
-        "scenarios": [_scenario(one) for one in played],
-        "findings": [_tried(number, each) for number, each in enumerate(findings, 1)],
-        "unstable": [_tried(0, each) for each in unstable],
+        "scenarios": [_scenario(entry) for entry in played],
+        "findings": [_tried(number, finding) for number, finding in enumerate(findings, 1)],
+        "unstable": [_tried(0, attempt) for attempt in unstable],
     }
 
 
 def _scenario(played: Played) -> dict[str, Any]:
     course = played.course
-    faults = Counter(each.plan.fault for each in played.tried)
-    bad = Counter(each.plan.fault for each in played.findings())
+    faults = Counter(tried.plan.fault for tried in played.tried)
+    bad = Counter(tried.plan.fault for tried in played.findings())
     return {
         "name": played.scenario.name,
         "text": played.scenario.text,
         "refused": played.refused,
         "points": len(course.points) if course else 0,
-        "pointsTried": len({each.plan.point for each in played.tried}),
+        "pointsTried": len({tried.plan.point for tried in played.tried}),
         "plans": played.plans,
         "tried": len(played.tried),
         "faults": {fault: {"tried": count, "findings": bad[fault]} for fault, count in sorted(faults.items())},
@@ -131,7 +131,7 @@ def write(folder: Path, document: Report, rows: dict[str, list[Row]]) -> None:
 
 
 def plan_document(document: Report, finding: Report) -> Report:
-    """Return what is needed to play a finding again."""
+    """Return the input for a replay of a finding."""
     return {
         "apiVersion": API_VERSION,
         "kind": PLAN_KIND,

@@ -1,4 +1,4 @@
-"""Scenarios: what users do to a set, as data (fixtures/nemesis/). A fault strikes in one step of one."""
+"""Scenarios: acts of users on a set, as data (fixtures/nemesis/). A fault strikes in one step of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two runs of a scenario side by side: what happened without the fault, and with it."""
+"""Two runs of a scenario side by side: without the fault, and with it."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def changes(history: History) -> list[Change]:
     """Return the changes of a run that show, with the names that every run has. Equal ones in a row are one."""
     records = [record for record in history.records() if record.resource not in IGNORED and record.namespace]
     begin = records[0].at if records else 0.0
-    found: list[Change] = []
+    visible: list[Change] = []
     latest: dict[tuple[str, str], str] = {}
     for record in records:
         words = _NODE.sub(" on a node", state(record))
         if latest.get((record.resource, record.name)) != words:
             latest[record.resource, record.name] = words
             name = names.stable(record.name, history.namespace)
-            found.append(Change(record.at - begin, f"{record.resource}/{name}: {words}"))
-    return found
+            visible.append(Change(record.at - begin, f"{record.resource}/{name}: {words}"))
+    return visible
 
 
 def side_by_side(without: Sequence[Change], with_fault: Sequence[Change]) -> list[Row]:
-    """Return both runs aligned, around the first deviation. What only happens in another order is none."""
-    texts = [each.text for each in without], [each.text for each in with_fault]
+    """Return both runs aligned, around the first deviation. A change that only happens in another order is none."""
+    texts = [change.text for change in without], [change.text for change in with_fault]
     more = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[Row] = []
     for what, begin, end, other, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():

@@ -15,7 +15,7 @@ from conformance.nemesis.proxy.events import Event
 from conformance.nemesis.proxy.interference import Deliver, Interference, Reply, Request, Send
 
 PRECONDITIONS = frozenset({"metadata.uid", "metadata.resourceVersion"})
-"""Fields of a patch that say of which object it is, and change nothing."""
+"""Fields of a patch that only identify the object."""
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Watching(Interference):
 
     step: str
     namespace: str
-    seen: list[Point] = field(default_factory=list, init=False)
+    points: list[Point] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._counting = Counting(self.step, self.namespace)
@@ -47,7 +47,7 @@ class Watching(Interference):
             return await send(request)
         body = _json(request)
         point = self._counting.of_write(request.call, _name(request, body), _fields(request, body, self.namespace))
-        self.seen.append(point)
+        self.points.append(point)
         self._written.append(time.monotonic())
         return await self.strike_write(point, request, send)
 
@@ -58,7 +58,7 @@ class Watching(Interference):
             await deliver(event)
             return
         point = self._counting.of_event(watch.call.resource, event)
-        self.seen.append(point)
+        self.points.append(point)
         await self.strike_event(point, watch, event, deliver)
 
     async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:

@@ -10,11 +10,11 @@ import yaml
 from hypothesis import given
 
 from conformance.errors import UsageError
-from conformance.nemesis.changes import results, wanted
+from conformance.nemesis.changes import desired, results
+from conformance.nemesis.changes.desired import Change, Desired, after_all
 from conformance.nemesis.changes.generated import MOST, generated, usual
-from conformance.nemesis.changes.search import Found, Search, contains
-from conformance.nemesis.changes.seen import difference
-from conformance.nemesis.changes.wanted import Change, Wanted, after_all
+from conformance.nemesis.changes.observed import difference
+from conformance.nemesis.changes.search import Deviation, Search, contains
 from conformance.nemesis.results import About
 
 
@@ -37,30 +37,30 @@ class FakePlayer:
         return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
 
 
-def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Found]:
+def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Deviation]:
     """Search by a clock that plays alone advance, so that the speed of the machine changes nothing."""
     search = Search(player, plays, lambda changes: None, first=first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
-    return search.found
+    return search.deviations
 
 
 def test_what_is_wanted_last_counts() -> None:
     changes = [Change("scale-clique", value=3), Change("image", "c", 2), Change("scale-group", value=1)]
-    assert after_all(changes) == Wanted(alone=3, groups=1, images=(1, 1, 2))
-    assert after_all([*changes, Change("recreate")]) == Wanted(images=(1, 1, 2))
+    assert after_all(changes) == Desired(alone=3, groups=1, images=(1, 1, 2))
+    assert after_all([*changes, Change("recreate")]) == Desired(images=(1, 1, 2))
     assert after_all([*changes, Change("restart"), Change("lose-pod", "a")]) == after_all(changes)
 
 
 def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
-    assert wanted.straight(Wanted()) == []
-    assert wanted.straight(Wanted(alone=3, images=(2, 1, 1))) == [Change("scale-clique", value=3)]
-    images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Wanted(images=(2, 1, 3)))]
+    assert desired.straight(Desired()) == []
+    assert desired.straight(Desired(alone=3, images=(2, 1, 1))) == [Change("scale-clique", value=3)]
+    images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Desired(images=(2, 1, 3)))]
     assert images == ["registry.example/a:2", "registry.example/b:1", "registry.example/c:3"]
 
 
-def _cliques(goal: Wanted) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
+def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
     found: list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]
-    found = wanted.manifest(goal)["spec"]["template"]["cliques"]
+    found = desired.manifest(goal)["spec"]["template"]["cliques"]
     return found
 
 
@@ -70,12 +70,12 @@ def test_generated_changes_change_something_or_disturb(changes: list[Change]) ->
     for place, change in enumerate(changes):
         before = after_all(changes[:place])
         disturbs = change.what in ("recreate", "restart", "lose-pod")
-        assert disturbs or wanted.after(before, change) != before
+        assert disturbs or desired.after(before, change) != before
 
 
 def test_the_usual_ones_come_back_first() -> None:
     every = list(usual())
-    assert after_all(every[0]) == Wanted() and len(every) == len({tuple(each) for each in every})
+    assert after_all(every[0]) == Desired() and len(every) == len({tuple(each) for each in every})
 
 
 def test_what_ends_elsewhere_is_found_and_made_small() -> None:
@@ -110,7 +110,7 @@ def test_a_difference_shows_both_ends() -> None:
 def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> None:
     changes = (Change("image", "a", 2, rests=False), Change("lose-pod", "c"), Change("scale-group", value=1))
     about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
-    found = [Found(changes, ("-a", "+b"), 3, 3), Found(changes[:1], ("-a",), 1, 2)]
+    found = [Deviation(changes, ("-a", "+b"), 3, 3), Deviation(changes[:1], ("-a",), 1, 2)]
     document = results.report(about, found, 9, 7, True)
     results.write(tmp_path, document, found)
     path = tmp_path / document["findings"][0]["file"]

@@ -18,7 +18,7 @@ def fields_of(verb: str, body: object) -> tuple[str, ...]:
     watching = Watching("update", "n1")
     call = Call(verb, "podcliques.grove.io", "n1", "s-0-a", "status")
     asyncio.run(watching.write(Request(call, "", "", "", {}, orjson.dumps(body)), send))
-    [point] = watching.seen
+    [point] = watching.points
     return point.fields
 
 

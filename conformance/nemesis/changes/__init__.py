@@ -1,1 +1,1 @@
-"""Changes of a set in any order and number: where it ends must depend only on what is wanted last."""
+"""Changes of a set in any order and number: its end must depend only on the last desired state."""

@@ -8,7 +8,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from conformance.nemesis.changes.wanted import TEMPLATE, Change, Wanted, after
+from conformance.nemesis.changes.desired import TEMPLATE, Change, Desired, after
 
 MOST = 5
 """Maximum number of changes in a row."""
@@ -26,8 +26,8 @@ BACK = {"image": 1, "scale-clique": TEMPLATE.alone, "scale-group": TEMPLATE.grou
 
 
 def usual() -> Iterator[list[Change]]:
-    """Return what is played first: each change taken back, followed by an update or by a new set of the same name, made
-    twice, and taken back at once."""
+    """Return the sequences that are played first: each change reverted, followed by an update or by a new set of the
+    same name, made twice, and reverted at once."""
     for change in FIRST:
         yield [change, _back(change)]
     update = FIRST[0]
@@ -50,21 +50,21 @@ def _back(change: Change) -> Change:
 
 @st.composite
 def generated(draw: st.DrawFn) -> list[Change]:
-    """Draw changes, each of which changes what is wanted or disturbs."""
-    wanted, changes = TEMPLATE, list[Change]()
+    """Draw changes, each of which changes the desired state or disturbs."""
+    desired, changes = TEMPLATE, list[Change]()
     for _ in range(draw(st.integers(2, MOST))):
-        change = draw(st.sampled_from(list(_possible(wanted))))
+        change = draw(st.sampled_from(list(_possible(desired))))
         changes.append(replace(change, rests=draw(st.booleans())))
-        wanted = after(wanted, change)
+        desired = after(desired, change)
     return changes
 
 
-def _possible(wanted: Wanted) -> Iterator[Change]:
+def _possible(desired: Desired) -> Iterator[Change]:
     every = (
         *(Change("image", clique, version) for clique in "abc" for version in (1, 2)),
         *(Change("scale-clique", value=size) for size in (1, 2, 3)),
         *(Change("scale-group", value=size) for size in (1, 2, 3)),
         *(Change("scale-set", value=size) for size in (1, 2)),
     )
-    yield from (change for change in every if after(wanted, change) != wanted)
+    yield from (change for change in every if after(desired, change) != desired)
     yield from (Change("recreate"), Change("restart"), *(Change("lose-pod", clique) for clique in "abc"))

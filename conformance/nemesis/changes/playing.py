@@ -1,4 +1,4 @@
-"""Make changes of a set on a real cluster, and see where it ends."""
+"""Make changes of a set on a real cluster, and compare the state in which it ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from conformance.grove.fields import at, name, terminating, uid
 from conformance.history.query import History, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis.bed import Bed
-from conformance.nemesis.changes import wanted
-from conformance.nemesis.changes.seen import Seen, difference, seen
-from conformance.nemesis.changes.wanted import CLIQUE, GROUP, SET, Change, Wanted
+from conformance.nemesis.changes import desired
+from conformance.nemesis.changes.desired import CLIQUE, GROUP, SET, Change, Desired
+from conformance.nemesis.changes.observed import Observed, difference, observe
 from conformance.nemesis.rest import LEARNT_REST, LIMIT, NotAtRest, changing, delete_set, learnt_rest, started
 from conformance.testing.predicates import pods_of
 from kube.errors import ApiError
@@ -24,18 +24,18 @@ _numbers = itertools.count(1)
 
 
 class Player:
-    """Plays sequences of changes, and knows where those have ended that it has played."""
+    """Plays sequences of changes, and remembers their ends."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
-        self._ends: dict[Wanted, Seen] = {}
+        self._ends: dict[Desired, Observed] = {}
         self._found: dict[tuple[Change, ...], list[str]] = {}
         self.played = 0
         """How many sequences were played."""
 
     def differs(self, changes: Sequence[Change]) -> list[str]:
-        """Return how the end of the changes differs from that of the straight way; nothing if it does not. Raises
-        NotAtRest if the straight way has no end."""
+        """Return the differences of the end of the changes from that of the straight way; empty if there are none.
+        Raises NotAtRest if the straight way has no end."""
         key = tuple(changes)
         if key not in self._found:
             self._found[key] = self.play_again(changes)
@@ -43,34 +43,34 @@ class Player:
 
     def play_again(self, changes: Sequence[Change]) -> list[str]:
         """Play changes, also if they were played before. Raises NotAtRest."""
-        goal = wanted.after_all(changes)
+        goal = desired.after_all(changes)
         if goal not in self._ends:
             self._ends[goal] = self._straight(goal)
         self.played += 1
         return self._play(changes, self._ends[goal])
 
     def known(self, changes: Sequence[Change]) -> list[str] | None:
-        """Return how the end of changes differed that were played; None if they were not."""
+        """Return the differences of the end of changes that were played; None if they were not."""
         return self._found.get(tuple(changes))
 
-    def _straight(self, goal: Wanted) -> Seen:
+    def _straight(self, goal: Desired) -> Observed:
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, goal)
             _learnt(history)
-            for change in wanted.straight(goal):
+            for change in desired.straight(goal):
                 self._make(history, change, goal)
                 _learnt(history)
-            found = seen(history.view(), history.namespace)
+            observed = observe(history.view(), history.namespace)
             self._delete(history)
-            return found
+            return observed
 
-    def _play(self, changes: Iterable[Change], end: Seen) -> list[str]:
-        present = wanted.TEMPLATE
+    def _play(self, changes: Iterable[Change], end: Observed) -> list[str]:
+        present = desired.TEMPLATE
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, present)
             _rest(history, REST)
             for change in changes:
-                present = wanted.after(present, change)
+                present = desired.after(present, change)
                 try:
                     self._make(history, change, present)
                     if change.rests:
@@ -79,16 +79,16 @@ class Player:
                     return [f"{change}: {error}"]
             lines = _compared(history, end)
             left = self._delete(history)
-            return lines or [f"still there after the set was deleted: {each}" for each in left]
+            return lines or [f"still there after the set was deleted: {leftover}" for leftover in left]
 
-    def _create(self, history: History, goal: Wanted) -> None:
+    def _create(self, history: History, goal: Desired) -> None:
         history.stir()
-        self._bed.api.create(self._bed.manifest(wanted.manifest(goal), history.namespace))
+        self._bed.api.create(self._bed.manifest(desired.manifest(goal), history.namespace))
 
     def _delete(self, history: History) -> list[str]:
         return delete_set(self._bed, history, SET)
 
-    def _make(self, history: History, change: Change, present: Wanted) -> None:
+    def _make(self, history: History, change: Change, present: Desired) -> None:
         api, namespace = self._bed.api, history.namespace
         history.stir()
         match change.what:
@@ -102,21 +102,21 @@ class Player:
                 api.patch(resource, namespace, own, {"spec": {"replicas": change.value}}, "scale")
             case "image":
                 stored = api.get("podcliquesets", namespace, SET)["spec"]["template"]["cliques"]
-                template = {"cliques": wanted.cliques(present, stored)}
+                template = {"cliques": desired.cliques(present, stored)}
                 api.patch("podcliquesets", namespace, SET, {"spec": {"template": template}})
             case "recreate":
                 delete_set(self._bed, history, SET)
                 self._create(history, present)
             case "lose-pod":
-                clique = wanted.lost(change.part)
-                [*found] = history.wait(f"{clique} has a pod", lambda view: pods_of(view, clique), LIMIT)
-                api.delete("pods", namespace, [min(map(name, found))])
+                clique = desired.lost(change.part)
+                [*pods] = history.wait(f"{clique} has a pod", lambda view: pods_of(view, clique), LIMIT)
+                api.delete("pods", namespace, [min(map(name, pods))])
             case "restart":
                 self._bed.restart()
 
 
 def _there(view: View, resource: str, own: str) -> bool:
-    """Whether an object exists that belongs to the present set."""
+    """Return whether an object exists that belongs to the present set."""
     item = view.get(resource, own)
     owner = at(item, "metadata", "ownerReferences", 0, "uid")
     return item is not None and not terminating(item) and owner == uid(view.get("podcliquesets", SET))
@@ -140,14 +140,14 @@ def _learnt(history: History) -> None:
         raise NotAtRest(str(error)) from None
 
 
-def _compared(history: History, end: Seen) -> list[str]:
-    """Return how a set at rest differs from `end`; nothing once it does not."""
+def _compared(history: History, end: Observed) -> list[str]:
+    """Return the differences of a set at rest from `end`; empty once there are none."""
     lines = [""]
     for calm in (REST, PATIENCE):
         try:
             history.quiet(calm, LIMIT, resources=changing(history))
         except WaitTimeout as error:
             return [f"in the end: {error}"]
-        if not (lines := difference(end, seen(history.view(), history.namespace))):
+        if not (lines := difference(end, observe(history.view(), history.namespace))):
             return []
     return lines

@@ -1,4 +1,4 @@
-"""The files of a search: its report as JSON and as a page, and each finding as changes and as commands of a person."""
+"""The files of a search: its report as JSON and as a page, and each finding as changes and as kubectl commands."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import orjson
 import yaml
 
 from conformance import disk, documents
-from conformance.nemesis.changes import wanted
-from conformance.nemesis.changes.search import Found
-from conformance.nemesis.changes.wanted import Change
+from conformance.nemesis.changes import desired
+from conformance.nemesis.changes.desired import Change
+from conformance.nemesis.changes.search import Deviation
 from conformance.nemesis.results import API_VERSION, About, header
 from conformance.pages.render import render
 
@@ -24,7 +24,7 @@ SCHEMA, PAGE = FOLDER / "changes.schema.json", FOLDER / "page.html"
 Document = dict[str, Any]
 
 
-def report(about: About, found: Sequence[Found], played: int, seed: int, complete: bool) -> Document:
+def report(about: About, deviations: Sequence[Deviation], played: int, seed: int, complete: bool) -> Document:
     """Return the report of a search. `played`: how many sequences."""
     return {
         **header(REPORT_KIND, about),
@@ -32,19 +32,19 @@ def report(about: About, found: Sequence[Found], played: int, seed: int, complet
         "complete": complete,
         "played": played,
         "findings": [
-            {"number": number, "file": file_of(number), **_found(each)}
-            for number, each in enumerate((each for each in found if each.finding), 1)
+            {"number": number, "file": file_of(number), **_deviation(deviation)}
+            for number, deviation in enumerate((deviation for deviation in deviations if deviation.finding), 1)
         ],
-        "unstable": [_found(each) for each in found if not each.finding],
+        "unstable": [_deviation(deviation) for deviation in deviations if not deviation.finding],
     }
 
 
-def _found(found: Found) -> Document:
+def _deviation(deviation: Deviation) -> Document:
     return {
-        "changes": [str(each) for each in found.changes],
-        "bad": found.bad,
-        "played": found.played,
-        "lines": list(found.lines),
+        "changes": [str(change) for change in deviation.changes],
+        "bad": deviation.bad,
+        "played": deviation.played,
+        "lines": list(deviation.lines),
     }
 
 
@@ -53,26 +53,26 @@ def file_of(number: int) -> str:
     return f"changes/{number:02}.yaml"
 
 
-def write(folder: Path, document: Document, found: Iterable[Found]) -> None:
+def write(folder: Path, document: Document, deviations: Iterable[Deviation]) -> None:
     """Write the report, its page, and a file for each finding."""
-    findings = [each for each in found if each.finding]
+    findings = [deviation for deviation in deviations if deviation.finding]
     with disk.errors(where=str(folder), hint="free some space"):
         (folder / "changes").mkdir(exist_ok=True)
-        disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(wanted.manifest(wanted.TEMPLATE), sort_keys=False))
-        for number, each in enumerate(findings, 1):
-            disk.write(folder / file_of(number), text(document, each.changes))
+        disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(desired.manifest(desired.TEMPLATE), sort_keys=False))
+        for number, finding in enumerate(findings, 1):
+            disk.write(folder / file_of(number), text(document, finding.changes))
         disk.write(folder / "report.json", orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
         disk.write(folder / "report.html", page(document, findings))
 
 
-def page(document: Document, findings: Iterable[Found]) -> str:
+def page(document: Document, findings: Iterable[Deviation]) -> str:
     """Return the page of a search."""
-    commands = {number: list(wanted.kubectl(each.changes)) for number, each in enumerate(findings, 1)}
+    commands = {number: list(desired.kubectl(finding.changes)) for number, finding in enumerate(findings, 1)}
     return render(PAGE, {"report": document, "commands": commands})
 
 
 def text(document: Document, changes: Sequence[Change]) -> str:
-    """Return the file of a finding: what is needed to play it again, and in comments what a person would type."""
+    """Return the file of a finding: the input of a replay, and in comments the kubectl commands."""
     value = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -80,7 +80,7 @@ def text(document: Document, changes: Sequence[Change]) -> str:
         "settings": document["implementation"]["settings"],
         "changes": msgspec.to_builtins(changes),
     }
-    commands = "".join(line + "\n" if line.startswith("#") else f"# {line}\n" for line in wanted.kubectl(changes))
+    commands = "".join(line + "\n" if line.startswith("#") else f"# {line}\n" for line in desired.kubectl(changes))
     return commands + yaml.safe_dump(value, sort_keys=False)
 
 

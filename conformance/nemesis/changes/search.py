@@ -1,4 +1,4 @@
-"""Search for changes after which a set ends elsewhere, and make them few."""
+"""Search for changes after which a set ends elsewhere, and reduce them to few."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
+from conformance.nemesis.changes.desired import Change
 from conformance.nemesis.changes.generated import generated, usual
 from conformance.nemesis.changes.playing import Player
-from conformance.nemesis.changes.wanted import Change
 
 REPLAYS = 3
-"""How often changes must end elsewhere before they count as a finding."""
+"""Number of times that changes must end elsewhere before they count as a finding."""
 EXAMPLES = 100_000
-"""More than are ever played: the time ends a search."""
+"""A number that is never reached: the time ends a search."""
 
 
 class TimeIsUp(BaseException):
-    """Ends a search, also one that has found what it should. Hypothesis would take an Exception for a find."""
+    """Ends a search, also one with a finding. Hypothesis would take an Exception for a failed example."""
 
 
 @dataclass(frozen=True)
-class Found:
+class Deviation:
     """Changes after which a set ended elsewhere, `bad` of `played` times. `lines` are the difference."""
 
     changes: tuple[Change, ...]
@@ -41,54 +41,54 @@ class Found:
 
 @dataclass
 class Search:
-    """Searches until the `clock` is past `end`, or only until the `first` finding. `tell` is called before changes are
-    played."""
+    """Searches until the `clock` is past `end`, or only until the `first` finding. `report` is called before changes
+    are played."""
 
     player: Player
     end: float
-    tell: Callable[[Sequence[Change]], None]
-    found: list[Found] = field(default_factory=list)
+    report: Callable[[Sequence[Change]], None]
+    deviations: list[Deviation] = field(default_factory=list)
     first: bool = False
     clock: Callable[[], float] = time.monotonic
 
     def run(self, seed: int) -> None:
-        """Find one thing after the other. Raises NotAtRest if a set does not come to rest on the straight way."""
+        """Find one deviation after the other. Raises NotAtRest if a set does not come to rest on the straight way."""
         numbers = random.Random(seed)
         try:
-            for each in usual():
-                self._try(each)
+            for changes in usual():
+                self._try(changes)
             while (smallest := self._smallest(numbers)) is not None:
                 self._keep(smallest)
         except TimeIsUp:
             pass
 
-    def _try(self, each: Sequence[Change]) -> None:
+    def _try(self, changes: Sequence[Change]) -> None:
         if self.clock() > self.end:
             raise TimeIsUp
-        if not any(contains(each, one.changes) for one in self.found):
-            self.tell(each)
-            if self.player.differs(each):
-                self._keep(each)
+        if not any(contains(changes, deviation.changes) for deviation in self.deviations):
+            self.report(changes)
+            if self.player.differs(changes):
+                self._keep(changes)
 
-    def _keep(self, each: Sequence[Change]) -> None:
-        self.found.append(self._confirmed(each))
-        if self.first and self.found[-1].finding:
+    def _keep(self, changes: Sequence[Change]) -> None:
+        self.deviations.append(self._confirmed(changes))
+        if self.first and self.deviations[-1].finding:
             raise TimeIsUp
 
     def _smallest(self, numbers: random.Random) -> list[Change] | None:
         failed = False
 
-        def differs(each: list[Change]) -> bool:
+        def differs(changes: list[Change]) -> bool:
             nonlocal failed
-            if any(contains(each, one.changes) for one in self.found):
+            if any(contains(changes, deviation.changes) for deviation in self.deviations):
                 return False
-            if (known := self.player.known(each)) is None:
+            if (known := self.player.known(changes)) is None:
                 if self.clock() > self.end:
                     if failed:
                         return False  # what was found is not made smaller any more
                     raise TimeIsUp
-                self.tell(each)
-                known = self.player.differs(each)
+                self.report(changes)
+                known = self.player.differs(changes)
             failed = failed or bool(known)
             return bool(known)
 
@@ -104,15 +104,15 @@ class Search:
         except NoSuchExample:
             return None
 
-    def _confirmed(self, smallest: Sequence[Change]) -> Found:
+    def _confirmed(self, smallest: Sequence[Change]) -> Deviation:
         lines, bad, played = self.player.known(smallest) or [], 1, 1
         while played < REPLAYS and bad == played:
             bad += bool(self.player.play_again(smallest))
             played += 1
-        return Found(tuple(smallest), tuple(lines), bad, played)
+        return Deviation(tuple(smallest), tuple(lines), bad, played)
 
 
-def contains(changes: Sequence[Change], found: Sequence[Change]) -> bool:
-    """Return whether the kinds of changes that were found are among others, in their order: these say nothing new."""
-    rest = iter((each.what, each.part) for each in changes)
-    return all((each.what, each.part) in rest for each in found)
+def contains(changes: Sequence[Change], part: Sequence[Change]) -> bool:
+    """Return whether the kinds of changes of a part are among others, in their order: these add nothing new."""
+    rest = iter((change.what, change.part) for change in changes)
+    return all((change.what, change.part) in rest for change in part)

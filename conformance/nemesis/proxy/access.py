@@ -1,4 +1,4 @@
-"""What makes the processes of a role talk to the proxy: a kubeconfig of theirs, and a certificate that it names."""
+"""Access to the proxy for the processes of a role: a kubeconfig of their own, and the certificate that it names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.implementation.certificates import Certificates
 
 
 def server_side(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
-    """Return the TLS of the proxy. `clients`: the authority of the cluster (PEM), which has signed the certificate of
-    whoever may connect."""
+    """Return the TLS of the proxy. `clients`: the authority of the cluster (PEM), which has signed the certificates
+    of all clients."""
     folder = certificates.ensure()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=clients.decode())
     context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
@@ -27,7 +27,7 @@ def kubeconfig(original: Path, path: Path, server: str, certificates: Certificat
     """Write the kubeconfig of a role (0600) with another server, whose certificate is of `certificates`."""
     document = yaml.safe_load(original.read_text(encoding="utf-8"))
     authority = (certificates.ensure() / "ca.crt").read_bytes()
-    for each in document["clusters"]:
-        each["cluster"] = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    for entry in document["clusters"]:
+        entry["cluster"] = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
     disk.write(path, yaml.safe_dump(document))
     return path

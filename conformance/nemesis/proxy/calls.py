@@ -1,4 +1,4 @@
-"""What a request to the API server does: its verb and object, by the rules of Kubernetes' own paths."""
+"""The meaning of a request to the API server: its verb and object, by the rules of Kubernetes' own paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Call:
     name: str = ""
     subresource: str = ""
     dry: bool = False
-    """Whether the API server is only asked what it would do."""
+    """Whether it is a dry run."""
 
     @property
     def writes(self) -> bool:
@@ -30,7 +30,7 @@ class Call:
 
 
 def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
-    """Return what a request asks for; None for one that is about no resource, as /healthz and discovery are."""
+    """Return the call of a request; None for one that is about no resource, as /healthz and discovery are."""
     parts = [part for part in path.split("/") if part]
     match parts:
         case ["api", _, *rest]:

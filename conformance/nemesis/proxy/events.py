@@ -1,6 +1,6 @@
-"""What an event of a watch is about: its type and the metadata of its object, from JSON or protobuf.
+"""The subject of an event of a watch: its type and the metadata of its object, from JSON or protobuf.
 
-Of protobuf only what is needed is read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their
+Of protobuf only the needed fields are read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their
 numbers, which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in field 1.
 """
 
@@ -48,7 +48,7 @@ _decode = msgspec.json.Decoder(_Watched).decode
 
 
 def read(frame: bytes, content_type: str) -> Event:
-    """Return what one frame of a watch says. A frame that cannot be read is an event without a name."""
+    """Return the event in one frame of a watch. A frame that cannot be read is an event without a name."""
     try:
         if content_type.startswith(PROTOBUF):
             return _of_protobuf(frame)

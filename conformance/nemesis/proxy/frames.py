@@ -25,7 +25,7 @@ class Cutter(ABC):
         return frames
 
     def rest(self) -> bytes:
-        """Return what follows the last whole event."""
+        """Return the bytes after the last whole event."""
         return bytes(self._rest)
 
     @abstractmethod
@@ -51,5 +51,5 @@ class Messages(Cutter):
 
 
 def cutter(content_type: str) -> Cutter:
-    """Return what cuts a body of this Content-Type."""
+    """Return the cutter for a body of this Content-Type."""
     return Messages() if content_type.startswith(PROTOBUF) else Lines()

@@ -34,6 +34,6 @@ def in_front(cluster: Cluster, role: Role, loop: Loop) -> Iterator[tuple[Proxy, 
     assert of_role is not None, "a cluster of the suite has a user for each role"
     loop.run(proxy.__aenter__())
     try:
-        yield proxy, replace(facts, of_role=lambda asked: path if asked == role else of_role(asked))
+        yield proxy, replace(facts, of_role=lambda requested: path if requested == role else of_role(requested))
     finally:
         loop.run(proxy.__aexit__(None, None, None))

@@ -1,4 +1,4 @@
-"""How somebody interferes with what passes through a proxy. The default is to change nothing."""
+"""Interference with the requests and events that pass through a proxy. The default is to change nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.nemesis.proxy.events import Event
 
 
 class Cut(Exception):
-    """Close the connection of the client without an answer, or without another word of one."""
+    """Close the connection of the client without an answer, or in the middle of one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Interference:
         return await send(request)
 
     async def read(self, request: Request) -> Request | Reply:
-        """Return what is sent to the API server for a get, a list or a watch, or an answer instead."""
+        """Return the request that is sent to the API server for a get, a list or a watch, or an answer instead."""
         return request
 
     async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:

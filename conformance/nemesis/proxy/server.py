@@ -34,14 +34,14 @@ HOP_BY_HOP = frozenset(
 class Proxy:
     """Listens on loopback while it is entered, inside one event loop. `interference` may be replaced at any time.
 
-    Whoever connects must have a certificate of the cluster (`tls` asks for one), since the proxy has the rights of the
+    Clients must have a certificate of the cluster (`tls` asks for one), since the proxy has the rights of the
     role.
     """
 
     def __init__(self, upstream: Connection, tls: ssl.SSLContext, port: int) -> None:
         self._upstream, self._tls, self.port = upstream, tls, port
         self.interference = Interference()
-        self.seen = 0
+        self.request_count = 0
         """Number of requests so far."""
         self._runner: web.ServerRunner | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -82,7 +82,7 @@ class Proxy:
             _abort(request)
 
     async def _answer(self, received: web.BaseRequest) -> web.StreamResponse:
-        self.seen += 1
+        self.request_count += 1
         self._open[id(received)] = received
         try:
             request = await _read(received)
@@ -93,14 +93,14 @@ class Proxy:
                 raise Cut(str(error)) from error
         except Cut:
             _abort(received)
-            return web.Response(status=502)  # nobody hears it
+            return web.Response(status=502)  # the client has gone away
         finally:
             del self._open[id(received)]
 
     async def _pass(self, received: web.BaseRequest, request: Request) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
-            # What has been sent is done, whether or not the client lives to hear of it.
+            # A request that was sent is completed, whether or not the client still waits for the answer.
             writing = asyncio.ensure_future(self.interference.write(request, self._send))
             self._writing.add(writing)
             writing.add_done_callback(self._written)

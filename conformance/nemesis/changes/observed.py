@@ -1,6 +1,6 @@
-"""What a user sees of a set at rest, whatever way led there.
+"""The state of a set at rest that users see, independent of the changes that led to it.
 
-Left out is what depends on the way by right: times, generations, epochs and names of gangs, the report of the last
+Left out is all that may depend on those changes: times, generations, epochs and names of gangs, the report of the last
 update, and the indices that pods have after a scale-in: no document says which ones stay (SCALE-012).
 """
 
@@ -15,28 +15,28 @@ from conformance.grove import labels, pods
 from conformance.grove.fields import items, label, name, number, text, uid
 from conformance.history.view import View
 
-Seen = Mapping[str, Any]
-"""`resource/name` → what counts of it."""
+Observed = Mapping[str, Any]
+"""`resource/name` → the fields of it that are compared."""
 _COUNTS = frozenset(
     {"replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "availableReplicas", "updatedReplicas"}
 )
 _OTHERS = ("services", "serviceaccounts", "roles", "rolebindings", "horizontalpodautoscalers")
 
 
-def seen(view: View, namespace: str) -> Seen:
-    """Return what is seen in a namespace."""
-    return dict(sorted(_seen(view, namespace)))
+def observe(view: View, namespace: str) -> Observed:
+    """Return the state of a namespace."""
+    return dict(sorted(_observe(view, namespace)))
 
 
-def _seen(view: View, namespace: str) -> Iterator[tuple[str, Any]]:
+def _observe(view: View, namespace: str) -> Iterator[tuple[str, Any]]:
     for resource in ("podcliquesets", "podcliquescalinggroups", "podcliques"):
         for item in view.list(resource):
             yield f"{resource}/{name(item)}", _status(item)
     by_clique: dict[str, list[dict[str, Any]]] = {}
     for pod in view.list("pods"):
         by_clique.setdefault(label(pod, labels.CLIQUE), []).append(_pod(pod))
-    for clique, found in by_clique.items():
-        yield f"pods/{clique}", sorted(found, key=str)
+    for clique, members in by_clique.items():
+        yield f"pods/{clique}", sorted(members, key=str)
     yield "podgangs", sorted((_gang(gang) for gang in view.list("podgangs")), key=str)
     for resource in _OTHERS:
         for item in view.list(resource):
@@ -56,18 +56,22 @@ def _status(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _conditions(item: Mapping[str, Any]) -> dict[str, str]:
-    found = items(item, "status", "conditions")
-    return {text(each, "type"): text(each, "status") for each in found if not _passing(text(each, "type"))}
+    conditions = items(item, "status", "conditions")
+    return {
+        text(condition, "type"): text(condition, "status")
+        for condition in conditions
+        if not _passing(text(condition, "type"))
+    }
 
 
 def _passing(kind: str) -> bool:
-    """Whether a condition tells of the way. One about updates exists only after one."""
+    """Return whether a condition depends on the changes before. One about updates exists only after one."""
     return "Update" in kind or "InProgress" in kind
 
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "images": [each["image"] for each in pod["spec"]["containers"]],
+        "images": [container["image"] for container in pod["spec"]["containers"]],
         "gated": bool(pod["spec"].get("schedulingGates")),
         "ready": pods.ready(pod),
     }
@@ -75,8 +79,8 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 def _gang(gang: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        text(each, "name"): {"minReplicas": number(each, "minReplicas"), "pods": len(items(each, "podReferences"))}
-        for each in items(gang, "spec", "podgroups")
+        text(group, "name"): {"minReplicas": number(group, "minReplicas"), "pods": len(items(group, "podReferences"))}
+        for group in items(gang, "spec", "podgroups")
     }
 
 
@@ -96,9 +100,9 @@ def _orphans(view: View, namespace: str) -> Iterator[str]:
                     yield f"{resource}/{name(item)} of {owner['kind']} {owner['name']}"
 
 
-def difference(wanted: Seen, found: Seen) -> list[str]:
-    """Return what differs, a line each: `-` is where the straight way ends, `+` where the changes do."""
-    old, new = ([line for key, value in each.items() for line in _lines(key, value)] for each in (wanted, found))
+def difference(expected: Observed, actual: Observed) -> list[str]:
+    """Return the differences, a line each: `-` is the end of the straight way, `+` that of the changes."""
+    old, new = ([line for key, value in state.items() for line in _lines(key, value)] for state in (expected, actual))
     lines = difflib.unified_diff(old, new, lineterm="", n=0)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
@@ -109,6 +113,6 @@ def _lines(place: str, value: Any) -> Iterator[str]:
             for key, inner in sorted(value.items()):
                 yield from _lines(f"{place} {key}", inner)
         case list():
-            yield from (f"{place}: {json.dumps(each)}" for each in value)
+            yield from (f"{place}: {json.dumps(entry)}" for entry in value)
         case _:
             yield f"{place}: {value}"

@@ -1,4 +1,4 @@
-"""What a user wants of the set `kept`, and the changes of it."""
+"""The desired state of the set `kept`, and the changes of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CLIQUES = ("a", "b", "c")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is wanted: replicas of the set, pods of its clique a, replicas of its group g, and versions of the images of
-    a, b and c. The two in the middle are those of replica 0 of the set; others have what the template says."""
+class Desired:
+    """The desired state: replicas of the set, pods of its clique a, replicas of its group g, and versions of the images
+    of a, b and c. The two in the middle are those of replica 0 of the set; other replicas follow the template."""
 
     replicas: int = 1
     alone: int = 2
@@ -26,8 +26,8 @@ class Wanted:
     images: tuple[int, ...] = (1, 1, 1)
 
 
-TEMPLATE = Wanted()
-"""What the template says."""
+TEMPLATE = Desired()
+"""The state in the template."""
 
 
 @dataclass(frozen=True)
@@ -46,52 +46,52 @@ class Change:
         return words if self.rests else f"{words} (at once)"
 
 
-def after(wanted: Wanted, change: Change) -> Wanted:
-    """Return what is wanted after a change."""
+def after(desired: Desired, change: Change) -> Desired:
+    """Return the desired state after a change."""
     match change.what:
         case "scale-set":
-            return replace(wanted, replicas=change.value)
+            return replace(desired, replicas=change.value)
         case "scale-clique":
-            return replace(wanted, alone=change.value)
+            return replace(desired, alone=change.value)
         case "scale-group":
-            return replace(wanted, groups=change.value)
+            return replace(desired, groups=change.value)
         case "image":
             place = CLIQUES.index(change.part)
-            return replace(wanted, images=(*wanted.images[:place], change.value, *wanted.images[place + 1 :]))
+            return replace(desired, images=(*desired.images[:place], change.value, *desired.images[place + 1 :]))
         case "recreate":
-            return replace(wanted, alone=TEMPLATE.alone, groups=TEMPLATE.groups)
-    return wanted
+            return replace(desired, alone=TEMPLATE.alone, groups=TEMPLATE.groups)
+    return desired
 
 
-def after_all(changes: Iterable[Change]) -> Wanted:
-    """Return what is wanted in the end."""
-    wanted = TEMPLATE
+def after_all(changes: Iterable[Change]) -> Desired:
+    """Return the desired state in the end."""
+    desired = TEMPLATE
     for change in changes:
-        wanted = after(wanted, change)
-    return wanted
+        desired = after(desired, change)
+    return desired
 
 
-def straight(wanted: Wanted) -> list[Change]:
-    """Return the changes with which a set gets there that was created with the right images and replicas."""
-    sizes = [Change("scale-clique", value=wanted.alone), Change("scale-group", value=wanted.groups)]
+def straight(desired: Desired) -> list[Change]:
+    """Return the changes that lead to a state from a set that was created with its images and replicas."""
+    sizes = [Change("scale-clique", value=desired.alone), Change("scale-group", value=desired.groups)]
     present = (TEMPLATE.alone, TEMPLATE.groups)
     return [change for change, size in zip(sizes, present, strict=True) if change.value != size]
 
 
-def manifest(wanted: Wanted) -> dict[str, Any]:
-    """Return the set, with the images and the replicas that are wanted."""
-    found = workloads.load("kept", {**VALUES, "setName": SET, "replicas": wanted.replicas})
-    found["spec"]["template"]["cliques"] = cliques(wanted, found["spec"]["template"]["cliques"])
-    return found
+def manifest(desired: Desired) -> dict[str, Any]:
+    """Return the set, with the desired images and replicas."""
+    document = workloads.load("kept", {**VALUES, "setName": SET, "replicas": desired.replicas})
+    document["spec"]["template"]["cliques"] = cliques(desired, document["spec"]["template"]["cliques"])
+    return document
 
 
-def cliques(wanted: Wanted, stored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the cliques of a template with the images that are wanted."""
-    found = json.loads(json.dumps(list(stored)))
-    for clique in found:
-        version = wanted.images[CLIQUES.index(clique["name"])]
+def cliques(desired: Desired, stored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cliques of a template with the desired images."""
+    updated = json.loads(json.dumps(list(stored)))
+    for clique in updated:
+        version = desired.images[CLIQUES.index(clique["name"])]
         clique["spec"]["podSpec"]["containers"][0]["image"] = image(clique["name"], version)
-    return list(found)
+    return list(updated)
 
 
 def image(clique: str, version: int) -> str:
@@ -100,17 +100,17 @@ def image(clique: str, version: int) -> str:
 
 
 def kubectl(changes: Iterable[Change]) -> Iterator[str]:
-    """Return the commands with which a person makes these changes of the set in set.yaml."""
-    wanted = TEMPLATE
+    """Return the kubectl commands that make these changes of the set in set.yaml."""
+    desired = TEMPLATE
     yield "kubectl create -f set.yaml"
     for change in changes:
-        wanted = after(wanted, change)
-        yield from _commands(change, wanted)
+        desired = after(desired, change)
+        yield from _commands(change, desired)
         if change.rests:
             yield "# wait until nothing changes any more"
 
 
-def _commands(change: Change, wanted: Wanted) -> Iterator[str]:
+def _commands(change: Change, desired: Desired) -> Iterator[str]:
     match change.what:
         case "scale-set":
             yield f'kubectl patch podcliqueset {SET} --type merge -p \'{{"spec":{{"replicas":{change.value}}}}}\''
@@ -123,7 +123,7 @@ def _commands(change: Change, wanted: Wanted) -> Iterator[str]:
         case "recreate":
             yield f"kubectl delete podcliqueset {SET} && kubectl wait --for delete podclique --all"
             yield "kubectl create -f set.yaml"
-            for clique, version in zip(CLIQUES, wanted.images, strict=True):
+            for clique, version in zip(CLIQUES, desired.images, strict=True):
                 if version != 1:
                     yield _image_patch(clique, version) + "  # or create it so"
         case "lose-pod":
