@@ -210,7 +210,7 @@ def _side(
         name = commit[:12] if commit.startswith(given[0]) else f"{given[0]} ({commit[:12]})"
         values = refs.settings_in(values, repository.built(commit, report))
     loading.load(descriptor, values)  # a mistake is better found now than after the first run
-    changed = [f"{key}={value}" for key, value in identity.shown(shown).items() if refs.PLACEHOLDER not in value]
+    changed = [f"{key}={value}" for key, value in identity.published(shown).items() if refs.PLACEHOLDER not in value]
     return sides.Measured(descriptor, values, " ".join([name, *changed]))
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a scale run share: the cluster, its clients and recordings, and waiting on them."""
+"""The environment that the parts of a scale run share: the cluster, its clients and recordings, and waits on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AGENT = "grove-conformance-scale"
 LIVE = "go_gc_heap_live_bytes"
 """The API server's metric of the memory that its objects use."""
 QUIET, QUIET_WITHIN = 0.5, 5.0
-"""Seconds without a request after which a phase has no more of them, and how long to wait for that."""
+"""Seconds without a request after which a phase has no more of them, and the limit of the wait for that."""
 
 
 class RunFailed(Exception):
@@ -33,7 +33,7 @@ class RunFailed(Exception):
 
 
 class Store(NamedTuple):
-    """What a run has stored at one time, in bytes: etcd's database, the audit log, and the records of the recorder."""
+    """The storage of a run at one time, in bytes: etcd's database, the audit log, and the records of the recorder."""
 
     etcd: int
     audit: int
@@ -41,7 +41,7 @@ class Store(NamedTuple):
     recorded: int
 
     def since(self, before: Store) -> dict[str, float]:
-        """Return the size of the database, and how much the rest has grown, in MiB."""
+        """Return the size of the database, and the growth of the rest, in MiB."""
         return {
             "etcdMiB": _mib(self.etcd),
             "auditLogMiB": _mib(self.audit - before.audit),
@@ -77,16 +77,16 @@ class Environment:
         return Meter(self.pids, self.recorder.thread)
 
     def store(self) -> Store:
-        """Return what the run has stored so far."""
+        """Return the storage of the run so far."""
         database = self.cluster.workspace / etcd_data.DATABASE
         return Store(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
 
     async def live(self) -> dict[str, float]:
-        """Return what the last garbage collection of the API server found in use; empty if it does not say. Its
+        """Return the memory in use after the last garbage collection of the API server; empty if it is unknown. The
         resident memory is several times that, up to a limit that depends on the machine (`cluster/settings.py`)."""
         metrics = (await self.client.request("GET", "/metrics")).decode()
-        found = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE} ")), "")
-        return {"apiServerLiveMiB": _mib(float(found.split()[1]))} if found else {}
+        metric = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE} ")), "")
+        return {"apiServerLiveMiB": _mib(float(metric.split()[1]))} if metric else {}
 
     def now(self) -> float:
         """Return the seconds of the recorder's clock."""
@@ -125,9 +125,9 @@ class Environment:
 
     async def quiet(self) -> None:
         """Wait until no request is sent any more, so that the requests of a phase are counted in it."""
-        end, seen = self.now() + QUIET_WITHIN, -1
-        while self.now() < end and (size := self.audit.mark()) != seen:
-            seen = size
+        end, previous = self.now() + QUIET_WITHIN, -1
+        while self.now() < end and (size := self.audit.mark()) != previous:
+            previous = size
             await asyncio.sleep(QUIET)
 
 

@@ -1,6 +1,6 @@
 """The state after a phase, as Grove's own scale tests check it (spec E2E-331 … E2E-334).
 
-A run whose objects are wrong says nothing about speed, however short its times.
+The times of a run whose objects are wrong have no meaning.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ WITHIN = 60.0
 """Seconds that statuses have to become current (E2E-334)."""
 
 
-def objects(now: Tracker, wanted: Expected, target: Target, *, coherent: bool = False) -> list[str]:
-    """Return a sentence for each kind whose number of objects is not the expected one. Of a `coherent` set, PodGangMaps
-    say which PodGangs there are."""
+def objects(now: Tracker, expected: Expected, target: Target, *, coherent: bool = False) -> list[str]:
+    """Return a sentence for each kind whose number of objects is not the expected one. The PodGangs of a
+    `coherent` set are not checked: they follow its PodGangMaps."""
     counts = {
         "pods": (now.present - now.terminating, target.pods),
-        PODCLIQUES.plural: (_count(now, PODCLIQUES.plural), len(wanted.cliques)),
-        SCALING_GROUPS.plural: (_count(now, SCALING_GROUPS.plural), len(wanted.groups)),
+        PODCLIQUES.plural: (_count(now, PODCLIQUES.plural), len(expected.cliques)),
+        SCALING_GROUPS.plural: (_count(now, SCALING_GROUPS.plural), len(expected.groups)),
     }
     if not coherent:
-        counts[PODGANGS.plural] = (_count(now, PODGANGS.plural), len(wanted.gangs))
-    wrong = [f"{found} {name} instead of {count}" for name, (found, count) in counts.items() if found != count]
-    dying = now.terminating + sum(each.terminating for each in now.objects.values())
+        counts[PODGANGS.plural] = (_count(now, PODGANGS.plural), len(expected.gangs))
+    wrong = [f"{actual} {name} instead of {count}" for name, (actual, count) in counts.items() if actual != count]
+    dying = now.terminating + sum(present.terminating for present in now.objects.values())
     return [*wrong, *([f"{dying} objects are being deleted"] if dying else [])]
 
 
 def statuses(now: Tracker, target: Target) -> Iterator[str]:
-    """Yield which statuses are not current, or have errors, the PodCliqueSet's first."""
+    """Yield the statuses that are not current, or have errors, the PodCliqueSet's first."""
     yield from current(now, target)
     yield from errors(now)
 
 
 def current(now: Tracker, target: Target) -> Iterator[str]:
-    """Yield which statuses are not current, the PodCliqueSet's first."""
+    """Yield the statuses that are not current, the PodCliqueSet's first."""
     yield from _set(now, target)
     stale = _cliques(now, lambda clique: not clique.current)
     if stale:
@@ -46,7 +46,7 @@ def current(now: Tracker, target: Target) -> Iterator[str]:
 
 
 def errors(now: Tracker) -> Iterator[str]:
-    """Yield which statuses have lastErrors."""
+    """Yield the statuses that have lastErrors."""
     if now.status.last_errors:
         yield f"the set has {len(now.status.last_errors)} lastErrors"
     failing = _cliques(now, lambda clique: clique.failing)
@@ -60,12 +60,12 @@ def _count(now: Tracker, resource: str) -> int:
 
 def _set(now: Tracker, target: Target) -> Iterator[str]:
     status = now.status
-    found = {
+    counts = {
         "replicas": status.replicas,
         "availableReplicas": status.available_replicas,
         "updatedReplicas": status.updated_replicas,
     }
-    for name, count in found.items():
+    for name, count in counts.items():
         if count != target.replicas:
             yield f"{name} of the set is {count} instead of {target.replicas}"
     if status.observed_generation < target.generation:
@@ -75,5 +75,7 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
 def _cliques(now: Tracker, which: Callable[[Clique], bool]) -> list[str]:
     """Return the names of these PodCliques."""
     return [
-        name for (resource, name), each in now.objects.items() if resource == PODCLIQUES.plural and which(each.clique)
+        name
+        for (resource, name), present in now.objects.items()
+        if resource == PODCLIQUES.plural and which(present.clique)
     ]

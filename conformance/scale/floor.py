@@ -22,7 +22,7 @@ async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]], 
     """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU. Either
     may take `within` seconds.
 
-    The namespace stays, empty: its deletion would go on in the background of what is measured next.
+    The namespace stays, empty: its deletion would go on in the background of the next measurement.
     """
     await env.namespace(namespace)
     tracker, total = Tracker(env.recorder, namespace), len(pods)

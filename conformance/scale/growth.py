@@ -1,4 +1,4 @@
-"""What grows with the number of pods, and how: fits over results of several sizes, and what they say of a larger one.
+"""Growth with the number of pods: fits over results of several sizes, and their prediction for a larger one.
 
 Times, CPU and counts are fitted by a power of the number of pods: its exponent says whether something is linear. Memory
 and storage have a part that is there without pods, and are fitted by a line.
@@ -23,13 +23,13 @@ STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
     "auditLogMiB": ("audit log of the phases", sum),
     "recordedMiB": ("watch events of the phases", sum),
 }
-"""What is listed of the storage of the phases, and how it is summed up."""
+"""The quantities of the storage of the phases, and their sums or maxima."""
 LEAST = {"s": 0.2, "MiB": 1.0, "": 1}
-"""What is smaller at the largest size is not listed, by unit."""
+"""The smallest value at the largest size that is listed, by unit."""
 
 
 class Fit(StrEnum):
-    """How a quantity depends on the number of pods."""
+    """The dependence of a quantity on the number of pods."""
 
     POWER = "power"
     LINE = "line"
@@ -37,7 +37,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something that was measured at several sizes: pods → value."""
+    """A quantity that was measured at several sizes: pods → value."""
 
     name: str
     unit: str
@@ -45,7 +45,7 @@ class Quantity:
 
     @property
     def fit(self) -> Fit:
-        """Return how it is fitted. A line below zero at no pods would say nothing."""
+        """Return the kind of the fit. A line below zero at no pods would be meaningless."""
         _, without = self._line()
         return Fit.LINE if self.unit == "MiB" and without >= 0 else Fit.POWER
 
@@ -54,19 +54,19 @@ class Quantity:
         """Return the fit for people."""
         if self.fit is Fit.POWER:
             return f"pods^{exponent(self.values):.2f}"
-        each, without = self._line()
-        return f"{without:.0f} MiB + {each * 1024:.1f} KiB a pod"
+        per_pod, without = self._line()
+        return f"{without:.0f} MiB + {per_pod * 1024:.1f} KiB a pod"
 
     def at(self, pods: int) -> float:
-        """Return what the fit says of another number of pods."""
+        """Return the prediction of the fit for another number of pods."""
         if self.fit is Fit.LINE:
-            each, without = self._line()
-            return without + each * pods
+            per_pod, without = self._line()
+            return without + per_pod * pods
         largest = max(self.values)
         return self.values[largest] * math.pow(pods / largest, exponent(self.values))
 
     def _line(self) -> tuple[float, float]:
-        """Return how much a pod adds, and how much there is without pods."""
+        """Return the increase per pod, and the value without pods."""
         return statistics.linear_regression(list(self.values), list(self.values.values()))
 
 
@@ -77,9 +77,9 @@ def exponent(values: Mapping[int, float]) -> float:
 
 
 def quantities(results: Iterable[Result]) -> list[Quantity]:
-    """Return what can be compared over complete results of several sizes, in the order of the largest one. Of several
-    results of one size, the median counts. Raises UsageError for results of different implementations or machines, and
-    where there are fewer than two sizes."""
+    """Return the quantities that can be compared over complete results of several sizes, in the order of the largest
+    one. Of several results of one size, the median counts. Raises UsageError for results of different implementations
+    or machines, and where there are fewer than two sizes."""
     sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
     whole = [result for result in results if result["complete"]]
     if len(kinds := {_who(result) for result in whole}) > 1:
@@ -89,26 +89,26 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
     if len(sizes) < 2:
         raise UsageError(f"growth takes complete results of two sizes, there are {len(sizes)}", hint="give more")
     medians = {
-        pods: {key: statistics.median(each[key] for each in runs if key in each) for key in runs[0]}
+        pods: {key: statistics.median(run[key] for run in runs if key in run) for key in runs[0]}
         for pods, runs in sorted(sizes.items())
     }
     largest = max(medians)
     return [
-        Quantity(name, unit, {pods: found[name, unit] for pods, found in medians.items()})
+        Quantity(name, unit, {pods: measured[name, unit] for pods, measured in medians.items()})
         for (name, unit), value in medians[largest].items()
-        if value >= LEAST[unit] and all(found.get((name, unit), 0) > 0 for found in medians.values())
+        if value >= LEAST[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
     ]
 
 
 def table(results: Sequence[Result], pods: int) -> str:
-    """Return Markdown: a row for each quantity, with its values, its fit, and what that says of so many pods."""
-    found = quantities(results)
-    sizes = list(found[0].values) if found else []
+    """Return Markdown: a row for each quantity, with its values, its fit, and its prediction for so many pods."""
+    measured = quantities(results)
+    sizes = list(measured[0].values) if measured else []
     header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
     rows = [
-        [each.name, *(_shown(value, each.unit) for value in each.values.values()), each.law,
-         _shown(each.at(pods), each.unit)]
-        for each in found
+        [quantity.name, *(_shown(value, quantity.unit) for value in quantity.values.values()), quantity.law,
+         _shown(quantity.at(pods), quantity.unit)]
+        for quantity in measured
     ]  # fmt: skip
     lines = [" | ".join(row) for row in (header, ["---"] * len(header), *rows)]
     notes = [f"- {line}" for line in _disturbed(results)]
@@ -116,7 +116,7 @@ def table(results: Sequence[Result], pods: int) -> str:
 
 
 def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield (name, unit) → value: what each phase took, and the most that the run had in memory and stored."""
+    """Yield (name, unit) → value: the costs of each phase, and the maxima of memory and storage."""
     phases = result["phases"]
     for marker, seconds in result["floors"]["mean"].items():
         yield (f"raw floor: {marker}", "s"), seconds

@@ -1,4 +1,4 @@
-"""Which program was measured: the digest of its files, and the git commit that they come from."""
+"""The identity of a measured program: the digest of its files, and the git commit that they come from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
 def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, str]) -> str | None:
     """Return one digest for all programs of an implementation and its settings; None if a program is unknown.
 
-    Paths among the settings do not count: the digests stand for what is there.
+    Paths among the settings do not count: the digests stand for their contents.
     """
     digests = {role: program["digest"] for role, program in programs.items()}
     if not digests or None in digests.values():
@@ -45,8 +45,8 @@ def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, st
     return _sha256([orjson.dumps([digests, values], option=orjson.OPT_SORT_KEYS)])
 
 
-def shown(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as a result has them: of a path its last part, since results are published."""
+def published(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as a result has them: of a path its last part only, since results are published."""
     return {name: Path(value).name if _is_path(value) else value for name, value in settings.items()}
 
 
@@ -83,7 +83,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _sha256(parts: Iterable[bytes]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(hashlib.sha256(part).digest())
-    return f"sha256:{found.hexdigest()}"
+        digest.update(hashlib.sha256(part).digest())
+    return f"sha256:{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""The machine of a run: what it is, which processes used its CPU, and how much of it others used."""
+"""The machine of a run: its description, and the CPU that the processes of the run and others used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 
 
 def description() -> dict[str, Any]:
-    """Return what decides about the speed of this machine, as far as it can be read."""
+    """Return the properties that decide the speed of this machine, as far as they can be read."""
     return {
         "cpus": os.cpu_count() or 0,
         "cpuModel": _cpu_model(),
@@ -93,8 +93,8 @@ class Meter:
 
 def _thread_cpu(thread: int | None) -> float:
     """Return the CPU seconds of a thread of this process; 0 if there is none."""
-    found = (each for each in psutil.Process().threads() if each.id == thread)
-    return sum(float(each.user_time + each.system_time) for each in found)
+    matches = (entry for entry in psutil.Process().threads() if entry.id == thread)
+    return sum(float(entry.user_time + entry.system_time) for entry in matches)
 
 
 def _machine_cpu() -> tuple[float, float]:

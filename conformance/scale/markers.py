@@ -1,4 +1,4 @@
-"""Timing markers: what each is called, when it is reached, and with which raw floor it is compared.
+"""Timing markers: their names, their conditions, and the raw floors with which they are compared.
 
 A name that Grove's own scale tests use has their definition (spec E2E-311 … E2E-316). A stricter or an additional
 marker has a name of its own.
@@ -15,7 +15,7 @@ from conformance.scale.tracker import Tracker
 
 @dataclass(frozen=True)
 class Target:
-    """What a phase aims at, and what there was when it began."""
+    """The target of a phase, and the state when it began."""
 
     pods: int
     replicas: int
@@ -26,7 +26,7 @@ class Target:
     pods_deleted: int
     """Pods that had been deleted before the phase."""
     room: int | None = None
-    """How many of the pods there is room for; None for all."""
+    """Number of the pods for which there is room; None for all."""
 
     @property
     def fitting(self) -> int:

@@ -17,7 +17,7 @@ DEFAULT: list[dict[str, Any]] = [{"name": "deploy", "create": {}}, {"name": "del
 
 
 class Action(StrEnum):
-    """What a phase does to the PodCliqueSet."""
+    """The action of a phase on the PodCliqueSet."""
 
     CREATE = "create"
     SCALE = "scale"
@@ -27,7 +27,7 @@ class Action(StrEnum):
 
 
 class Until(StrEnum):
-    """When a phase is over."""
+    """The condition that ends a phase."""
 
     SETTLED = "settled"
     UPDATED = "updated"
@@ -42,7 +42,7 @@ USUAL = {
     Action.DELETE: Until.GONE,
     Action.NOTHING: Until.SETTLED,
 }
-"""When the phases of an action are over unless they say otherwise."""
+"""The conditions that end the phases of an action unless they name another."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Phase:
     unchanged: bool = False
     within: float = TIME_LIMIT
     fits: int | None = None
-    """How many of the replicas there is room for; None for all."""
+    """Number of the replicas for which there is room; None for all."""
     upstream_names: Mapping[str, str] = field(default_factory=dict)
 
     def operations(self, run: str) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
-"""Play the phases of a scenario: act on the PodCliqueSet, follow it until the phase is over, and write down what
-happened."""
+"""Play the phases of a scenario: act on the PodCliqueSet, follow it until the phase is over, and record the
+results."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Play:
         env, tracker = self._env, self._tracker
         tracker.read()
         started, store, meter, begin = datetime.now(UTC), env.store(), env.meter(), env.now()
-        seen, deleted, unclear = set(tracker.pods), tracker.deleted, tracker.unclear
+        existing, deleted, unclear = set(tracker.pods), tracker.deleted, tracker.unclear
         reason = ""
         await self._act(phase)
-        target = self._target(phase, len(seen), deleted)
+        target = self._target(phase, len(existing), deleted)
         tracker.mark(conditions(phase, target), begin)
         try:
             await env.follow(tracker, phase.name, lambda now: _ended(phase, now, target), target.pods, phase.within)
@@ -73,7 +73,7 @@ class Play:
         }
         await env.quiet()
         tracker.read()
-        result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - seen])
+        result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - existing])
         result["storage"] = env.store().since(store) | await env.live()
         requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
@@ -104,13 +104,13 @@ class Play:
                 return
         self._generation = orjson.loads(answer)["metadata"].get("generation", 0)
 
-    def _target(self, phase: Phase, seen: int, deleted: int) -> Target:
+    def _target(self, phase: Phase, pods_seen: int, deleted: int) -> Target:
         pods = phase.replicas * self._scenario.pods_per_replica
         room = None if phase.fits is None else phase.fits * self._scenario.pods_per_replica
-        return Target(pods, phase.replicas, self._generation, seen, deleted, room)
+        return Target(pods, phase.replicas, self._generation, pods_seen, deleted, room)
 
     async def _wrong(self, phase: Phase, target: Target) -> list[str]:
-        """Return what the final check finds wrong. Statuses have a while to become current."""
+        """Return the errors of the final check. Statuses have a while to become current."""
         tracker, scenario = self._tracker, self._scenario
         wrong = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:

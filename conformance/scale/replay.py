@@ -1,6 +1,6 @@
-"""Replay the writes of an implementation with one client that knows nothing: the write floor.
+"""Replay the writes of an implementation with one client that only sends them: the write floor.
 
-A write waits only for what it cannot do without: the previous write to the same object, the creation of objects whose
+A write waits only for its dependencies: the previous write to the same object, the creation of objects whose
 UID it names (owners), and a pod for its ServiceAccount. Of the writes that may be sent, the one that was recorded first
 is sent first: in any other order the scheduler and KWOK would get their work late, and the floor would be none.
 """
@@ -28,18 +28,18 @@ def dependencies(writes: Sequence[Write]) -> list[set[int]]:
     """Return for each write the earlier ones that it has to wait for."""
     last: dict[tuple[str, str, str, str], int] = {}
     creators: dict[bytes, int] = {}
-    found: list[set[int]] = []
+    needs: list[set[int]] = []
     for index, write in enumerate(writes):
         needed = {last[write.target]} if write.target in last else set()
         needed |= {creators[uid] for uid in UID.findall(write.body) if uid in creators}
         if write.resource == "pods" and write.verb == "create":
             account = ("", "serviceaccounts", write.target[2], _account(write.body))
             needed |= {last[account]} if account in last else set()
-        found.append(needed)
+        needs.append(needed)
         last[write.target] = index
         if write.uid:
             creators[write.uid.encode()] = index
-    return found
+    return needs
 
 
 def counted(writes: Sequence[Write]) -> Counter[tuple[str, str]]:
@@ -117,8 +117,8 @@ class Replay:
             async with asyncio.TaskGroup() as group:
                 senders = [group.create_task(sender()) for _ in range(self._in_flight)]
                 await free.join()
-                for each in senders:
-                    each.cancel()
+                for task in senders:
+                    task.cancel()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
 

@@ -30,7 +30,7 @@ def of_implementation(user: str, program: str, left_out: Collection[str] = NOT_C
 
 
 def throttled(requests: Counter[AuditKey]) -> int:
-    """Return how many requests the API server refused because there were too many, whoever sent them."""
+    """Return how many requests the API server refused because there were too many, from all clients."""
     return sum(count for key, count in requests.items() if key.code == 429)
 
 

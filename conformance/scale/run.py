@@ -35,14 +35,14 @@ from conformance.scale.write_floor import Recorded
 from kube.client import Client
 from kube.resource import PODS
 
-WATCHED = tuple(each for each in recorders.WATCHED if each.resource.plural in {PODS.plural, *FOLLOWED})
-"""What the tracker follows. Events, nodes and secondary resources would be half of what is recorded."""
+WATCHED = tuple(watched for watched in recorders.WATCHED if watched.resource.plural in {PODS.plural, *FOLLOWED})
+"""The resources that the tracker follows. Events, nodes and secondary resources would be half of what is recorded."""
 NODES_WITHIN = 300.0
 """Seconds in which all nodes, a thousand for example, have to become schedulable."""
 
 
 Front = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
-"""Yields the facts of a cluster whose operator talks to something else than the API server."""
+"""Yields the facts of a cluster whose operator talks to a proxy instead of the API server."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def binder(self) -> str:
-        """Return what binds the pods."""
+        """Return the name of the scheduler that binds the pods."""
         return "kube-scheduler" if self.scheduler == "kube" else "gang-scheduler"
 
 
@@ -81,13 +81,13 @@ Keep = Callable[[dict[str, Any]], None]
 WARM = 2
 """The pods of the raw floor are this many times those with which the cluster is warmed up."""
 PROXIED = "proxied"
-"""The setting in a result that says that something was between the operator and the API server."""
+"""The setting in a result that marks a proxy between the operator and the API server."""
 T = TypeVar("T")
 
 
 def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a plan on a new cluster and return the result document. `keep` gets it as well, and before RunFailed or
-    HarnessError is raised, it gets what there is. `written` is the write floor, if it was measured."""
+    HarnessError is raised, it gets the incomplete document. `written` is the write floor, if it was measured."""
     before = machine.load()
 
     async def measured(env: Environment) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None =
 
 
 def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
-    """Record what the implementation writes on one new cluster, replay it on another, and return the write floor.
+    """Record the writes of the implementation on one new cluster, replay them on another, and return the write floor.
 
     The cluster of the replay has the same history as that of the run has before its first phase: the nodes, the pods
-    that warm it up, and one raw floor. An API server and an etcd that have seen more need more CPU for the same
+    that warm it up, and one raw floor. An API server and an etcd with a longer history need more CPU for the same
     requests.
     """
 
@@ -122,7 +122,7 @@ def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
 def _on_a_cluster(
     plan: Plan, report: Report, settings: ClusterSettings, work: Callable[[Environment], Coroutine[Any, Any, T]]
 ) -> T:
-    """Do something on a new cluster on which the implementation runs."""
+    """Run some work on a new cluster on which the implementation runs."""
     settings = replace(
         settings, scheduler_name=plan.kube_scheduler, stages=STAGES, kubernetes=plan.kubernetes, features=plan.features
     )
@@ -184,7 +184,7 @@ async def _floor(env: Environment, namespace: str, plan: Plan) -> dict[str, Any]
 
 
 async def _warm_up(env: Environment, plan: Plan) -> None:
-    """Create and delete a part of the pods, untimed. What has just been started is slower, so that without this the raw
+    """Create and delete a part of the pods, untimed. New processes are slower, so that without this the raw
     floor before the phases would be higher than the one after them on an undisturbed machine, too."""
     pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
     await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)], plan.scenario.within)
@@ -192,8 +192,8 @@ async def _warm_up(env: Environment, plan: Plan) -> None:
 
 async def _create_nodes(env: Environment, scenario: Scenario) -> None:
     env.report("nodes", f"{scenario.node_count} × {scenario.node_profile}")
-    wanted = nodes.manifests(scenario.node_profile, scenario.node_count)
-    await nodes.provide(env.client, wanted, timeout=NODES_WITHIN)
+    desired = nodes.manifests(scenario.node_profile, scenario.node_count)
+    await nodes.provide(env.client, desired, timeout=NODES_WITHIN)
 
 
 def _document(env: Environment, plan: Plan, load: list[float], written: dict[str, Any] | None) -> dict[str, Any]:
@@ -238,18 +238,20 @@ def _implementation(plan: Plan, driver: Driver) -> dict[str, Any]:
         "name": descriptor.name,
         "version": descriptor.version,
         "descriptor": descriptor.digest,
-        "settings": identity.shown(settings),
+        "settings": identity.published(settings),
         "programs": programs,
         "identity": identity.overall(programs, settings),
     }
 
 
 def _sum_up(document: dict[str, Any]) -> None:
-    """Add the mean of the raw floors, and what follows from it."""
-    measured = [each for each in (document["floors"]["before"], document["floors"]["after"]) if each is not None]
+    """Add the mean of the raw floors, and the multiples of it."""
+    measured = [
+        raw_floor for raw_floor in (document["floors"]["before"], document["floors"]["after"]) if raw_floor is not None
+    ]
     if measured:
         means = {
-            name: round(statistics.mean(each["markers"][name] for each in measured), 3)
+            name: round(statistics.mean(raw_floor["markers"][name] for raw_floor in measured), 3)
             for name in measured[0]["markers"]
         }
         document["floors"]["mean"] = means

@@ -25,7 +25,7 @@ STAGES = "fast"
 
 @dataclass(frozen=True)
 class Scenario:
-    """One shape of load: a PodCliqueSet, its nodes, and what happens to it."""
+    """One shape of load: a PodCliqueSet, its nodes, and its phases."""
 
     name: str
     description: str
@@ -35,7 +35,7 @@ class Scenario:
     manifest: Mapping[str, Any]
     phases: tuple[Phase, ...]
     digest: str
-    """`sha256:` over all that decides about the load: nodes, set, phases, and the stages of pods. Its name and its
+    """`sha256:` over all that decides the load: nodes, set, phases, and the stages of pods. Its name and its
     description do not count."""
 
     @property
@@ -87,7 +87,7 @@ class Scenario:
 
     @property
     def coherent(self) -> bool:
-        """Return whether PodGangMaps, not the template, say which PodGangs there are (COH-001)."""
+        """Return whether PodGangMaps, not the template, define the PodGangs (COH-001)."""
         strategy: Mapping[str, Any] = self.manifest["spec"].get("updateStrategy") or {}
         return strategy.get("type") == "Coherent"
 

@@ -1,7 +1,7 @@
 """The state of one namespace, followed through watch events: its pods, its Grove objects and its PodCliqueSet.
 
 A time is that at which the event arrived: timestamps of objects have whole seconds. Each record is read once, so that
-watching costs little compared with what is measured.
+watching costs little compared with the measured work.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class _Pod(msgspec.Struct):
 
     @property
     def ready(self) -> bool:
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+        return any(
+            condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions or ()
+        )
 
 
 class _Progress(msgspec.Struct, rename="camel"):
@@ -56,7 +58,7 @@ class _Progress(msgspec.Struct, rename="camel"):
 
 
 class SetStatus(msgspec.Struct, rename="camel"):
-    """What the markers read of the status of a PodCliqueSet."""
+    """The part of the status of a PodCliqueSet that the markers read."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -91,7 +93,7 @@ class _CliqueStatus(msgspec.Struct, rename="camel"):
 
 
 class Clique(msgspec.Struct):
-    """What the final check reads of a PodClique."""
+    """The part of a PodClique that the final check reads."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _CliqueSpec = msgspec.field(default_factory=_CliqueSpec)
@@ -105,9 +107,9 @@ class Clique(msgspec.Struct):
     @property
     def current(self) -> bool:
         """Return whether the status is that of this generation, with all replicas Ready and updated."""
-        status, wanted = self.status or _CliqueStatus(), self.spec.replicas
+        status, desired = self.status or _CliqueStatus(), self.spec.replicas
         observed = status.observed_generation >= self.metadata.generation
-        return observed and status.ready_replicas == wanted == status.updated_replicas
+        return observed and status.ready_replicas == desired == status.updated_replicas
 
 
 _pod, _set, _any = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set), msgspec.json.Decoder(_Any)
@@ -167,12 +169,12 @@ class Tracker:
 
     @property
     def present(self) -> int:
-        """Return how many pods exist, those that are being deleted included."""
+        """Return the number of pods that exist, those that are being deleted included."""
         return len(self.pods) - self.deleted
 
     @property
     def left(self) -> int:
-        """Return how many pods and Grove objects still exist."""
+        """Return the number of pods and Grove objects that still exist."""
         return self.present + len(self.objects)
 
     def mark(self, conditions: Mapping[str, Callable[[Tracker], bool]], begin: float) -> None:
@@ -204,7 +206,8 @@ class Tracker:
                 self._check(record.at)
 
     def drop_read(self) -> None:
-        """Let the log drop what was processed, if nobody else reads it: the history of 10,000 pods would take a GiB."""
+        """Let the log drop the processed records, if they have no other reader: the history of 10,000 pods would take a
+        GiB."""
         self.log.condense(self.namespace, self._seq)
 
     def _check(self, at: float) -> None:

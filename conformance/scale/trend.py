@@ -48,23 +48,23 @@ class Section(NamedTuple):
 
 def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[Point]]]:
     """Return scenario → series → points in order of time. Incomplete results have no point."""
-    found: dict[str, dict[str, list[Point]]] = {}
-    for result in sorted(results, key=lambda each: each["startedAt"]):
+    by_scenario: dict[str, dict[str, list[Point]]] = {}
+    for result in sorted(results, key=lambda entry: entry["startedAt"]):
         value = metrics.times(result).get(metric)
         if value is not None and result["complete"]:
             name = f"{result['scenario']['name']}, {result['binder']}"
-            found.setdefault(name, {}).setdefault(_who(result), []).append(Point(result["startedAt"], value))
-    return found
+            by_scenario.setdefault(name, {}).setdefault(_who(result), []).append(Point(result["startedAt"], value))
+    return by_scenario
 
 
 def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[Point]]]:
-    """Return the same of upstream's history."""
-    found: dict[str, dict[str, list[Point]]] = {}
-    for run in sorted(runs, key=lambda each: each.at):
+    """Return test → series → points of upstream's history."""
+    by_test: dict[str, dict[str, list[Point]]] = {}
+    for run in sorted(runs, key=lambda entry: entry.at):
         if metric in run.seconds:
-            points = found.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
+            points = by_test.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
             points.append(Point(run.at, run.seconds[metric]))
-    return found
+    return by_test
 
 
 def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
@@ -75,12 +75,12 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
         if value is not None and result["complete"]:
             sizes = values.setdefault(f"{_who(result)}, {result['binder']}", {})
             sizes.setdefault(result["scenario"]["pods"], []).append(value)
-    found = {}
+    by_series = {}
     for name, sizes in values.items():
-        medians = {pods: statistics.median(each) for pods, each in sorted(sizes.items())}
+        medians = {pods: statistics.median(seconds) for pods, seconds in sorted(sizes.items())}
         if len(medians) > 1:
-            found[name] = Growth(medians, growths.exponent(medians))
-    return found
+            by_series[name] = Growth(medians, growths.exponent(medians))
+    return by_series
 
 
 def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
@@ -89,7 +89,7 @@ def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -
     sections = [_section(name, lines, metric) for name, lines in listed]
     if grown := growth(results, metric):
         grows = [
-            f"{name}: {metric} grows with pods to the power of {each.exponent:z.2f}" for name, each in grown.items()
+            f"{name}: {metric} grows with pods to the power of {curve.exponent:z.2f}" for name, curve in grown.items()
         ]
         sections.insert(0, Section("Growth", _growth(grown, metric), grows))
     return render(TEMPLATE, {"metric": metric, "sections": sections})
@@ -119,23 +119,23 @@ def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> Markup:
         places = [days.index(point.at) for point in points]
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
         axes.plot(places, [point.value for point in points], f"-{shape}", color=color, markersize=5, label=name)
-    shown = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
-    axes.set_xticks(shown, [days[place][:10] for place in shown])
+    ticks = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
+    axes.set_xticks(ticks, [days[place][:10] for place in ticks])
     _finish(axes, "", metric)
     return Markup(drawing.element(drawn))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
 def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
     drawn, axes = drawing.figure(3.5)
-    for index, (name, each) in enumerate(grown.items()):
+    for index, (name, curve) in enumerate(grown.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
-        label = f"{name} (exponent {each.exponent:.2f})"
-        axes.plot(list(each.sizes), list(each.sizes.values()), f"-{shape}", color=color, markersize=5, label=label)
+        label = f"{name} (exponent {curve.exponent:.2f})"
+        axes.plot(list(curve.sizes), list(curve.sizes.values()), f"-{shape}", color=color, markersize=5, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    sizes = sorted({pods for each in grown.values() for pods in each.sizes})
+    sizes = sorted({pods for curve in grown.values() for pods in curve.sizes})
     axes.set_xticks(sizes, [f"{pods:,}" for pods in sizes])
-    values = sorted(value for each in grown.values() for value in each.sizes.values())
+    values = sorted(value for curve in grown.values() for value in curve.sizes.values())
     ticks = values if len(grown) == 1 else [values[0], values[-1]]
     axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()

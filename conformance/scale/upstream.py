@@ -84,10 +84,10 @@ class PublishedRun:
 
 def history(path: Path) -> Iterator[PublishedRun]:
     """Yield the runs of upstream's `index/runs.ndjson`. Raises UsageError for a line that is none."""
-    shown, hint = documents.shown(path), "give index/runs.ndjson of their branch"
-    for number, line in enumerate(bounded.content(path, bounded.LOG, shown).splitlines(), start=1):
+    place, hint = documents.shown(path), "give index/runs.ndjson of their branch"
+    for number, line in enumerate(bounded.content(path, bounded.LOG, place).splitlines(), start=1):
         if line.strip():
-            where = f"{shown}:{number}"
+            where = f"{place}:{number}"
             try:
                 yield _published(bounded.json(line, where, hint))
             except bounded.INVALID as error:

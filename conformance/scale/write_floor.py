@@ -1,4 +1,4 @@
-"""The write floor: how long the writes of the implementation take without the implementation.
+"""The write floor: the time that the writes of the implementation take without the implementation.
 
 The writes come from an untimed run on a cluster of its own, whose audit log has their bodies. They are replayed on
 another new cluster, once the implementation has been stopped.
@@ -43,7 +43,7 @@ class Recorded:
 
 
 async def record(env: Environment, scenario: Scenario, scheduler_name: str | None) -> Recorded:
-    """Deploy the set of a scenario, and return what the implementation wrote until all was quiet."""
+    """Deploy the set of a scenario, and return the writes of the implementation until all was quiet."""
     await env.namespace(NAMESPACE)
     tracker, pods = Tracker(env.recorder, NAMESPACE), scenario.replicas * scenario.pods_per_replica
     await env.quiet()
@@ -55,12 +55,12 @@ async def record(env: Environment, scenario: Scenario, scheduler_name: str | Non
 
     await env.follow(tracker, "recording of writes", over, pods, TIME_LIMIT)
     await env.quiet()
-    found = [
+    writes = [
         write
         for write in audit_bodies.writes(env.cluster.audit_log, NAMESPACE, mark)
         if of_implementation(write.user, write.program, NOT_COUNTED | CONTROL_PLANE)
     ]
-    return Recorded(orjson.loads(answer), found)
+    return Recorded(orjson.loads(answer), writes)
 
 
 async def measure(env: Environment, recorded: Recorded, pods: int) -> dict[str, Any]:
@@ -94,26 +94,26 @@ def _failed(sending: asyncio.Future[None]) -> bool:
 
 
 def _sent(env: Environment, mark: int) -> Counter[tuple[str, str]]:
-    """Count what the replay wrote, without the set itself."""
-    found: Counter[tuple[str, str]] = Counter()
+    """Count the writes of the replay, without the set itself."""
+    counts: Counter[tuple[str, str]] = Counter()
     for key, count in env.audit.requests(mark).items():
         if key.verb not in READS and key.program == AGENT and key.code < 300:
-            found[key.verb, key.resource] += count
-    found["create", PODCLIQUESETS.plural] -= 1
-    return +found
+            counts[key.verb, key.resource] += count
+    counts["create", PODCLIQUESETS.plural] -= 1
+    return +counts
 
 
-def _compare(wanted: Counter[tuple[str, str]], sent: Counter[tuple[str, str]]) -> None:
+def _compare(recorded: Counter[tuple[str, str]], sent: Counter[tuple[str, str]]) -> None:
     if wrong := [
-        f"{sent[key]} instead of {wanted[key]} {' '.join(key)}"
-        for key in sorted(wanted.keys() | sent.keys())
-        if sent[key] != wanted[key]
+        f"{sent[key]} instead of {recorded[key]} {' '.join(key)}"
+        for key in sorted(recorded.keys() | sent.keys())
+        if sent[key] != recorded[key]
     ]:
         raise HarnessError(f"the write floor did not repeat the recorded writes: {'; '.join(wrong)}")
 
 
 async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
-    """Delete the webhooks, which nobody answers any more, and create the namespace; return when the set could be
+    """Delete the webhooks, which have no server any more, and create the namespace; return when the set could be
     created. Raises HarnessError."""
     for plural in CONFIGURATIONS:
         await env.client.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}")

@@ -112,7 +112,7 @@ def test_the_identity_of_an_implementation_has_its_settings_but_no_paths(tmp_pat
 
 def test_a_result_names_no_folder_of_the_machine(tmp_path: Path) -> None:
     settings = {"binary": str(tmp_path), "actions": "allocate, preempt", "path": "/healthz"}
-    assert identity.shown(settings) == {**settings, "binary": tmp_path.name}
+    assert identity.published(settings) == {**settings, "binary": tmp_path.name}
 
 
 def test_the_machine_is_described_and_its_load_is_attributed() -> None:

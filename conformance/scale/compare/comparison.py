@@ -22,7 +22,7 @@ API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. Effects and thresholds are fractions; None: the exit code does not depend on it."""
+    """The question of a comparison. Effects and thresholds are fractions; None: the exit code does not depend on it."""
 
     metric: str = ""
     minimum_effect: float = 0.05
@@ -40,16 +40,20 @@ def compare(
     """Return the document. Raises UsageError if the results cannot be compared."""
     if not rounds:
         raise UsageError("there is no round to compare", hint="give at least one result of each side")
-    results = [result for each in rounds for result in (each.base, each.head)]
+    results = [result for round_ in rounds for result in (round_.base, round_.head)]
     wrong = validity.differences(results)
-    wrong += [f"base: {what}" for what in validity.mixed([each.base for each in rounds])]
-    wrong += [f"head: {what}" for what in validity.mixed([each.head for each in rounds])]
+    wrong += [f"base: {what}" for what in validity.mixed([round_.base for round_ in rounds])]
+    wrong += [f"head: {what}" for what in validity.mixed([round_.head for round_ in rounds])]
     if wrong and not question.force:
         raise UsageError(
             f"the results are not comparable: {'; '.join(wrong)}", hint="measure both sides alike, or use --force"
         )
-    used = [each for each in rounds if not each.unused]
-    unused = [{"round": each.number, "failed": each.failed, "reasons": each.unused} for each in rounds if each.unused]
+    used = [round_ for round_ in rounds if not round_.unused]
+    unused = [
+        {"round": round_.number, "failed": round_.failed, "reasons": round_.unused}
+        for round_ in rounds
+        if round_.unused
+    ]
     metric = metrics.primary(_most_complete(results), question.metric)
     primary = timed(*_columns(used, metric), question.minimum_effect, seed=question.seed, alpha=question.alpha)
     counts = {name: _count(rounds, name, question.count_effect) for name in metrics.COUNTS}
@@ -71,7 +75,7 @@ def compare(
         "verdict": primary.verdict.value,
         "why": primary.why,
         "primary": _described(metric, used, question),
-        "counts": {name: _counted(name, rounds, each) for name, each in counts.items()},
+        "counts": {name: _counted(name, rounds, judgement) for name, judgement in counts.items()},
         "changedWrites": _changed_writes(rounds),
         "times": {name: _described(name, used, question) for name in _common(used) if name != metric},
         "gate": _gate(primary, counts[metrics.GATED], rounds, question),
@@ -88,7 +92,7 @@ def exit_code(document: dict[str, Any]) -> int:
 
 
 def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
-    """Return why the comparison fails; empty if it does not."""
+    """Return the reasons for which the comparison fails; empty if it does not."""
     reasons = []
     if primary.verdict == Verdict.SLOWER and question.threshold is not None and primary.estimate is not None:
         change = primary.estimate.ratio - 1
@@ -98,7 +102,7 @@ def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Qu
         change = writes.band.ratio - 1
         if change > question.count_threshold:
             reasons.append(f"{change:.1%} more writes, beyond the threshold of {question.count_threshold:.0%}")
-    if failed := [str(each.number) for each in rounds if each.failed]:
+    if failed := [str(round_.number) for round_ in rounds if round_.failed]:
         reasons.append(f"the head did not do its work in round {', '.join(failed)}")
     return reasons
 
@@ -119,65 +123,67 @@ def _common(used: Sequence[Round]) -> list[str]:
     """Return the times that every run has, in the order of the first one."""
     if not used:
         return []
-    measured = [metrics.times(result) for each in used for result in (each.base, each.head)]
+    measured = [metrics.times(result) for round_ in used for result in (round_.base, round_.head)]
     return [name for name in measured[0] if all(name in times for times in measured)]
 
 
 def _columns(used: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
-    values = [(metrics.times(each.base).get(name), metrics.times(each.head).get(name)) for each in used]
+    values = [(metrics.times(round_.base).get(name), metrics.times(round_.head).get(name)) for round_ in used]
     pairs = [(base, head) for base, head in values if base and head]
     return [base for base, _ in pairs], [head for _, head in pairs]
 
 
 def _described(name: str, used: Sequence[Round], question: Question) -> dict[str, Any]:
     base, head = _columns(used, name)
-    found = (
+    result = (
         estimate(base, head, question.minimum_effect, seed=question.seed, alpha=question.alpha)
         if len(base) > 1
         else None
     )
-    return {"base": base, "head": head, "estimate": None if found is None else asdict(found)}
+    return {"base": base, "head": head, "estimate": None if result is None else asdict(result)}
 
 
 def _count(rounds: Sequence[Round], name: str, least: float) -> Counted:
-    """Judge a count of the rounds in which both sides did their work: load of others does not change counts."""
+    """Judge a count of the rounds in which both sides did their work: other load on the machine does not change
+    counts."""
     return counted(*_count_columns(rounds, name), least)
 
 
 def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
     done = _done(rounds)
-    return [metrics.counts(each.base)[name] for each in done], [metrics.counts(each.head)[name] for each in done]
+    base = [metrics.counts(round_.base)[name] for round_ in done]
+    return base, [metrics.counts(round_.head)[name] for round_ in done]
 
 
 def _done(rounds: Sequence[Round]) -> list[Round]:
-    return [each for each in rounds if not validity.failures(each.base) and not validity.failures(each.head)]
+    return [round_ for round_ in rounds if not validity.failures(round_.base) and not validity.failures(round_.head)]
 
 
 def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
     """Return the kinds of writes whose medians differ, the largest difference first."""
     done = _done(rounds)
-    base, head = [metrics.writes(each.base) for each in done], [metrics.writes(each.head) for each in done]
-    found: list[dict[str, Any]] = [
+    base, head = [metrics.writes(round_.base) for round_ in done], [metrics.writes(round_.head) for round_ in done]
+    requests: list[dict[str, Any]] = [
         {
             "request": name,
-            "base": round(statistics.median(each.get(name, 0.0) for each in base), 4),
-            "head": round(statistics.median(each.get(name, 0.0) for each in head), 4),
+            "base": round(statistics.median(counts.get(name, 0.0) for counts in base), 4),
+            "head": round(statistics.median(counts.get(name, 0.0) for counts in head), 4),
         }
-        for name in dict.fromkeys(name for each in (*base, *head) for name in each)
+        for name in dict.fromkeys(name for counts in (*base, *head) for name in counts)
     ]
-    changed = [each for each in found if abs(each["head"] - each["base"]) >= LEAST_CHANGE]
-    return sorted(changed, key=lambda each: -abs(each["head"] - each["base"]))
+    changed = [request for request in requests if abs(request["head"] - request["base"]) >= LEAST_CHANGE]
+    return sorted(changed, key=lambda request: -abs(request["head"] - request["base"]))
 
 
-def _counted(name: str, rounds: Sequence[Round], each: Counted) -> dict[str, Any]:
+def _counted(name: str, rounds: Sequence[Round], judgement: Counted) -> dict[str, Any]:
     base, head = _count_columns(rounds, name)
-    ratio = each.band.ratio if each.band is not None and math.isfinite(each.band.ratio) else None
-    noise = each.band.noise if each.band is not None else None
+    ratio = judgement.band.ratio if judgement.band is not None and math.isfinite(judgement.band.ratio) else None
+    noise = judgement.band.noise if judgement.band is not None else None
     return {
         "base": [round(value, 4) for value in base],
         "head": [round(value, 4) for value in head],
         "ratio": ratio,
         "noise": noise,
-        "verdict": each.verdict.value,
-        "why": each.why,
+        "verdict": judgement.verdict.value,
+        "why": judgement.why,
     }

@@ -18,24 +18,24 @@ GATED = "writes"
 
 def times(result: Result) -> dict[str, float]:
     """Return `phase/marker` → seconds, and `phase/marker×floor` → multiples of the raw floor, as far as measured."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for phase in result["phases"]:
         name = phase["name"]
-        found |= {f"{name}/{marker}": value for marker, value in phase["markers"].items() if value}
-        found |= {f"{name}/{marker}×floor": value for marker, value in phase.get("timesFloor", {}).items() if value}
+        seconds |= {f"{name}/{marker}": value for marker, value in phase["markers"].items() if value}
+        seconds |= {f"{name}/{marker}×floor": value for marker, value in phase.get("timesFloor", {}).items() if value}
         for step, spread in phase["perPod"].items():
-            found |= {f"{name}/{step}-{rank}": value for rank, value in spread.items() if value and rank != "max"}
-        found |= {
+            seconds |= {f"{name}/{step}-{rank}": value for rank, value in spread.items() if value and rank != "max"}
+        seconds |= {
             f"{name}/cpu-{process}": cost["cpuSeconds"]
             for process, cost in phase["processes"].items()
             if cost["cpuSeconds"]
         }
-    return found
+    return seconds
 
 
 def counts(result: Result) -> dict[str, float]:
-    """Return the counts of a whole run, per pod. `cpu-ms` is what the judged programs used: it depends on the load of
-    the machine, but far less than times do."""
+    """Return the counts of a whole run, per pod. `cpu-ms` is the CPU time of the judged programs: it depends on the
+    load of the machine, but far less than times do."""
     pods = max(result["scenario"]["pods"], 1)
     phases, programs = result["phases"], result["implementation"]["programs"]
     used = [
@@ -53,22 +53,24 @@ def counts(result: Result) -> dict[str, float]:
 
 def writes(result: Result) -> dict[str, float]:
     """Return `phase: verb resource` → writes per pod, of all programs whose writes are counted."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for phase in result["phases"]:
         for row in phase["writes"]["rows"]:
             if row["program"] not in NOT_COUNTED:
-                found[f"{phase['name']}: {row['verb']} {row['resource']}"] += row["count"]
+                totals[f"{phase['name']}: {row['verb']} {row['resource']}"] += row["count"]
     pods = max(result["scenario"]["pods"], 1)
-    return {name: count / pods for name, count in found.items()}
+    return {name: count / pods for name, count in totals.items()}
 
 
-def primary(result: Result, wanted: str) -> str:
-    """Return the tested metric: the wanted one, or pods-ready of the first phase that has it. Raises UsageError."""
+def primary(result: Result, requested: str) -> str:
+    """Return the tested metric: the requested one, or pods-ready of the first phase that has it. Raises UsageError."""
     known = times(result)
-    if wanted:
-        if wanted not in known:
-            raise UsageError(f'no run has the metric "{wanted}"', where="--metric", hint=suggestion(wanted, known))
-        return wanted
+    if requested:
+        if requested not in known:
+            raise UsageError(
+                f'no run has the metric "{requested}"', where="--metric", hint=suggestion(requested, known)
+            )
+        return requested
     usual = next((name for name in known if name.endswith(f"/{PRIMARY}")), None)
     if usual is None:
         raise UsageError(

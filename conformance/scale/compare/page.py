@@ -15,19 +15,19 @@ Document = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("page.html")
 KINDS = {Verdict.FASTER: "good", Verdict.NO_DIFFERENCE: "good", Verdict.SLOWER: "bad"}
-"""How a verdict is shown; the others are unsure."""
+"""Classes of the verdicts on the page; all other verdicts are unsure."""
 
 
 def page(document: Document, command: str) -> str:
     """Return the page of a comparison. Raises UsageError if matplotlib is not installed."""
-    shown = [document["question"]["metric"], *(name for name in document["times"] if name.endswith(tables.SHOWN))]
+    pictured = [document["question"]["metric"], *(name for name in document["times"] if name.endswith(tables.SHOWN))]
     values = {
         "title": tables.title(document),
         "kind": "bad" if document["gate"] else KINDS.get(Verdict(document["verdict"]), "unsure"),
         "headline": tables.headline(document),
         "why": document["why"],
         "gate": document["gate"],
-        "ratios": Markup(pictures.ratios(document, shown)),  # noqa: S704 - matplotlib escapes texts in its SVG
+        "ratios": Markup(pictures.ratios(document, pictured)),  # noqa: S704 - matplotlib escapes texts in its SVG
         "timeline": Markup(pictures.timeline(document)),  # noqa: S704
         "header": tables.HEADER,
         "rows": list(tables.rows(document)),

@@ -20,19 +20,19 @@ TIMELINE = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
 def ratios(document: Document, names: list[str]) -> str:
     """Return a strip plot: for each metric a point per round, the median and its interval, and the minimum effect.
     Empty without a round."""
-    rows = [(name, each) for name in names if (each := _metric(document, name))["estimate"] is not None]
+    rows = [(name, metric) for name in names if (metric := _metric(document, name))["estimate"] is not None]
     if not rows:
         return ""
     drawn, axes = figure(1.0 + ROW * len(rows))
     least = document["question"]["minimum_effect"]
     axes.axvspan(1 / (1 + least), 1 + least, color=GROUND, linewidth=0)
     axes.axvline(1, color=FAINT, linewidth=1)
-    for row, (_, each) in enumerate(rows):
-        found = each["estimate"]
-        points = [head / base for base, head in zip(each["base"], each["head"], strict=True)]
+    for row, (_, metric) in enumerate(rows):
+        interval = metric["estimate"]
+        points = [head / base for base, head in zip(metric["base"], metric["head"], strict=True)]
         axes.plot(points, [row] * len(points), "o", color=FAINT, markersize=4, markerfacecolor="none", zorder=3)
-        axes.plot([found["low"], found["high"]], [row, row], color=ORANGE, linewidth=3, solid_capstyle="butt")
-        axes.plot([found["ratio"]], [row], "D", color=INK, markersize=5, zorder=4)
+        axes.plot([interval["low"], interval["high"]], [row, row], color=ORANGE, linewidth=3, solid_capstyle="butt")
+        axes.plot([interval["ratio"]], [row], "D", color=INK, markersize=5, zorder=4)
     axes.set_xscale("log")
     _label_rows(axes, [name for name, _ in rows])
     _plain_ratios(axes)
@@ -46,11 +46,11 @@ def timeline(document: Document) -> str:
     marks: dict[str, list[tuple[str, float, float]]] = {}
     for name in [document["question"]["metric"], *document["times"]]:
         if TIMELINE.fullmatch(name):
-            each, (phase, marker) = _metric(document, name), name.split("/", 1)
-            if each["base"]:
-                medians = statistics.median(each["base"]), statistics.median(each["head"])
+            metric, (phase, marker) = _metric(document, name), name.split("/", 1)
+            if metric["base"]:
+                medians = statistics.median(metric["base"]), statistics.median(metric["head"])
                 marks.setdefault(phase, []).append((marker, *medians))
-    rows = [(phase, mark) for phase, found in marks.items() for mark in sorted(found, key=lambda mark: mark[1])]
+    rows = [(phase, mark) for phase, entries in marks.items() for mark in sorted(entries, key=lambda mark: mark[1])]
     if not rows:
         return ""
     drawn, axes = figure(1.0 + ROW * len(rows))
@@ -68,8 +68,8 @@ def timeline(document: Document) -> str:
 
 
 def _metric(document: Document, name: str) -> Document:
-    found: Document = document["primary"] if name == document["question"]["metric"] else document["times"][name]
-    return found
+    metric: Document = document["primary"] if name == document["question"]["metric"] else document["times"][name]
+    return metric
 
 
 def _label_rows(axes: Any, names: list[str]) -> None:

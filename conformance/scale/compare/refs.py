@@ -28,7 +28,7 @@ PLACEHOLDER = "${worktree}"
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository, and where its work trees are kept. `build` is a shell command; empty if nothing is to be built."""
+    """A repository, and the folder of its work trees. `build` is a shell command; empty if nothing is to be built."""
 
     path: Path
     folder: Path

@@ -12,7 +12,7 @@ from conformance.scale.results import Result
 
 
 class Side(StrEnum):
-    """One of the two things that are compared."""
+    """One of the two sides of a comparison."""
 
     BASE = "base"
     HEAD = "head"
@@ -20,7 +20,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Round:
-    """The results of one round, and why it is not used; `unused` is empty if it is."""
+    """The results of one round; `unused` has the reasons for which it is not used, if any."""
 
     number: int
     base: Result
@@ -31,7 +31,7 @@ class Round:
 
 
 def order(count: int, seed: int) -> list[tuple[Side, Side]]:
-    """Return which side begins in each round: in every two rounds each side once, drawn by the seed."""
+    """Return the order of the sides in each round: in every two rounds each side once, drawn by the seed."""
     chance = random.Random(seed)
     orders: list[tuple[Side, Side]] = []
     while len(orders) < count:

@@ -1,7 +1,7 @@
 """Play the rounds of a comparison: each run is a process of its own on a new cluster, and its result a file.
 
-The folder of a comparison has all that is needed to go on after a kill: `plan.json`, and two results for each finished
-round. Results of the warm-up are kept, but not used.
+The folder of a comparison has all that a continuation after a kill needs: `plan.json`, and two results for each
+finished round. Results of the warm-up are kept, but not used.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from grove_conformance import start
 
 PLAN = "plan.json"
 CLEANUP_SECONDS = 60.0
-"""How long a run that was interrupted may take to end."""
+"""Seconds that an interrupted run may take to end."""
 Runner = Callable[[Measured, Path], None]
 """Measures a side once and writes the result to a path. Raises HarnessError if there is none."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a session plays. A round with a disturbance is played again, at most `spare` times in all."""
+    """The plan of a session. A round with a disturbance is played again, at most `spare` times in all."""
 
     base: Measured
     head: Measured
@@ -48,7 +48,7 @@ class Plan:
     """The digest of the scenario."""
 
     def side(self, side: Side) -> Measured:
-        """Return what is measured for a side."""
+        """Return the descriptor and the settings of a side."""
         return self.base if side == Side.BASE else self.head
 
 
@@ -87,31 +87,31 @@ class Session:
 
     def play(self) -> list[Round]:
         """Play until enough rounds are usable or no spare is left, and return all rounds. If a side fails in the first
-        pair, the warm-up included, that pair is the only round: the rest would fail, too. If others use too much CPU
-        from the first pair on, the second one is the last."""
+        pair, the warm-up included, that pair is the only round: the rest would fail, too. If other processes use too
+        much CPU from the first pair on, the second one is the last."""
         plan = self._plan
         most = plan.rounds + plan.spare
         orders = order(most, plan.seed)
         self._left = 2 * (plan.rounds + plan.warm_up)
         for number in range(1, plan.warm_up + 1):
-            found = self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
-            if self._failed(f"warm-up {number}", found):
-                return [judged(1, found[Side.BASE], found[Side.HEAD], self._limits)]
+            pair = self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
+            if self._failed(f"warm-up {number}", pair):
+                return [judged(1, pair[Side.BASE], pair[Side.HEAD], self._limits)]
         rounds: list[Round] = []
         while len(rounds) < most and self._usable(rounds) < plan.rounds:
             number = len(rounds) + 1
             self._left = 2 * (plan.rounds - self._usable(rounds))
-            found = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
-            each = judged(number, found[Side.BASE], found[Side.HEAD], self._limits)
-            if each.unused:
-                self._report(f"round {number}", f"times not used: {summary(each.unused)}")
-            rounds.append(each)
-            if (number == 1 and self._failed("round 1", found)) or self._hopeless():
+            pair = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
+            round_ = judged(number, pair[Side.BASE], pair[Side.HEAD], self._limits)
+            if round_.unused:
+                self._report(f"round {number}", f"times not used: {summary(round_.unused)}")
+            rounds.append(round_)
+            if (number == 1 and self._failed("round 1", pair)) or self._hopeless():
                 break
         return rounds
 
     def _hopeless(self) -> bool:
-        """Return whether others used too much CPU in every pair so far, two at least, and tell so."""
+        """Return whether other processes used too much CPU in every pair so far, two at least, and report it."""
         if self._counts_only or len(self._foreign) < 2 or not all(self._foreign):
             return False
         self._report(
@@ -121,9 +121,9 @@ class Session:
         )
         return True
 
-    def _failed(self, subject: str, found: Mapping[Side, Result]) -> bool:
-        """Return whether a side did not do its work, and tell so."""
-        reasons = [f"{side}: {why}" for side, result in found.items() for why in failures(result)]
+    def _failed(self, subject: str, pair: Mapping[Side, Result]) -> bool:
+        """Return whether a side did not do its work, and report it."""
+        reasons = [f"{side}: {why}" for side, result in pair.items() for why in failures(result)]
         if reasons:
             self._report(subject, f"the comparison ends here: {'; '.join(reasons)}")
         return bool(reasons)
@@ -131,17 +131,17 @@ class Session:
     def heads(self, count: int) -> list[Result]:
         """Measure only the head, for a comparison with a stored base, and return the results."""
         self._left = count
-        found = []
+        measured = []
         for number in range(1, count + 1):
             path = self._folder / f"round-{number:02}-{Side.HEAD}.json"
             if not path.exists():
                 self._timed(f"round {number} of {count}", Side.HEAD, path)
-            found.append(results.read(path))
-        return found
+            measured.append(results.read(path))
+        return measured
 
     def _usable(self, rounds: list[Round]) -> int:
         """Return how many rounds need no repetition. A failure of the implementation would only repeat itself."""
-        return sum(self._counts_only or not each.unused or each.failed for each in rounds)
+        return sum(self._counts_only or not round_.unused or round_.failed for round_ in rounds)
 
     def _pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
         """Return the results of a round: those of a finished one, or new ones."""
@@ -151,9 +151,9 @@ class Session:
                 path.unlink(missing_ok=True)
             for side in sides:
                 self._timed(subject, side, paths[side])
-        found = {side: results.read(path) for side, path in paths.items()}
-        self._foreign.append(max(foreign_share(result, self._limits) for result in found.values()))
-        return found
+        pair = {side: results.read(path) for side, path in paths.items()}
+        self._foreign.append(max(foreign_share(result, self._limits) for result in pair.values()))
+        return pair
 
     def _timed(self, subject: str, side: Side, path: Path) -> None:
         self._report(subject, f"{side}{self._remaining()}")
@@ -180,8 +180,8 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
         code = _waited(ProcessGroup(command, environment=os.environ, directory=Path.cwd(), log=log))
         if code not in (Exit.CONFORMANT, Exit.NOT_CONFORMANT) or not path.exists():
             path.unlink(missing_ok=True)
-            said = log.read_text(errors="replace").strip().splitlines()
-            last = said[-1] if said else f"exit code {code}"
+            lines = log.read_text(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else f"exit code {code}"
             raise _error(code)(last, where=documents.shown(log))
 
     return run

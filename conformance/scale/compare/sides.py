@@ -43,33 +43,34 @@ def is_stored(given: str) -> bool:
 
 def stored(given: Sequence[str]) -> Stored:
     """Read the results of a side, in the order in which they were measured. Raises UsageError."""
-    paths = [path for each in given for path in _files(Path(each))]
-    found = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
-    return Stored(found, given[0] if len(given) == 1 else f"{len(found)} results ({Path(given[0]).name}, …)")
+    paths = [path for name in given for path in _files(Path(name))]
+    results_ = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
+    return Stored(results_, given[0] if len(given) == 1 else f"{len(results_)} results ({Path(given[0]).name}, …)")
 
 
 def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:
-    """Return the results among files and in folders, the folders of comparisons included, and why the other files of
-    the folders are left out. Raises UsageError for a file that is named itself, and for a folder without a file."""
-    found: list[Result] = []
+    """Return the results among files and in folders, the folders of comparisons included, and the reasons for which
+    other files of the folders are left out. Raises UsageError for a file that is named itself, and for a folder without
+    a file."""
+    results_: list[Result] = []
     left_out: list[str] = []
-    for each in map(Path, given):
-        for path in _files(each):
-            if each.is_dir() and (path.name in OF_COMPARISONS or path.name.startswith("warm-up-")):
+    for place in map(Path, given):
+        for path in _files(place):
+            if place.is_dir() and (path.name in OF_COMPARISONS or path.name.startswith("warm-up-")):
                 continue
             try:
-                found.append(results.read(path))
+                results_.append(results.read(path))
             except UsageError as error:
-                if not each.is_dir():
+                if not place.is_dir():
                     raise
                 left_out.append(str(error))
-    return found, left_out
+    return results_, left_out
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob("*.json"))
-    if not found:
+    files = sorted(path.glob("*.json"))
+    if not files:
         raise UsageError("has no result", where=str(path), hint="give a folder with the *.json files of runs")
-    return found
+    return files

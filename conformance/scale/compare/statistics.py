@@ -1,6 +1,6 @@
 """Statistics of paired measurements. Pure: numbers in, numbers out.
 
-A pair is one measurement of each side, taken one after the other, so that what changes slowly cancels. The unit is the
+A pair is one measurement of each side, taken one after the other, so that slow changes cancel. The unit is the
 natural logarithm of head / base: a factor and its inverse are equally far from no change. scipy is imported where it is
 needed: everything else of the suite works without it.
 """
@@ -22,14 +22,14 @@ POWER = 0.8
 CONFIDENCE = 0.95
 RESAMPLES = 9999
 MOST_ROUNDS = 1000
-"""More rounds than anybody would play: the answer is that many or more."""
+"""A number of rounds that is out of reach: the answer is that many or more."""
 SIGNED_RANK = math.pi / 3
-"""What the signed-rank test needs of a normal sample, compared with the t-test."""
+"""The size of a normal sample that the signed-rank test needs, relative to the t-test."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What pairs say about one metric. Ratios are head / base."""
+    """The estimate of one metric from pairs. Ratios are head / base."""
 
     pairs: int
     ratio: float
@@ -43,12 +43,12 @@ class Estimate:
     """The smallest change (0.1 is a tenth) that so many pairs of this spread show in four of five comparisons; None if
     so few pairs cannot show any."""
     needed: int
-    """How many pairs would show a change of the minimum effect."""
+    """Number of pairs that would show a change of the minimum effect."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """What two sides of counts say. Ratios are head / base, of medians."""
+    """The comparison of the counts of two sides. Ratios are head / base, of medians."""
 
     ratio: float
     noise: float
@@ -112,7 +112,7 @@ def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
 
     if max(logs) == min(logs):  # one pair, or no scatter
         return min(logs), max(logs)
-    found = scipy_stats().bootstrap(
+    bootstrap = scipy_stats().bootstrap(
         (numpy.array(logs),),
         numpy.median,
         confidence_level=CONFIDENCE,
@@ -120,7 +120,7 @@ def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
         method="percentile",
         rng=numpy.random.default_rng(seed),
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
 
 
 def _signed_rank(logs: Sequence[float]) -> float:
@@ -152,6 +152,6 @@ def _needed(logs: Sequence[float], minimum_effect: float, alpha: float) -> int:
     fewest = fewest_pairs(alpha)
     if len(logs) < 2:
         return fewest
-    spread, wanted = statistics.stdev(logs), math.log1p(minimum_effect)
-    enough = (n for n in range(fewest, MOST_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= wanted)
+    spread, effect = statistics.stdev(logs), math.log1p(minimum_effect)
+    enough = (n for n in range(fewest, MOST_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= effect)
     return next(enough, MOST_ROUNDS)

@@ -19,9 +19,9 @@ HEADER = ("", "base", "head", "head / base", "verdict")
 SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
 """Ends of the names of the times that the tables show. The JSON has all."""
 ANSWERS = ("writes", "reads", "cpu-ms")
-"""The counts that are told in the headline where times cannot be."""
+"""The counts that the headline gives where there are no usable times."""
 MOST_WRITES = 8
-"""How many kinds of writes are told if their sum has changed."""
+"""Maximum number of kinds of writes that are listed if their sum has changed."""
 
 
 def show(document: Document, console: Console) -> None:
@@ -72,12 +72,12 @@ def _markdown(listed: list[Row]) -> Iterator[str]:
 
 def names(document: Document) -> tuple[str, str]:
     """Return base and head by the names of their descriptors; by name and version, name and binder, or as they
-    were given, where that does not tell them apart."""
+    were given, where that does not distinguish them."""
     sides = document["base"], document["head"]
-    made = [side["implementation"] for side in sides]
+    implementations = [side["implementation"] for side in sides]
     ways = (
-        [each["name"] for each in made],
-        [f"{each['name']} {each['version']}" for each in made],
+        [implementation["name"] for implementation in implementations],
+        [f"{implementation['name']} {implementation['version']}" for implementation in implementations],
         [f"{side['implementation']['name']} with {side['binder']}" for side in sides],
         [side["name"] for side in sides],
     )
@@ -86,7 +86,7 @@ def names(document: Document) -> tuple[str, str]:
 
 
 def title(document: Document) -> str:
-    """Return what is compared, in one line."""
+    """Return the subject of a comparison in one line."""
     scenario, played = document["scenario"], document["rounds"]
     base, head = names(document)
     rounds = str(played["used"])
@@ -98,25 +98,25 @@ def title(document: Document) -> str:
 
 
 def headline(document: Document) -> str:
-    """Return the answer in one line: who is faster and by how much; without usable times, the ratios of the counts."""
-    found, metric = document["primary"]["estimate"], document["question"]["metric"]
-    if found is None:
+    """Return the answer in one line: the faster side, and the ratio; without usable times, the ratios of the counts."""
+    estimate, metric = document["primary"]["estimate"], document["question"]["metric"]
+    if estimate is None:
         usable = "one usable time" if document["rounds"]["used"] else "no usable time"
         counted = [
-            f"{name} {each['verdict']} ({each['ratio']:.2f})"
-            for name, each in document["counts"].items()
-            if name in ANSWERS and each["ratio"] is not None
+            f"{name} {count['verdict']} ({count['ratio']:.2f})"
+            for name, count in document["counts"].items()
+            if name in ANSWERS and count["ratio"] is not None
         ]
         return f"{document['verdict']}: {usable} of {metric}" + (f"; counts: {', '.join(counted)}" if counted else "")
     base, head = names(document)
-    said = {
+    verdict = {
         Verdict.FASTER: f"{head} is faster than {base}",
         Verdict.SLOWER: f"{head} is slower than {base}",
         Verdict.NO_DIFFERENCE: f"no difference seen between {head} and {base}",
     }.get(Verdict(document["verdict"]), f"inconclusive whether {head} is faster than {base}")
     before, after = (_value(metric, document["primary"][side]) for side in ("base", "head"))
-    interval = f"95 % interval {found['low']:.2f} to {found['high']:.2f}"
-    return f"{said}: {metric} {after} instead of {before}, {found['ratio']:.2f} times as long ({interval})"
+    interval = f"95 % interval {estimate['low']:.2f} to {estimate['high']:.2f}"
+    return f"{verdict}: {metric} {after} instead of {before}, {estimate['ratio']:.2f} times as long ({interval})"
 
 
 def rows(document: Document) -> Iterator[Row]:
@@ -125,25 +125,25 @@ def rows(document: Document) -> Iterator[Row]:
     metric = document["question"]["metric"]
     if any(document["primary"][side] for side in ("base", "head")):
         yield _time(metric, document["primary"], document["verdict"])
-    for name, each in document["counts"].items():
-        if not each["base"] and not each["head"]:
+    for name, count in document["counts"].items():
+        if not count["base"] and not count["head"]:
             continue
         yield (
             f"{name} per pod",
-            _median(each["base"], 3),
-            _median(each["head"], 3),
-            "" if each["ratio"] is None else f"{each['ratio']:.3f}",
-            f"{each['verdict']} ({each['why']})",
+            _median(count["base"], 3),
+            _median(count["head"], 3),
+            "" if count["ratio"] is None else f"{count['ratio']:.3f}",
+            f"{count['verdict']} ({count['why']})",
         )
-    for name, each in document["times"].items():
+    for name, time in document["times"].items():
         if name.endswith(SHOWN):
-            yield _time(name, each, "")
+            yield _time(name, time, "")
 
 
-def _time(name: str, each: Document, verdict: str) -> Row:
-    found = each["estimate"]
-    ratio = "-" if found is None else f"{found['ratio']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
-    base, head = (_value(name, each[side]) if each[side] else "-" for side in ("base", "head"))
+def _time(name: str, time: Document, verdict: str) -> Row:
+    estimate = time["estimate"]
+    ratio = "-" if estimate is None else f"{estimate['ratio']:.3f} ({estimate['low']:.3f} to {estimate['high']:.3f})"
+    base, head = (_value(name, time[side]) if time[side] else "-" for side in ("base", "head"))
     return name, base, head, ratio, verdict
 
 
@@ -156,21 +156,21 @@ def _median(values: list[float], digits: int) -> str:
 
 
 def notes(document: Document) -> Iterator[str]:
-    """Yield warnings, what changed in the writes, unused rounds, and what was compared where."""
+    """Yield warnings, changes in the writes, unused rounds, the compared programs, and the machine."""
     for warning in document["warnings"]:
         yield f"warning: {warning}"
     if document["counts"]["writes"]["verdict"] in ("more", "fewer"):
-        for each in document["changedWrites"][:MOST_WRITES]:
-            base, head = each["base"], each["head"]
-            yield f"{each['request']}: {base:.2f} per pod in the base, {head:.2f} in the head ({head - base:+.2f})"
-    for each in document["rounds"]["unused"]:
-        yield f"the times of round {each['round']} were not used: {summary(each['reasons'])}"
+        for change in document["changedWrites"][:MOST_WRITES]:
+            base, head = change["base"], change["head"]
+            yield f"{change['request']}: {base:.2f} per pod in the base, {head:.2f} in the head ({head - base:+.2f})"
+    for unused in document["rounds"]["unused"]:
+        yield f"the times of round {unused['round']} were not used: {summary(unused['reasons'])}"
     machine = document["environment"]
     for side, name in zip(("base", "head"), names(document), strict=True):
         programs = document[side]["implementation"]["programs"].values()
         of = "; ".join(
-            f"{each['program']} {(each['commit'] or each['digest'] or '?').removeprefix('sha256:')[:12]}"
-            for each in programs
+            f"{program['program']} {(program['commit'] or program['digest'] or '?').removeprefix('sha256:')[:12]}"
+            for program in programs
         )
         yield f"{side}: {name}" + (f" ({of})" if of else "")
     yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] / 1024:.0f} GiB"

@@ -1,4 +1,4 @@
-"""Which results may be used, and which may be compared with each other."""
+"""Conditions under which results may be used, and compared with each other."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ MACHINE = ("cpus", "cpuModel", "memoryMiB", "architecture")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may have and still be used."""
+    """The limits within which a run may be used."""
 
     foreign_share: float = 0.1
-    """Share of the machine's CPU that processes of others may use in a phase."""
+    """Share of the machine's CPU that other processes may use in a phase."""
     clock_jump: float = 0.5
     """Seconds by which the wall clock may jump in a phase."""
     floor_ratio: float = 1.3
-    """How much the raw floors before and after may differ, as a ratio …"""
+    """Maximum difference of the raw floors before and after, as a ratio …"""
     floor_seconds: float = 1.0
-    """… and how much they may differ at any rate: a floor that takes a second or two scatters by half of that."""
+    """… and a difference in seconds that is always permitted: a floor that takes a second or two scatters by half of
+    that."""
 
 
 def failures(result: Result) -> list[str]:
-    """Return why the implementation did not do what it should; empty if it did."""
+    """Return the reasons for which the implementation did not do its work; empty if it did."""
     if not result["complete"]:
         return [f"not complete: {result['reason']}"]
     return [
@@ -37,15 +38,15 @@ def failures(result: Result) -> list[str]:
 
 
 def disturbances(result: Result, limits: Limits) -> list[str]:
-    """Return what makes the times of a run worthless although the implementation did its work."""
-    found = list(_floors(result, limits))
+    """Return the disturbances that make the times of a run unusable although the implementation did its work."""
+    reasons = list(_floors(result, limits))
     for phase in result["phases"]:
-        found += [f"{phase['name']}: {what}" for what in _machine(phase["machine"], limits)]
+        reasons += [f"{phase['name']}: {what}" for what in _machine(phase["machine"], limits)]
         if phase["uncertainRecords"]:
-            found.append(f"{phase['name']}: {phase['uncertainRecords']} events were missed by the watch")
+            reasons.append(f"{phase['name']}: {phase['uncertainRecords']} events were missed by the watch")
         if phase["throttled"]:
-            found.append(f"{phase['name']}: the API server throttled {phase['throttled']} requests")
-    return found
+            reasons.append(f"{phase['name']}: the API server throttled {phase['throttled']} requests")
+    return reasons
 
 
 def foreign_share(result: Result, limits: Limits) -> float:
@@ -60,7 +61,7 @@ def summary(reasons: Sequence[str]) -> str:
 
 
 def differences(results: Sequence[Result]) -> list[str]:
-    """Return what makes results incomparable with each other: another load, machine or version of a component."""
+    """Return the differences that make results incomparable: another load, machine or version of a component."""
     facts = [
         {
             "scenario": result["scenario"]["digest"],
@@ -71,12 +72,16 @@ def differences(results: Sequence[Result]) -> list[str]:
         }
         for result in results
     ]
-    names = list(dict.fromkeys(name for each in facts for name in each))
-    return [f"{name}: {_values(facts, name)}" for name in names if len({str(each.get(name)) for each in facts}) > 1]
+    names = list(dict.fromkeys(name for run_facts in facts for name in run_facts))
+    return [
+        f"{name}: {_values(facts, name)}"
+        for name in names
+        if len({str(run_facts.get(name)) for run_facts in facts}) > 1
+    ]
 
 
 def mixed(results: Sequence[Result]) -> list[str]:
-    """Return what differs among the results of one side, which must all be of the same implementation."""
+    """Return the differences among the results of one side, which must all be of the same implementation."""
     identities = {str(result["implementation"]["identity"]) for result in results}
     return [f"the implementation changed between runs: {', '.join(sorted(identities))}"] if len(identities) > 1 else []
 
@@ -102,4 +107,4 @@ def _machine(machine: dict[str, Any], limits: Limits) -> Iterator[str]:
 
 
 def _values(facts: Sequence[dict[str, Any]], name: str) -> str:
-    return " and ".join(sorted({str(each.get(name)) for each in facts}))
+    return " and ".join(sorted({str(run_facts.get(name)) for run_facts in facts}))

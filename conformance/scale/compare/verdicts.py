@@ -1,4 +1,5 @@
-"""The verdict of a comparison: one metric is tested, counts are held against their own noise, the rest is described."""
+"""The verdict of a comparison: one metric is tested, counts are compared with their own noise, the rest is
+described."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ FEWEST_COUNTED = 3
 
 
 class Verdict(StrEnum):
-    """What a comparison says about a time."""
+    """The verdict of a comparison on a time."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -23,7 +24,7 @@ class Verdict(StrEnum):
 
 
 class CountVerdict(StrEnum):
-    """What a comparison says about a count."""
+    """The verdict of a comparison on a count."""
 
     FEWER = "fewer"
     MORE = "more"
@@ -33,7 +34,7 @@ class CountVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Timed:
-    """The tested metric: its estimate, its verdict, and why."""
+    """The tested metric: its verdict, the reason, and its estimate."""
 
     verdict: Verdict
     why: str
@@ -42,7 +43,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Counted:
-    """One count: how it compares with its own noise."""
+    """One count, compared with its own noise."""
 
     verdict: CountVerdict
     why: str
@@ -57,34 +58,34 @@ def timed(
         return Timed(Verdict.INVALID, "no round is valid", None)
     if len(base) == 1:
         return Timed(Verdict.INCONCLUSIVE, f"one round says nothing; {fewest_pairs(alpha)} can", None)
-    found = estimate(base, head, minimum_effect, seed=seed, alpha=alpha)
-    effect = max(found.ratio, 1 / found.ratio) - 1
-    if found.p <= alpha and effect >= minimum_effect:
-        verdict = Verdict.SLOWER if found.ratio > 1 else Verdict.FASTER
-        return Timed(verdict, f"p = {found.p:.3f} in {found.pairs} rounds", found)
-    if found.p <= alpha:
+    result = estimate(base, head, minimum_effect, seed=seed, alpha=alpha)
+    effect = max(result.ratio, 1 / result.ratio) - 1
+    if result.p <= alpha and effect >= minimum_effect:
+        verdict = Verdict.SLOWER if result.ratio > 1 else Verdict.FASTER
+        return Timed(verdict, f"p = {result.p:.3f} in {result.pairs} rounds", result)
+    if result.p <= alpha:
         return Timed(
             Verdict.NO_DIFFERENCE,
-            f"the change of {effect:.1%} is real (p = {found.p:.3f}), but below the minimum effect of "
+            f"the change of {effect:.1%} is real (p = {result.p:.3f}), but below the minimum effect of "
             f"{minimum_effect:.0%}",
-            found,
+            result,
         )
-    if found.smallest is not None and found.smallest <= minimum_effect:
+    if result.smallest is not None and result.smallest <= minimum_effect:
         return Timed(
             Verdict.NO_DIFFERENCE,
-            f"a change of {found.smallest:.1%} or more would have been seen in four of five comparisons",
-            found,
+            f"a change of {result.smallest:.1%} or more would have been seen in four of five comparisons",
+            result,
         )
-    return Timed(Verdict.INCONCLUSIVE, _more_rounds(found, minimum_effect), found)
+    return Timed(Verdict.INCONCLUSIVE, _more_rounds(result, minimum_effect), result)
 
 
-def _more_rounds(found: Estimate, minimum_effect: float) -> str:
-    seen = (
-        f"{found.pairs} rounds are too few for any verdict"
-        if found.smallest is None
-        else f"only changes of {found.smallest:.0%} or more would have been seen"
+def _more_rounds(result: Estimate, minimum_effect: float) -> str:
+    visible = (
+        f"{result.pairs} rounds are too few for any verdict"
+        if result.smallest is None
+        else f"only changes of {result.smallest:.0%} or more would have been seen"
     )
-    return f"{seen}; a change of {minimum_effect:.0%} takes about {found.needed} rounds"
+    return f"{visible}; a change of {minimum_effect:.0%} takes about {result.needed} rounds"
 
 
 def counted(base: Sequence[float], head: Sequence[float], least: float) -> Counted:
@@ -92,9 +93,9 @@ def counted(base: Sequence[float], head: Sequence[float], least: float) -> Count
     within a side and by at least `least`."""
     if len(base) < FEWEST_COUNTED:
         return Counted(CountVerdict.INCONCLUSIVE, f"counts take {FEWEST_COUNTED} rounds", None)
-    found = band(base, head)
-    change = abs(found.ratio - 1)
-    noise = f"runs of one side differ by up to {found.noise:.1%}"
-    if found.separate and change > 2 * found.noise and change >= least:
-        return Counted(CountVerdict.MORE if found.ratio > 1 else CountVerdict.FEWER, noise, found)
-    return Counted(CountVerdict.SAME, noise, found)
+    result = band(base, head)
+    change = abs(result.ratio - 1)
+    noise = f"runs of one side differ by up to {result.noise:.1%}"
+    if result.separate and change > 2 * result.noise and change >= least:
+        return Counted(CountVerdict.MORE if result.ratio > 1 else CountVerdict.FEWER, noise, result)
+    return Counted(CountVerdict.SAME, noise, result)
