@@ -112,14 +112,14 @@ def _broken_sets_wait() -> None:
     "COHR-109",
 )
 def _gates_ignored() -> None:
-    replace(progress, "not_ready", lambda layout, generation, components, observed: ())
-    replace(progress, "incomplete", lambda layout, generation, components, observed: None)
+    replace(progress, "not_ready", lambda own, components, observed: ())
+    replace(progress, "incomplete", lambda own, components, observed: None)
     _ignore_the_budget()
 
 
 @mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "COHR-109")
 def _joined_pods_not_awaited() -> None:
-    replace(progress, "incomplete", lambda layout, generation, components, observed: None)
+    replace(progress, "incomplete", lambda own, components, observed: None)
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
