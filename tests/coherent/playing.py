@@ -84,7 +84,7 @@ class Played:
         template = {"cliques": cliques, "podCliqueScalingGroups": listed}
         spec = {"replicas": self.replicas, "updateStrategy": {"type": self.strategy}, "template": template}
         status = {"currentGenerationHash": self.generation, **status}
-        self.story.tell("podcliquesets", SET, {"spec": spec, "status": status})
+        self.story.record("podcliquesets", SET, {"spec": spec, "status": status})
 
     def begin(self, generation: str) -> None:
         self.generation, self.running = generation, True
@@ -121,7 +121,9 @@ class Played:
         self._tell("podcliques", f"{SET}-{self.index}-{clique}", {"replicas": replicas, "minAvailable": 1})
 
     def _tell(self, resource: str, name: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
-        self.story.tell(resource, name, {"metadata": {"labels": {**self._tags(), **(tags or {})}}, "spec": dict(spec)})
+        self.story.record(
+            resource, name, {"metadata": {"labels": {**self._tags(), **(tags or {})}}, "spec": dict(spec)}
+        )
 
     def _tags(self) -> dict[str, str]:
         return {labels.PART_OF: SET, labels.SET_INDEX: str(self.index)}
@@ -137,7 +139,7 @@ class Played:
             self.gang(entry, ready=self._name(entry) in self._known)
         for entry in before:
             if entry.key not in {each.key for each in layout}:
-                self.story.gone("podgangs", self._name(entry))
+                self.story.delete("podgangs", self._name(entry))
         for entry in before:
             self._shrink(entry, next((each for each in layout if each.key == entry.key), None))
         waiting = [pod for entry in layout for pod in self._grow(entry)]
@@ -172,7 +174,7 @@ class Played:
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
         tags = {**self._tags(), **({shapes.ANCHOR: "true"} if entry.anchor else {})}
         document = {"metadata": {"labels": tags}, "spec": {"podgroups": podgroups}, "status": status}
-        self.story.tell("podgangs", self._name(entry), document, after=0.1)
+        self.story.record("podgangs", self._name(entry), document, after=0.1)
 
     def _name(self, entry: Entry) -> str:
         return f"{SET}-{self.index}-{entry.key}"
@@ -197,7 +199,7 @@ class Played:
 
     def delete(self, name: str) -> None:
         self._pod(name, node="n", ready=self._pods[name].get("ready", False), terminating=True)
-        self.story.gone("pods", name)
+        self.story.delete("pods", name)
         del self._pods[name]
 
     def _wanted(self, entry: Entry | None, key: Key, also: Entry) -> dict[str, int]:

@@ -42,7 +42,7 @@ def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps
 
 def step(name: str, story: Story) -> Step:
     """A step after all that the story has told."""
-    told = story.tell("configmaps", "clock", {})
+    told = story.record("configmaps", "clock", {})
     return Step(name, told.seq, None, told.at)
 
 
@@ -76,7 +76,7 @@ def updated_entry_by_entry(writes: Sequence[Sequence[Entry]]) -> list[str]:
             for name, generation, pods, replicas in write
         ]
         spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
-        story.tell("podgangmaps", "uneven-0", {"metadata": {"labels": {labels.PART_OF: "uneven"}}, "spec": spec})
+        story.record("podgangmaps", "uneven-0", {"metadata": {"labels": {labels.PART_OF: "uneven"}}, "spec": spec})
         if number == 0:
             steps = {name: step(name, story) for name in ("deployed", "change")}
     steps |= {name: step(name, story) for name in ("uneven: updated", "end")}
@@ -103,14 +103,14 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
     story, tags = Story(), {labels.PART_OF: "s"}
     entry = {"name": "s-0-1", HASH: "1", "podCliques": {"f": 1}}
     spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
-    story.tell(sets.MAPS, "s-0", {"metadata": {"labels": tags}, "spec": spec})
-    story.tell(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
+    story.record(sets.MAPS, "s-0", {"metadata": {"labels": tags}, "spec": spec})
+    story.record(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
     story.pod("s-0-f-a", gang="s-0-1", clique="s-0-f", extra=tags, owner=(sets.CLIQUES, "s-0-f"))
     own = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
     group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": each} for each in referred]}
-    story.tell(sets.GANGS, "s-0-1", {"metadata": {"labels": own}, "spec": {"podgroups": [group]}})
+    story.record(sets.GANGS, "s-0-1", {"metadata": {"labels": own}, "spec": {"podgroups": [group]}})
     for each in further:
-        story.tell(sets.GANGS, each, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
+        story.record(sets.GANGS, each, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
     steps = {name: step(name, story) for name in ("deployed", "at rest", f"{ALL}: at rest")}
     tests = {
         "COHR-012": test_first_deployment.test_a_gang_for_each_entry,
@@ -156,7 +156,7 @@ def progress(*turns: Mapping[str, Any]) -> dict[str, Any]:
 )
 def test_what_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
     story = Story()
-    story.tell(sets.SETS, ORDERED, progress({"replicaIndex": 0, **turn}))
+    story.record(sets.SETS, ORDERED, progress({"replicaIndex": 0, **turn}))
     steps = {name: step(name, story) for name in ("deployed", f"{ORDERED}: pods of f wait", f"{ORDERED}: f released")}
     test = test_shapes.test_what_an_update_waits_for_is_in_flight
     assert failed(test, "COHR-034", SetsOfEveryShape(), story, steps) == wrong
@@ -174,7 +174,7 @@ def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, A
     """That no replica has its turn in the end is judged elsewhere."""
     story = Story()
     steps = {name: step(name, story) for name in (f"{ALL}: change",)}
-    story.tell(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
+    story.record(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
     steps |= {name: step(name, story) for name in (f"{ALL}: updated", f"{ALL}: at rest")}
     assert failed(test_update.test_what_is_in_flight, "COHR-034", SetUpdatedFourTimes(), story, steps) == wrong
 

@@ -18,7 +18,7 @@ def of_tight(*lost: str) -> str:
         recording.pod("tight-0-f", name, tag)
     recording.at("first sub-step")
     for name in lost:
-        recording.story.gone("pods", name)
+        recording.story.delete("pods", name)
     recording.at("stuck")
     return recording.outcome(test_never_ready.test_gangs_are_not_terminated)
 
@@ -31,12 +31,12 @@ def test_an_update_that_goes_on_is_no_termination() -> None:
 def of_starts(*states: tuple[str, str]) -> str:
     """The outcome of COHR-072, where the set has had these generations and starts."""
     recording = Recording()
-    recording.story.tell("podcliquesets", "s", {"status": {"currentGenerationHash": "old"}})
+    recording.story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "old"}})
     recording.at("deployed", "change")
     for generation, start in states:
         progress = {"updateStartedAt": f"2026-01-01T00:00:{start}Z"}
         status = {"currentGenerationHash": generation, "updateProgress": progress}
-        recording.story.tell("podcliquesets", "s", {"status": status})
+        recording.story.record("podcliquesets", "s", {"status": status})
     recording.at("updated", "end")
     return recording.outcome(test_killed.test_a_change_while_the_operator_is_down)
 
@@ -72,9 +72,9 @@ def gangs_of_entries(*gangs: str) -> bool | Unmet:
     entries = [{"name": "s-0-1", "podCliques": {"f": 2}}, {"name": "s-0-2", "podCliques": {"f": 0}}]
     metadata = {"labels": {labels.PART_OF: "s"}}
     spec = {"podCliqueSetReplicaIndex": 0, "entries": entries}
-    recording.story.tell("podgangmaps", "s-0", {"metadata": metadata, "spec": spec})
+    recording.story.record("podgangmaps", "s-0", {"metadata": metadata, "spec": spec})
     for gang in gangs:
-        recording.story.tell("podgangs", gang, {"metadata": metadata})
+        recording.story.record("podgangs", gang, {"metadata": metadata})
     return sets.only_gangs_of_entries("s")(recording.story.history.view())
 
 
@@ -92,7 +92,7 @@ def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
     recording.at("deployed", "at rest")
     for clique in cliques:
         if recreated:
-            recording.story.gone("pods", clique)
+            recording.story.delete("pods", clique)
         recording.pod(clique, clique, gang="another")
     recording.at("switched")
     recording.at("joins: updated", "part: updated", "end")

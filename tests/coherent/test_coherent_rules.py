@@ -200,21 +200,21 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
     story, tags = Story(log), {labels.PART_OF: "s", labels.SET_INDEX: "0"}
     cliques = [{"name": "f", "spec": {"replicas": 1, "minAvailable": 1}}]
     spec = {"replicas": 1, "updateStrategy": {"type": "Coherent"}, "template": {"cliques": cliques}}
-    story.tell("podcliquesets", "s", {"spec": spec, "status": {"currentGenerationHash": "v0"}})
-    story.tell("podcliques", "s-0-f", {"metadata": {"labels": tags}, "spec": {"replicas": 1, "minAvailable": 1}})
+    story.record("podcliquesets", "s", {"spec": spec, "status": {"currentGenerationHash": "v0"}})
+    story.record("podcliques", "s-0-f", {"metadata": {"labels": tags}, "spec": {"replicas": 1, "minAvailable": 1}})
     entry = {"epoch": "17", "role": "Anchor", "podCliqueSetGenerationHash": "v0", "podCliques": {"f": 1}}
     spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
-    story.tell("podgangmaps", "s-0", {"metadata": {"labels": tags}, "spec": spec})
+    story.record("podgangmaps", "s-0", {"metadata": {"labels": tags}, "spec": spec})
     story.pod("pod", gang="s-0-a", clique="s-0-f", extra={**tags, labels.TEMPLATE_HASH: "x"}, gated=True)
     own = {**tags, labels.EPOCH: epoch, labels.GANG_ROLE: labels.ANCHOR_ROLE}
-    story.tell("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
+    story.record("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
     [found] = [each for each in invariants.judge(story.history, ["INV-020"]) if each.id == "INV-020"]
     assert found.holds is holds, found
 
 
 def test_a_deleted_map_accuses_no_pod() -> None:
     """A map that somebody deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
-    played = Played(ALL, after={5: lambda p: p.story.gone("podgangmaps", "s-0")})
+    played = Played(ALL, after={5: lambda p: p.story.delete("podgangmaps", "s-0")})
     found = verdicts(played.play())["INV-020"]
     assert found.holds is not False, found
 
@@ -271,7 +271,7 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
 
     def recreated(played: Played) -> None:
         story = played.story
-        story.gone("podcliques", "s-0-P-1-p")
+        story.delete("podcliques", "s-0-P-1-p")
         story.owned("podcliques", "s-0-P-1-p", None, replicas=1)
         pod(played, "M1", P, "P-1-p")
 
@@ -290,7 +290,7 @@ def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> No
     """The garbage collector comes late, in an update that leaves the component alone."""
 
     def deleted_early(played: Played) -> None:
-        played.story.gone("podcliques", "s-0-F")
+        played.story.delete("podcliques", "s-0-F")
 
     def collected_late(played: Played) -> None:
         delete(played, "B0", "F", 1)
@@ -304,7 +304,7 @@ def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> No
 
 
 def test_a_clique_that_an_update_deletes_is_judged_before_the_garbage_collector_comes() -> None:
-    found = verdicts(Played(GROUPS, after={1: lambda p: p.story.gone("podcliques", "s-0-F")}, owners=True).play())
+    found = verdicts(Played(GROUPS, after={1: lambda p: p.story.delete("podcliques", "s-0-F")}, owners=True).play())
     assert found["INV-015"].holds is False
     assert "and the update is of D, P" in found["INV-015"].reason
 
@@ -359,7 +359,7 @@ def test_bound_pods_of_a_deleted_clique_count() -> None:
 
     def recreated(played: Played) -> None:
         story = played.story
-        story.gone("podcliques", "s-0-P-2-p")
+        story.delete("podcliques", "s-0-P-2-p")
         story.owned("podcliques", "s-0-P-2-p", None, replicas=1)
         played.bind(pod(played, "B2", P, "P-2-p"))
 
@@ -431,7 +431,7 @@ def test_a_pod_that_calls_itself_disrupted_is_not_excused_by_that(users: list[st
         document = dict(played.story.history.view().get("pods", name) or {})
         status = {"conditions": [*document["status"]["conditions"], {"type": "DisruptionTarget", "status": "True"}]}
         metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-        played.story.tell("pods", name, {**document, "metadata": metadata, "status": status})
+        played.story.record("pods", name, {**document, "metadata": metadata, "status": status})
         played.story.history.origins.deleted_by = {name: users}
         played.delete(name)
         played.index = 1

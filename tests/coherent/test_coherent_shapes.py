@@ -196,9 +196,9 @@ def test_broken_objects_raise_nothing() -> None:
 
 def test_a_timeline_shows_what_a_map_holds() -> None:
     story = Story()
-    record = story.tell("podgangmaps", "s-0", {"spec": MERGED["spec"]})
+    record = story.record("podgangmaps", "s-0", {"spec": MERGED["spec"]})
     assert state(record) == "anchor {F5, D[0], P[0]}@h1 {P[1]}@h1 {P[2]}@h1 {D[1]}@h1"
-    assert state(story.tell("podgangmaps", "s-0", {"spec": {"entries": []}})) == "no entries"
+    assert state(story.record("podgangmaps", "s-0", {"spec": {"entries": []}})) == "no entries"
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,14 @@ class Recording:
         of_set = clique.partition("-")[0]
         if clique not in self._cliques:
             self._cliques.add(clique)
-            self.story.tell("podcliques", clique, {"metadata": {"labels": {labels.PART_OF: of_set}}})
+            self.story.record("podcliques", clique, {"metadata": {"labels": {labels.PART_OF: of_set}}})
         spec = {"containers": [{"name": "main", "image": f"registry.example/f:{tag}"}], "nodeName": node}
         tags = {labels.PART_OF: of_set, labels.CLIQUE: clique, labels.GANG: gang}
-        return self.story.tell("pods", name, {"metadata": {"labels": tags}, "spec": spec}).uid
+        return self.story.record("pods", name, {"metadata": {"labels": tags}, "spec": spec}).uid
 
     def at(self, *steps: str, unmet: str = "") -> None:
         """Reach steps, or go on without them."""
-        self.story.tell("configmaps", f"step-{len(self._steps)}", {})
+        self.story.record("configmaps", f"step-{len(self._steps)}", {})
         for step in steps:
             self._steps[step] = Step(step, self.story.history.mark(), None, self.story.at, unmet)
 

@@ -1,4 +1,4 @@
-"""Hand-made histories: a story is told object by object; revisions rise by one with each sentence."""
+"""Hand-made histories: objects are recorded one by one, and each record has the next revision."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ KINDS = {
 
 
 class Story:
-    """Tells what happened in one namespace, half a second a sentence."""
+    """Records changes of objects in one namespace, half a second apart."""
 
     def __init__(self, log: Log | None = None) -> None:
         self.log = log or Log()
         self.history = History(self.log, SPACE)
         self.revision = 100
         self.at = 0.0
-        self._seen: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
-        self._gone: dict[tuple[str, str], str] = {}
-        """Uids of deleted objects, which what they own still names."""
-        self._made = 0
+        self._objects: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+        self._deleted: dict[tuple[str, str], str] = {}
+        """Uids of deleted objects, to which owner references may still refer."""
+        self._created = 0
 
-    def tell(
+    def record(
         self,
         resource: str,
         name: str,
@@ -45,21 +45,21 @@ class Story:
         listed: bool = False,
         after: float = 0.5,
     ) -> Record:
-        """One record. `revision` for a record that arrives out of order."""
-        known = self._seen.get((resource, name))
+        """Append a record of an object. `revision` is for a record that arrives out of order."""
+        known = self._objects.get((resource, name))
         if known is None:
-            self._made += 1
-        uid = known[0] if known is not None else f"uid-{self._made}"
+            self._created += 1
+        uid = known[0] if known is not None else f"uid-{self._created}"
         self.revision += 1
         self.at += after
         metadata = {"name": name, "namespace": SPACE, "uid": uid, **document.get("metadata", {})}
         whole = {**document, "metadata": metadata}
         kind = kind or (MODIFIED if known is not None else ADDED)
         if kind == DELETED:
-            self._seen.pop((resource, name), None)
-            self._gone[resource, name] = uid
+            self._objects.pop((resource, name), None)
+            self._deleted[resource, name] = uid
         else:
-            self._seen[resource, name] = (uid, whole)
+            self._objects[resource, name] = (uid, whole)
         return self.log.append(
             kind,
             resource,
@@ -73,11 +73,11 @@ class Story:
         )
 
     def keep_pace(self) -> None:
-        """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
+        """Let the story's clock run with the log's: waits compare arrivals with the deadline."""
         self.at = self.log.now()
 
-    def gone(self, resource: str, name: str) -> Record:
-        return self.tell(resource, name, self._seen[resource, name][1], kind=DELETED)
+    def delete(self, resource: str, name: str) -> Record:
+        return self.record(resource, name, self._objects[resource, name][1], kind=DELETED)
 
     def pod(
         self,
@@ -115,7 +115,7 @@ class Story:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
         status |= {"phase": phase} if phase else {}
-        return self.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+        return self.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
     def node(
         self,
@@ -126,11 +126,11 @@ class Story:
         tags: Mapping[str, str] | None = None,
         **has: str,
     ) -> Record:
-        """`has`: what is allocatable; `gpus` for nvidia.com/gpu."""
+        """Record a node. `has` is what it has allocatable; `gpus` stands for nvidia.com/gpu."""
         allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
         spec = {"unschedulable": True} if cordoned else {}
-        return self.tell("nodes", name, {"metadata": {"labels": dict(tags or {})}, "spec": spec, "status": status})
+        return self.record("nodes", name, {"metadata": {"labels": dict(tags or {})}, "spec": spec, "status": status})
 
     def gang(
         self,
@@ -151,18 +151,18 @@ class Story:
         ]
         status = {"conditions": [{"type": "Initialized", "status": str(initialized)}]}
         metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
-        return self.tell(
+        return self.record(
             "podgangs", name, {"metadata": metadata, "spec": {"podgroups": podgroups}, "status": status}, **how
         )
 
     def owned(self, resource: str, name: str, owner: tuple[str, str] | None, **spec: Any) -> Record:
-        """A clique, scaling group or set."""
+        """Record a clique, scaling group or set."""
         metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
-        return self.tell(resource, name, {"metadata": metadata, "spec": spec})
+        return self.record(resource, name, {"metadata": metadata, "spec": spec})
 
     def owners(self, owner: tuple[str, str] | None) -> list[dict[str, Any]]:
         if owner is None:
             return []
-        known = self._seen.get(owner)
-        uid = known[0] if known is not None else self._gone.get(owner, "uid-unknown")
+        known = self._objects.get(owner)
+        uid = known[0] if known is not None else self._deleted.get(owner, "uid-unknown")
         return [{"kind": KINDS[owner[0]], "name": owner[1], "uid": uid, "controller": True}]

@@ -70,9 +70,9 @@ def test_rules_read_anything(resource: str) -> None:
         for value in ABSURD:
             story = Story()
             for other, document in OBJECTS.items():
-                story.tell(other, other[0], document)
-            story.tell(resource, resource[0], absurd(OBJECTS[resource], path, value))
-            story.tell("pods", "p", OBJECTS["pods"])
+                story.record(other, other[0], document)
+            story.record(resource, resource[0], absurd(OBJECTS[resource], path, value))
+            story.record("pods", "p", OBJECTS["pods"])
             records = story.history.records()
             assert len(invariants.judge(story.history)) == len(invariants.rules()), (path, value)
             placements.judge(records, 100.0)

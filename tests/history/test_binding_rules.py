@@ -24,8 +24,8 @@ def verdict(story, id: str) -> RuleResult:
 
 def bind(story, name: str, node: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
     metadata = {"namespace": "space", "labels": dict(tags or {})}
-    story.tell("pods", name, {"metadata": metadata, "spec": spec})
-    story.tell("pods", name, {"metadata": metadata, "spec": {**spec, "nodeName": node}})
+    story.record("pods", name, {"metadata": metadata, "spec": spec})
+    story.record("pods", name, {"metadata": metadata, "spec": {**spec, "nodeName": node}})
 
 
 def ports(*wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_host_port_is_used_once_a_node(
 
 def test_the_port_of_a_pod_that_has_ended_is_free(story) -> None:
     bind(story, "a", "n1", ports(TCP))
-    story.tell("pods", "a", {"spec": {**ports(TCP), "nodeName": "n1"}, "status": {"phase": "Succeeded"}})
+    story.record("pods", "a", {"spec": {**ports(TCP), "nodeName": "n1"}, "status": {"phase": "Succeeded"}})
     bind(story, "b", "n1", ports(TCP))
     bind(story, "c", "n2", ports(TCP))
     assert verdict(story, "SCHED-080").holds is True
@@ -98,8 +98,8 @@ def test_pods_are_kept_apart(
 @pytest.mark.parametrize(("after", "holds"), [(STALE - 1, None), (STALE + 1, False)])
 def test_a_scheduler_may_not_know_yet_what_another_one_has_bound(story, after: float, holds: bool | None) -> None:
     bind(story, "a", "n1", {**ports(TCP), "schedulerName": "other"})
-    story.tell("pods", "b", {"spec": ports(TCP)}, after=after - 0.5)
-    story.tell("pods", "b", {"spec": {**ports(TCP), "nodeName": "n1"}})
+    story.record("pods", "b", {"spec": ports(TCP)}, after=after - 0.5)
+    story.record("pods", "b", {"spec": {**ports(TCP), "nodeName": "n1"}})
     assert verdict(story, "SCHED-080").holds is holds
 
 

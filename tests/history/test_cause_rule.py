@@ -55,7 +55,7 @@ def test_a_deletion_that_nothing_asked_for_is_wrong(story):
 
 def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
     standing(story)
-    story.gone("pods", "a3")
+    story.delete("pods", "a3")
     assert verdict(story).holds is False
 
 
@@ -70,7 +70,7 @@ def test_a_later_pod_of_the_same_name_is_not_excused(story):
     standing(story)
     story.history.origins.excused.add(story.history.records("pods", "a3")[0].uid)
     goes(story)
-    story.gone("pods", "a3")
+    story.delete("pods", "a3")
     story.pod("a3", **own())
     story.pod("a3", **own(node="n1", ready=True))
     story.node("n1", gpus="8", after=2 * GRACE)
@@ -100,15 +100,15 @@ def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
 @pytest.mark.parametrize(
     "cause",
     [
-        lambda story: story.gone("podcliques", "s-0-a"),
-        lambda story: story.gone("podgangs", "s-0"),
-        lambda story: story.gone("podcliquesets", "s"),
+        lambda story: story.delete("podcliques", "s-0-a"),
+        lambda story: story.delete("podgangs", "s-0"),
+        lambda story: story.delete("podcliquesets", "s"),
         lambda story: story.owned("podcliquesets", "s", None, replicas=0, template={"x": 1}),
         lambda story: story.owned("podcliquesets", "s", None, replicas=1, template={"x": 2}),
         lambda story: story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3, podSpec={"x": 2}),
         lambda story: story.pod("vip", priority=5),
         lambda story: story.node("n1", ready=False),
-        lambda story: story.gone("nodes", "n1"),
+        lambda story: story.delete("nodes", "n1"),
     ],
     ids=[
         "clique",

@@ -17,14 +17,14 @@ def judged(story) -> RuleResult:
 
 
 def recreate(story) -> None:
-    story.gone("podcliques", "s-0-a")
-    story.tell("podcliques", "s-0-a", {})
+    story.delete("podcliques", "s-0-a")
+    story.record("podcliques", "s-0-a", {})
 
 
 @pytest.fixture
 def replaced(story):
     """A clique with a bound pod was deleted, and there is another one of its name."""
-    story.tell("podcliques", "s-0-a", {})
+    story.record("podcliques", "s-0-a", {})
     story.pod("old", **CLIQUE, node="n")
     story.pod("also-old", **CLIQUE, node="n")
     assert judged(story).holds is None
@@ -43,7 +43,7 @@ def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
 
 def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
-    replaced.gone("pods", "also-old")
+    replaced.delete("pods", "also-old")
     replaced.pod("new", **CLIQUE, node="n")
     assert judged(replaced).holds is True
 
@@ -55,11 +55,11 @@ def test_pods_without_a_controller_are_judged(story, owned):
     def bound(name: str) -> None:
         references = [{**each, "controller": False} for each in story.owners(CLIQUE["owner"])] if owned else []
         tags = {labels.CLIQUE: CLIQUE["clique"]}
-        story.tell(
+        story.record(
             "pods", name, {"metadata": {"labels": tags, "ownerReferences": references}, "spec": {"nodeName": "n"}}
         )
 
-    story.tell("podcliques", "s-0-a", {})
+    story.record("podcliques", "s-0-a", {})
     bound("old")
     recreate(story)
     bound("new")

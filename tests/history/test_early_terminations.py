@@ -13,19 +13,19 @@ def breach(story: Story, resource: str, name: str, second: float) -> None:
     """A breach that is recorded when it happens."""
     moment = f"2026-01-01T00:00:{second:02.0f}Z"
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": moment}
-    story.tell(resource, name, {"status": {"conditions": [condition]}}, after=second - story.at)
+    story.record(resource, name, {"status": {"conditions": [condition]}}, after=second - story.at)
 
 
 def deletion(story: Story, name: str, second: float) -> None:
     stamp = f"2026-01-01T00:00:{second:02.0f}Z"
-    story.tell("podcliques", name, {"metadata": {"deletionTimestamp": stamp}}, after=second - story.at)
+    story.record("podcliques", name, {"metadata": {"deletionTimestamp": stamp}}, after=second - story.at)
 
 
 def torn() -> tuple[Story, dict[str, list[Record]]]:
     """Replica 1 of a scaling group breaches at 10 s, replica 0 and with it the group at 13 s; replica 2 never ran."""
     story = Story(Scripted())
     for name in ("torn-0-a", "torn-0-g-0-b", "torn-0-g-1-b"):
-        story.tell("podcliques", name, {})
+        story.record("podcliques", name, {})
     breach(story, "podcliques", "torn-0-g-2-c", 5)
     breach(story, "podcliques", "torn-0-g-1-c", 10)
     breach(story, "podcliques", "torn-0-g-0-c", 13)
@@ -62,6 +62,6 @@ def test_what_never_ran_breaches_nothing() -> None:
 
 def test_what_no_breach_explains_goes_early() -> None:
     story = Story(Scripted())
-    story.tell("podcliques", "loose-0-a", {})
+    story.record("podcliques", "loose-0-a", {})
     deletion(story, "loose-0-a", 50)
     assert early({"loose-0-a": []}, incarnations.ends(story.history, "podcliques"), 6, 0)

@@ -105,7 +105,7 @@ def test_versions_that_contradict_the_arrivals_make_every_rule_unknown(story):
 def test_an_operator_may_act_on_what_it_saw_just_before(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    story.gone("podgangs", "s-0")
+    story.delete("podgangs", "s-0")
     story.pod("a1", **A)
     assert verdict(story, "INV-001").holds is True
 
@@ -164,7 +164,7 @@ def test_a_base_gang_that_lost_a_pod_has_been_bound_all_the_same(story):
     story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, gated=True)
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"]), "s-0-g-1-v": (1, ["w2"])})
     story.pod("a1", **A, node="n1")
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     story.pod("w1", **W)
     story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, after=20)
     assert verdict(story, "INV-002").holds is True
@@ -173,8 +173,8 @@ def test_a_base_gang_that_lost_a_pod_has_been_bound_all_the_same(story):
 def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
     base_and_scaled(story)
     story.pod("a1", **A, node="n1")
-    story.gone("podgangs", "s-0")
-    story.gone("pods", "a1")
+    story.delete("podgangs", "s-0")
+    story.delete("pods", "a1")
     story.pod("a2", **A, gated=True, after=20)
     story.gang("s-0", {"s-0-a": (1, ["a2"])})
     story.pod("w1", **W)
@@ -209,7 +209,7 @@ def test_a_gate_of_any_name_is_the_operators(story, gate):
     tags = {labels.GANG: "s-0", labels.CLIQUE: "s-0-a"}
     foreign = {"name": "example.com/quota"}
     for gates in ([{"name": gate}, foreign], [foreign]):
-        story.tell("pods", "a1", {"metadata": {"labels": tags}, "spec": {"schedulingGates": gates}})
+        story.record("pods", "a1", {"metadata": {"labels": tags}, "spec": {"schedulingGates": gates}})
     assert verdict(story, "GANG-005").holds is True
     found = verdict(story, "INV-001")
     assert found.holds is False and "was ungated" in found.reason
@@ -217,5 +217,5 @@ def test_a_gate_of_any_name_is_the_operators(story, gate):
 
 def test_a_gate_of_the_suite_is_not_the_operators(story):
     gates = [{"name": f"{labels.FOREIGN_PREFIX}quota"}]
-    story.tell("pods", "a1", {"metadata": {"labels": {labels.GANG: "s-0"}}, "spec": {"schedulingGates": gates}})
+    story.record("pods", "a1", {"metadata": {"labels": {labels.GANG: "s-0"}}, "spec": {"schedulingGates": gates}})
     assert verdict(story, "GANG-005").holds is False

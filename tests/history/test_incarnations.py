@@ -13,27 +13,27 @@ def says(status: str) -> dict[str, object]:
 
 
 def test_who_is_made_anew_has_two_lives(story):
-    story.tell(CLIQUES, "a", {})
-    story.tell(CLIQUES, "b", {})
+    story.record(CLIQUES, "a", {})
+    story.record(CLIQUES, "b", {})
     before = incarnations.uids(story.history.view(), CLIQUES)
     assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not created again: a"
-    end = story.tell(CLIQUES, "a", GOING)
+    end = story.record(CLIQUES, "a", GOING)
     assert incarnations.uids(story.history.view(), CLIQUES) == {"b": before["b"]}
     assert not incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())
-    story.gone(CLIQUES, "a")
-    story.tell(CLIQUES, "a", {})
+    story.delete(CLIQUES, "a")
+    story.record(CLIQUES, "a", {})
     assert incarnations.renewed(CLIQUES, ["a"], before)(story.history.view()) is True
     assert incarnations.counts(story.history, CLIQUES) == {"a": 2, "b": 1}
     assert incarnations.ends(story.history, CLIQUES) == {"a": end}
 
 
 def test_a_status_counts_from_its_last_beginning(story):
-    story.tell(CLIQUES, "a", says("False"))
-    story.tell(CLIQUES, "a", says("True"))
-    story.tell(CLIQUES, "a", says("False"))
+    story.record(CLIQUES, "a", says("False"))
+    story.record(CLIQUES, "a", says("True"))
+    story.record(CLIQUES, "a", says("False"))
     assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None
-    begin = story.tell(CLIQUES, "a", says("True"))
-    story.tell(CLIQUES, "a", says("True"))
+    begin = story.record(CLIQUES, "a", says("True"))
+    story.record(CLIQUES, "a", says("True"))
     assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") == begin
-    story.gone(CLIQUES, "a")
+    story.delete(CLIQUES, "a")
     assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None

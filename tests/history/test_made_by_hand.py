@@ -61,7 +61,7 @@ def test_an_operators_own_pods_are_judged_beside_them(story):
 def test_an_object_of_the_same_name_is_not_ours(story):
     by_hand(told(story), "w0")
     by_hand(story, "w1")
-    story.gone("pods", "w0")
+    story.delete("pods", "w0")
     story.pod("w0", **A, extra=TAG)
     [found] = invariants.judge(story.history, only=["INV-001"])
     assert found.holds is False
@@ -89,16 +89,16 @@ def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story)
 def test_a_label_hides_no_sign_of_life(story):
     """Nor does an annotation."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
-    story.tell("podcliques", "s-0-w", {"metadata": metadata})
+    story.record("podcliques", "s-0-w", {"metadata": metadata})
     assert seen(story, alive)
-    story.tell("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
+    story.record("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
     assert seen(story, binds)
 
 
 def test_a_finalizer_of_the_api_server_is_no_sign_of_life(story):
-    story.tell("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
+    story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
     assert not seen(story, alive)
-    story.tell("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})
+    story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})
     assert seen(story, alive)
 
 

@@ -21,31 +21,31 @@ def _named(record: Record) -> str:
 
 def test_of_two_watches_the_later_write_may_arrive_first() -> None:
     story = Story()
-    story.tell("podcliquesets", "s", {}, revision=20)
-    story.tell("pods", "a", {}, revision=10)
+    story.record("podcliquesets", "s", {}, revision=20)
+    story.record("pods", "a", {}, revision=10)
     assert _known(story) == ["pods/a", "podcliquesets/s"]
 
 
 def test_all_states_are_known_while_the_watches_last() -> None:
     story = Story()
     for resource in ("podcliquesets", "podgangs", "pods"):
-        story.tell(resource, "a", {})
+        story.record(resource, "a", {})
     assert len(_known(story)) == 3
 
 
 def test_what_a_list_shows_may_have_happened_at_any_time_since_the_last_event() -> None:
     story = Story()
-    story.tell("pods", "before", {})
-    story.tell("podgangs", "last-event", {})
-    story.tell("pods", "meanwhile", {})
-    story.tell("podgangs", "g", {}, listed=True)
-    story.tell("podgangs", "h", {}, listed=True)
-    story.tell("pods", "after", {})
+    story.record("pods", "before", {})
+    story.record("podgangs", "last-event", {})
+    story.record("pods", "meanwhile", {})
+    story.record("podgangs", "g", {}, listed=True)
+    story.record("podgangs", "h", {}, listed=True)
+    story.record("pods", "after", {})
     assert _known(story) == ["pods/before", "podgangs/h", "pods/after"]
 
 
 def test_a_list_without_an_event_before_it_hides_all_that_was_before() -> None:
     story = Story()
-    story.tell("pods", "a", {})
-    story.tell("podgangs", "g", {}, listed=True)
+    story.record("pods", "a", {})
+    story.record("podgangs", "g", {}, listed=True)
     assert _known(story) == ["podgangs/g"]

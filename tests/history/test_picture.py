@@ -157,8 +157,8 @@ def test_what_was_asked_for_is_marked(story):
     serve(story)
     story.node("n2", tags={POOL: "space"}, gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=3)
-    story.gone("nodes", "n1")
-    story.gone("podcliquesets", "serve")
+    story.delete("nodes", "n1")
+    story.delete("podcliquesets", "serve")
     found = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
     assert found == [
         "1 node added",
@@ -175,7 +175,7 @@ def test_what_was_asked_for_is_marked(story):
 def test_pods_that_have_gone_have_an_end(story):
     serve(story)
     story.pod("serve-0-prefill-3", gang="serve-0", clique="serve-0-prefill", node="n3", terminating=True)
-    story.gone("pods", "serve-0-prefill-3")
+    story.delete("pods", "serve-0-prefill-3")
     story.pod("serve-0-decode-0", gang="serve-0", clique="serve-0-decode", after=1)
     scene = bars.scene(story.history)
     [gang] = scene.gangs

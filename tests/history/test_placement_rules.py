@@ -47,8 +47,8 @@ def test_a_gang_that_is_made_whole_at_once_is_right(story):
 
 def test_a_gang_that_was_torn_and_went_is_right(story):
     torn(story)
-    story.gone("pods", "a1")
-    story.gone("podgangs", "s-0")
+    story.delete("pods", "a1")
+    story.delete("podgangs", "s-0")
     story.pod("b1", **B, after=SETTLED + 1)
     assert verdict(story, "INV-003").holds is not False
 
@@ -101,7 +101,7 @@ def test_a_base_gang_of_another_name_is_known_by_its_pods(story):
 def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     story.pod("w1", **SCALED, extra=BASED, node="n1", after=30)
     assert verdict(story, "INV-008").holds is True
 
@@ -109,8 +109,8 @@ def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
 def test_a_base_gang_that_was_made_anew_begins_anew(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")
-    story.gone("pods", "a1")
-    story.gone("podgangs", "s-0")
+    story.delete("pods", "a1")
+    story.delete("podgangs", "s-0")
     story.gang("s-0", {"s-0-a": (1, ["a2"])})
     story.pod("w1", **SCALED, extra=BASED, node="n1")
     assert verdict(story, "INV-008").holds is False
@@ -166,7 +166,7 @@ def test_a_pod_that_goes_holds_its_room_until_it_is_gone(story):
     story.pod("a1", **A, asks=ONE)
     story.pod("a1", **A, asks=ONE, node="n1")
     story.pod("a1", **A, asks=ONE, node="n1", terminating=True)
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     story.pod("a2", **A, asks=ONE)
     story.pod("a2", **A, asks=ONE, node="n1")
     assert verdict(story, "INV-010").holds is True

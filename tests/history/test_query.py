@@ -51,7 +51,7 @@ def test_events_wake_nobody(story):
     asked = []
     story.history.wait("first", lambda view: True, 0)
     story.keep_pace()
-    story.tell("events", "e1", {}, after=0)
+    story.record("events", "e1", {}, after=0)
     with pytest.raises(WaitTimeout):
         story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
     assert len(asked) == 1
@@ -65,7 +65,7 @@ def test_a_dead_recorder_ends_every_wait(story):
 
 def test_other_namespaces_are_not_seen_but_nodes_are(story):
     story.pod("a1", **A)
-    story.tell("nodes", "n1", {})
+    story.record("nodes", "n1", {})
     other = History(story.log, "elsewhere")
     assert other.view().names("pods") == []
     assert other.view().names("nodes") == ["n1"]
@@ -76,7 +76,7 @@ def test_a_view_of_the_past_stays_as_it_was(story):
     story.pod("a1", **A, node="n1")
     assert story.history.view(first.seq).get("pods", "a1")["spec"].get("nodeName") is None
     now = story.history.view()
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     assert now.names("pods") == ["a1"]
     assert story.history.view().names("pods") == []
 
@@ -92,7 +92,7 @@ def test_labels_are_looked_up_in_every_state(story):
         "a1",
         "b1",
     ]
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["b1"]
 
 
@@ -127,7 +127,7 @@ def test_a_wait_that_may_not_last_longer_does_not(scripted):
 
 def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
-    later(scripted, [2, 4, 6], lambda: scripted.tell("nodes", "n1", {}, after=0))  # what nobody's work is
+    later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # what nobody's work is
     with pytest.raises(WaitTimeout, match="not seen within 6 s"):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == pytest.approx(0.9 + LULL)
@@ -169,7 +169,7 @@ def test_where_there_is_no_hope_a_wait_does_not_go_on(scripted):
 
 
 def test_quiet_is_of_what_is_asked_for(scripted):
-    later(scripted, [0.5, 1, 1.5], lambda: scripted.tell("nodes", "n1", {}, after=0))
+    later(scripted, [0.5, 1, 1.5], lambda: scripted.record("nodes", "n1", {}, after=0))
     later(scripted, [2], lambda: scripted.pod("a1", **A, after=0))
     scripted.history.quiet(0.7, 9)
     assert scripted.log.now() == pytest.approx(0.7)
@@ -197,7 +197,7 @@ def test_quiet_waits_for_the_last_change(story):
 def test_a_saved_history_is_the_same_byte_for_byte(story, tmp_path, name):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     story.history.save(tmp_path / name)
     loaded = History.load(tmp_path / name)
     assert [(r.seq, r.at, r.kind, r.raw) for r in loaded.records()] == [

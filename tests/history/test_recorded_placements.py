@@ -69,8 +69,8 @@ def waiting(story: Story) -> None:
 
 def deleted(story: Story) -> None:
     waiting(story)
-    story.gone("pods", "a1")
-    story.gone("podgangs", "s-0")
+    story.delete("pods", "a1")
+    story.delete("podgangs", "s-0")
 
 
 def older(story: Story) -> None:
@@ -135,7 +135,7 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
             "topologyConstraintGroupConfigs": [{"name": "c", "podGroupNames": ["t-0-a"], **pack}],
         },
     }[part]
-    story.tell("podgangs", "t-0", {"spec": spec})
+    story.record("podgangs", "t-0", {"spec": spec})
     for name, node in list({"t1": "n2", "t2": "n2", "t3": "n1"}.items())[3 - bound :]:
         story.pod(name, gang="t-0", clique="t-0-a")
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
@@ -146,7 +146,7 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
 
 def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
     story.node("bare", gpus="2")
-    story.tell("podgangs", "t-0", {"spec": IN_A_RACK})
+    story.record("podgangs", "t-0", {"spec": IN_A_RACK})
     story.pod("t1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="bare", gang="t-0", clique="t-0-a")
     assert broken(judged(story)) == ["TOPO-034"]
@@ -154,7 +154,7 @@ def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
 
 def test_a_replacement_may_go_where_the_rest_went(story: Story) -> None:
     whole(story)
-    story.tell("podgangs", "t-0", {"spec": IN_A_RACK})
+    story.record("podgangs", "t-0", {"spec": IN_A_RACK})
     story.pod("t1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="n1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="n1", gang="t-0", clique="t-0-a", terminating=True)

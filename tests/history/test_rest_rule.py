@@ -30,7 +30,7 @@ def written(
     resource: str, name: str, story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any
 ) -> None:
     status = {"observedGeneration": generation, **status}
-    story.tell(resource, name, {"metadata": {"generation": generation, **metadata}, "status": status}, after=after)
+    story.record(resource, name, {"metadata": {"generation": generation, **metadata}, "status": status}, after=after)
 
 
 def breach(status: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_what_users_write_accuses_nobody(story):
 def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
     def node(moment: str, **how: Any) -> None:
         status = {"allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "lastHeartbeatTime": moment}]}
-        story.tell("nodes", "n", {"spec": how.pop("spec", {}), "status": status}, **how)
+        story.record("nodes", "n", {"spec": how.pop("spec", {}), "status": status}, **how)
 
     node("1")
     clique(story, {})
@@ -91,16 +91,16 @@ def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
 
 
 def test_a_change_of_a_node_is_a_cause(story):
-    story.tell("nodes", "n", {"spec": {}})
+    story.record("nodes", "n", {"spec": {}})
     clique(story, {})
-    story.tell("nodes", "n", {"spec": {"unschedulable": True}}, after=REST)
+    story.record("nodes", "n", {"spec": {"unschedulable": True}}, after=REST)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
 
 
 def test_a_rest_that_a_node_ends_was_one(story):
     clique(story, {})
-    story.tell("nodes", "n", {"spec": {}}, after=REST)
+    story.record("nodes", "n", {"spec": {}}, after=REST)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
 

@@ -49,7 +49,7 @@ def test_the_order_of_the_server_counts_for_gangs_and_pods(story):
 @pytest.mark.parametrize(("after", "holds"), [(STALE - 1, True), (STALE + 1, False)])
 def test_a_gang_that_somebody_has_just_deleted_counts_for_a_while(story, after, holds):
     story.gang("s-0", {"s-0-a": (1, [])})
-    story.gone("podgangs", "s-0")
+    story.delete("podgangs", "s-0")
     story.pod("a1", **A, gated=True, after=after)
     assert verdict(story, "GANG-024").holds is holds
 
@@ -101,7 +101,7 @@ def test_a_gang_refers_to_pods_that_exist_or_have_existed(story):
     assert verdict(story, "GANG-023").holds is None
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     story.gang("s-0", {"s-0-a": (2, ["a1"])})
     assert verdict(story, "GANG-023").holds is True
 
@@ -148,14 +148,14 @@ def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, 
     indexed(clique, "a1", 0)
     indexed(clique, "a1", 0, **former)
     indexed(clique, "a2", 0)
-    clique.gone("pods", "a2")
+    clique.delete("pods", "a2")
     indexed(clique, "a3", 0)
     assert verdict(clique, "INV-025").holds is True
 
 
 def test_a_recreated_clique_has_indices_of_its_own(clique):
     indexed(clique, "a1", 0)
-    clique.gone(*CLIQUE)
+    clique.delete(*CLIQUE)
     clique.owned(*CLIQUE, SET)
     indexed(clique, "a2", 0)
     assert verdict(clique, "INV-025").holds is True
@@ -166,23 +166,23 @@ def test_a_recreated_clique_has_indices_of_its_own(clique):
 
 def test_cliques_and_groups_are_created_with_their_finalizer(story):
     tags = {labels.MANAGED_BY: labels.OPERATOR}
-    story.tell("podcliques", "of-a-stranger", {})
+    story.record("podcliques", "of-a-stranger", {})
     assert verdict(story, "CORE-036").holds is None
-    story.tell(*CLIQUE, {"metadata": {"labels": tags, "finalizers": [labels.CLIQUE_FINALIZER]}})
-    story.tell(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, for its deletion
+    story.record(*CLIQUE, {"metadata": {"labels": tags, "finalizers": [labels.CLIQUE_FINALIZER]}})
+    story.record(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, for its deletion
     assert verdict(story, "CORE-036").holds is True
-    story.tell("podcliquescalinggroups", "s-0-g", {"metadata": {"labels": tags}})
+    story.record("podcliquescalinggroups", "s-0-g", {"metadata": {"labels": tags}})
     assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-036").reason
 
 
 def judged_names(story, config: dict[str, bool] | None, name: str, host: str, subdomain: str) -> bool | None:
     """The verdict on a pod with these names of a set with this headlessServiceConfig."""
-    story.tell(*SET, {"spec": {"template": {"headlessServiceConfig": config}}})
+    story.record(*SET, {"spec": {"template": {"headlessServiceConfig": config}}})
     assert verdict(story, "CORE-007").holds is None
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.CLIQUE: "s-0-a"}
     story.owned(*CLIQUE, SET)
     metadata = {"labels": tags, "ownerReferences": story.owners(CLIQUE)}
-    story.tell("pods", name, {"metadata": metadata, "spec": {"hostname": host, "subdomain": subdomain}})
+    story.record("pods", name, {"metadata": metadata, "spec": {"hostname": host, "subdomain": subdomain}})
     return verdict(story, "CORE-007").holds
 
 
@@ -210,12 +210,12 @@ def test_a_pod_of_a_set_that_asks_for_no_service_needs_no_subdomain(story, host,
 
 def a_set(story, replicas: int) -> None:
     cliques = [{"name": "a", "spec": {"replicas": replicas}}, {"name": "w", "spec": {"replicas": 3}}]
-    story.tell(*SET, {"spec": {"template": {"cliques": cliques}}})
+    story.record(*SET, {"spec": {"template": {"cliques": cliques}}})
 
 
 def a_clique(story, replicas: int, **how) -> None:
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
-    story.tell(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **how)
+    story.record(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **how)
 
 
 @pytest.mark.parametrize(
@@ -248,5 +248,7 @@ def test_a_clique_of_a_group_has_the_size_of_its_own_template(story):
     a_set(story, 2)
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1"}
     for replicas, kind in ((3, ""), (3, DELETED), (2, "")):
-        story.tell("podcliques", "s-0-g-1-w", {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, kind=kind)
+        story.record(
+            "podcliques", "s-0-g-1-w", {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, kind=kind
+        )
     assert "s-0-g-1-w was recreated with 2 replicas instead of 3" in verdict(story, "TERM-012").reason

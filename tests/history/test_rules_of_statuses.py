@@ -18,7 +18,7 @@ def verdict(story, id: str) -> RuleResult:
 
 def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
     told = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
-    story.tell("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}}, after=after)
+    story.record("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}}, after=after)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_condition_that_comes_back_has_a_new_time(story):
 
 @pytest.mark.parametrize("resource", ["podcliquesets", "podcliquescalinggroups"])
 def test_a_counter_above_its_total_is_wrong(story, resource):
-    story.tell(resource, "s", {"status": {"updateProgress": {"updatedPodCliquesCount": 2}}})
+    story.record(resource, "s", {"status": {"updateProgress": {"updatedPodCliquesCount": 2}}})
     assert verdict(story, "UPD-008").holds is None
     progress = {"updateStartedAt": "2026-01-01T00:00:00Z", "totalPodCliquesCount": 2, "updatedPodCliquesCount": 2}
-    story.tell(resource, "s", {"status": {"updateProgress": progress}})
+    story.record(resource, "s", {"status": {"updateProgress": progress}})
     assert verdict(story, "UPD-008").holds is True
-    story.tell(resource, "s", {"status": {"updateProgress": {**progress, "updatedPodCliquesCount": 3}}})
+    story.record(resource, "s", {"status": {"updateProgress": {**progress, "updatedPodCliquesCount": 3}}})
     assert "updatedPodCliquesCount is 3 and totalPodCliquesCount is 2" in verdict(story, "UPD-008").reason
 
 
@@ -80,7 +80,7 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
             spec = {"replicas": replicas if resource == scaled else 1}
             status = {"updateProgress": {**counts, "updatedPodCliquesCount": updated}}
             metadata = {"labels": {labels.PART_OF: "s"}}
-            story.tell(resource, name, {"metadata": metadata, "spec": spec, "status": status})
+            story.record(resource, name, {"metadata": metadata, "spec": spec, "status": status})
 
     for now, updated in ((2, 2), (replicas, 2), (replicas, 4)):
         tell(now, updated)
@@ -90,12 +90,12 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
 def a_gang(story, name: str, *true: str) -> None:
     metadata = {"labels": {labels.GENERATION_HASH: "h"}}
     status = {"conditions": [{"type": kind, "status": "True"} for kind in true]}
-    story.tell("podgangs", name, {"metadata": metadata, "status": status})
+    story.record("podgangs", name, {"metadata": metadata, "status": status})
 
 
 @pytest.mark.parametrize("strategy", ["Coherent", "RollingRecreate"])
 def test_a_gang_that_is_ready_before_it_was_scheduled_is_wrong_in_coherent_sets(story, strategy):
-    story.tell("podcliquesets", "s", {"spec": {"updateStrategy": {"type": strategy}, "template": {"cliques": []}}})
+    story.record("podcliquesets", "s", {"spec": {"updateStrategy": {"type": strategy}, "template": {"cliques": []}}})
     a_gang(story, "s-0-1", "Scheduled")
     assert verdict(story, "COHR-018").holds is None
     a_gang(story, "s-0-1", "Ready")
@@ -133,6 +133,6 @@ def test_a_node_that_is_uncordoned_again_takes_pods(story):
 def test_a_pod_that_tolerates_it_may_be_bound_to_a_cordoned_node(story):
     story.node("n1", gpus="8", cordoned=True)
     spec = {"tolerations": [{"operator": "Exists"}]}
-    story.tell("pods", "a1", {"spec": spec})
-    story.tell("pods", "a1", {"spec": {**spec, "nodeName": "n1"}}, after=STALE + 1)
+    story.record("pods", "a1", {"spec": spec})
+    story.record("pods", "a1", {"spec": {**spec, "nodeName": "n1"}}, after=STALE + 1)
     assert verdict(story, "SCHED-042").holds is True

@@ -77,7 +77,7 @@ def test_a_gang_that_was_whole_once_may_lose_pods(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
-    story.gone("pods", "b1")
+    story.delete("pods", "b1")
     assert held(story).holds is True
 
 
@@ -214,14 +214,14 @@ def test_an_owner_whose_record_comes_later_is_right(story):
             "ownerReferences": [{"uid": "uid-3", "controller": True}],
         }
     }
-    story.tell("pods", "a1", pod)
+    story.record("pods", "a1", pod)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
     assert owned(story).holds is True
 
 
 def test_orphans_of_a_deleted_owner_are_no_fault(story):
     tree(story)
-    story.gone("podcliques", "s-0-a")
+    story.delete("podcliques", "s-0-a")
     story.pod("a1", **A)
     assert owned(story).holds is True
 

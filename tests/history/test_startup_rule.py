@@ -30,7 +30,7 @@ class Ordered:
         }
         spec = {"initContainers": [wait]} if wait else {}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-        return self.story.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+        return self.story.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
     def verdict(self, rule="INV-026"):
         [found] = invariants.judge(self.story.history, only=[rule])
@@ -82,7 +82,7 @@ def test_a_wait_that_is_over_stays_over(ordered):
     for name in ("a1", "a2"):
         ordered.pod(name, ready=True)
     ordered.pod("a1")
-    ordered.story.gone("pods", "a2")
+    ordered.story.delete("pods", "a2")
     ordered.pod("b1", ready=True)
     assert ordered.verdict().holds is True
 

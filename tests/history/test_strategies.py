@@ -23,7 +23,7 @@ def pod_without_gate(story: Story, of_set: str) -> None:
 
 
 def strategy(story: Story, of_set: str, kind: str) -> None:
-    story.tell("podcliquesets", of_set, {"spec": {"updateStrategy": {"type": kind}}})
+    story.record("podcliquesets", of_set, {"spec": {"updateStrategy": {"type": kind}}})
 
 
 @pytest.mark.parametrize("id", RULES)

@@ -16,9 +16,9 @@ def told(transition: str, arrival: float, deletion: str, end: float) -> tuple[Re
     """A breach and a deletion: their stamps (seconds and minutes), and when their records arrive."""
     story = Story(Scripted())
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": stamp(transition)}
-    cause = story.tell("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)
+    cause = story.record("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)
     metadata: dict[str, Any] = {"deletionTimestamp": stamp(deletion)} if deletion else {}
-    return cause, story.tell("podcliques", "a", {"metadata": metadata, "status": {}}, after=end - arrival)
+    return cause, story.record("podcliques", "a", {"metadata": metadata, "status": {}}, after=end - arrival)
 
 
 def stamp(minute: str) -> str:

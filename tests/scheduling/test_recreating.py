@@ -110,10 +110,10 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
 def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
     story, cluster = Story(), Acted()
     [pod, *_] = manifests.pods(INSTANCE, TESTBED)
-    record = story.tell("pods", pod["metadata"]["name"], pod)
+    record = story.record("pods", pod["metadata"]["name"], pod)
     story.history.origins.sent(pod, {"metadata": {"uid": record.uid}})
     relabeled = {**pod, "metadata": {**pod["metadata"], "labels": {}}, "spec": {"nodeName": TESTBED.node("n")}}
-    story.tell("pods", record.name, relabeled)
+    story.record("pods", record.name, relabeled)
     story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.tag, node=TESTBED.node("n"))
     cluster.play.env = SimpleNamespace(history=story.history)  # type: ignore[assignment]
     [current] = cluster.play._pods(cluster.part)

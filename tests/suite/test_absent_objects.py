@@ -75,7 +75,7 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
             {clique["name"]: Reply(201, {"spec": clique["spec"]["podSpec"]}) for clique in cliques}
         )
         self.set_name = str(workload["metadata"]["name"])
-        last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
+        last = story.record("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
         steps = {
             step: Step(step, last.seq, None, last.at, unmet="it is not")
             for step in ("all pods exist", "set available", PODS_READY, READY)

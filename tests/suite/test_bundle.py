@@ -32,7 +32,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     bound = story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
     event = {"type": "Warning", "reason": "FailedScheduling", "note": "0/1 nodes\nare available"}
     event |= {"regarding": {"kind": "Pod", "name": "b1"}, "reportingController": "kube-scheduler"}
-    story.tell("events", "b1.1", event)
+    story.record("events", "b1.1", event)
     log = tmp_path / "gang-scheduler.log"
     log.write_text("long before\nduring the test\n")
     checks = [

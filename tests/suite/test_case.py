@@ -105,7 +105,7 @@ def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, loo
     """Whatever the suite, or somebody else, has deleted by then, and in an earlier test too."""
     budget = WaitBudget()
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    story.gone("podgangs", "s-0")
+    story.delete("podgangs", "s-0")
     if looked:  # at the end of an earlier test, in which no wait timed out
         budget.look(story.history)
         story = Story(Scripted())
@@ -327,7 +327,7 @@ def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> Non
     case.delete("pods", "a1")
     case.outdate("a2")
     case.delete("podcliques", "a3")
-    story.gone("pods", "a1")
+    story.delete("pods", "a1")
     again = story.pod("a1")
     case.complete_origins()
     assert story.history.origins.excused == {uids["a1"], uids["a2"]} and again.uid not in uids.values()

@@ -21,18 +21,18 @@ class Sets(Story):
 
     def of(self, name: str, replicas: int = 1, generation: str = "now") -> None:
         status = {"currentGenerationHash": generation}
-        self.tell("podcliquesets", name, {"spec": {"replicas": replicas, "template": TEMPLATE}, "status": status})
+        self.record("podcliquesets", name, {"spec": {"replicas": replicas, "template": TEMPLATE}, "status": status})
 
     def map_of(self, name: str, replica: int, epoch: str, pods: int = 2, generation: str = "now") -> None:
         entry = {"epoch": epoch, "role": "Anchor", "podCliques": {"a": pods}, "podCliqueSetGenerationHash": generation}
         spec = {"podCliqueSetReplicaIndex": replica, "entries": [entry]}
-        self.tell("podgangmaps", f"{name}-{replica}", {"spec": spec})
+        self.record("podgangmaps", f"{name}-{replica}", {"spec": spec})
 
     def gang_of(self, name: str, replica: int, epoch: str, called: str, **how: Any) -> None:
         tags = {labels.PART_OF: name, labels.EPOCH: epoch, labels.GANG_ROLE: "Anchor", labels.GENERATION_HASH: "now"}
         pods = [{"name": f"{name}-{replica}-a-{index}"} for index in range(2)]
         spec = {"podgroups": [{"name": f"{name}-{replica}-a", "podReferences": pods}]}
-        self.tell("podgangs", called, {"metadata": {"labels": tags}, "spec": spec}, **how)
+        self.record("podgangs", called, {"metadata": {"labels": tags}, "spec": spec}, **how)
 
     def step(self, name: str, unmet: str = "") -> tuple[str, Step]:
         return name, Step.now(name, self.history, unmet)
@@ -69,8 +69,8 @@ def scaled_sets(first: str, second: str, third: str) -> tuple[Sets, dict[str, St
         unmet = "pods are not Ready" if step == test_scaled_sets.SET_OUT else ""
         steps |= dict([story.step(step, unmet), story.step(f"{step}: at rest")])
         if step == test_scaled_sets.SET_OUT:
-            story.gone("podgangs", "s-1b")
-            story.gone("podgangmaps", "s-1")
+            story.delete("podgangs", "s-1b")
+            story.delete("podgangmaps", "s-1")
     story.map_of("s", 1, third)
     story.gang_of("s", 1, third, "s-1c")
     return story, steps | dict([story.step(test_scaled_sets.SET_BACK), story.step("set scaled out again: at rest")])
@@ -104,7 +104,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
     """MAP-007 judges the contents of the map."""
     story = Sets()
     story.of("s")
-    story.tell("podcliques", "s-0-a", {"metadata": {"labels": {labels.PART_OF: "s"}}, "spec": {"replicas": 2}})
+    story.record("podcliques", "s-0-a", {"metadata": {"labels": {labels.PART_OF: "s"}}, "spec": {"replicas": 2}})
     story.map_of("s", 0, "1", pods=1)
     story.gang_of("s", 0, "1", "s-0-1")
     story.pod("s-0-a-0", clique="s-0-a", gang="s-0-1")
@@ -121,7 +121,7 @@ def test_what_is_added_after_an_update_is_looked_for_in_maps(pods: int, count: i
     for name in sets:
         story.of(name)
         clique = {"metadata": {"labels": {labels.PART_OF: name}}, "spec": {"replicas": 2}}
-        story.tell("podcliques", f"{name}-0-a", clique)
+        story.record("podcliques", f"{name}-0-a", clique)
         story.map_of(name, 0, "1", pods=pods)
         story.pod(f"{name}-0-a-0", clique=f"{name}-0-a", gang="gone")
     steps = dict([*(story.step(f"{name}: added pods Ready") for name in sets), story.step("end")])

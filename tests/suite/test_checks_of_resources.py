@@ -49,7 +49,7 @@ def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, s
             bundle = {"podGroupNames": [*gang.minimums], "topologyConstraint": pack(**(of_groups or {}))}
             bundles = {"topologyConstraintGroupConfigs": [bundle]} if of_groups else {}
             spec = {"podgroups": [{"name": clique} for clique in gang.minimums], **own, **bundles}
-            story.tell("podgangs", gang.name, {"spec": spec})
+            story.record("podgangs", gang.name, {"spec": spec})
 
     gangs({"required": "zone"}, {"required": "rack"})
     made = steps(story, "gangs exist", test_topology.ON_RACKS)
@@ -66,10 +66,10 @@ def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(gro
     story, workload = Story(), workloads.load("linked")
     domains = expected_domains.domains(workload)
     for domain in domains:
-        story.tell("computedomains", domain, {})
+        story.record("computedomains", domain, {})
     for each in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
         given = {labels.MNNVL: "none" if each.endswith("sg") else "wide"} if each != group else {}
-        story.tell("podcliquescalinggroups", each, {"metadata": {"annotations": given}})
+        story.record("podcliquescalinggroups", each, {"metadata": {"annotations": given}})
     scene = {"workload": workload, "wanted": expected(workload), "domains": domains}
     test = test_compute_domains.test_the_nearest_annotation_says_the_group
     assert len(failures(test, story, steps(story, "nothing moves"), **scene)) == count
@@ -79,7 +79,7 @@ def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(gro
 def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) -> None:
     """Which PodGang a Pod names is the subject of others."""
     story, workload = Story(), workloads.load("full-featured")
-    story.tell("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
+    story.record("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
     story.pod("p-0-fe-0", clique="p-0-fe", gang=gang)
     scene = {"workload": workload, "wanted": expected(workload)}
     made = steps(story, test_full_featured_set.PRESENT)
@@ -90,7 +90,7 @@ def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) ->
 def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, count: int) -> None:
     """Labels of the template are RES-023, defaults those of admission, and Pods CORE-007."""
     story, workload = Story(), workloads.load("namesakes")
-    story.tell("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
+    story.record("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
     made = steps(story, "all cliques exist", "all pods and Services exist")
     test = test_names.test_a_clique_is_created_from_the_template_of_its_whole_name
     assert len(failures(test, story, made, wanted=expected(workload))) == count
@@ -101,10 +101,10 @@ def test_gangs_that_are_still_needed_are_those_of_before(kept: bool, count: int)
     """Other requirements judge the contents of these PodGangs."""
     story = Story()
     for gang, cliques in {"a": ["p-0-fe"], "b": ["p-0-sg-1-wk"], "c": ["p-1-fe"], "d": ["p-0-sg-3-ld"]}.items():
-        story.tell("podgangs", gang, {"spec": {"podgroups": [{"name": clique} for clique in cliques]}})
+        story.record("podgangs", gang, {"spec": {"podgroups": [{"name": clique} for clique in cliques]}})
     made = steps(story, "nothing moves after the update")
     for gang in "cd" if kept else "bcd":
-        story.gone("podgangs", gang)
+        story.delete("podgangs", gang)
     made |= steps(story, "gangs of removed replicas are deleted", "nothing moves after the removal")
     assert len(failures(test_autoscalers.test_gangs_of_removed_replicas_are_deleted, story, made)) == count
 

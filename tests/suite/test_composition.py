@@ -20,7 +20,7 @@ def view(names: dict[str, str], *, without: str = "") -> View:
         if gang.name in names:
             held = sorted(gang.minimums.keys() - {without}, reverse=True)
             groups = [{"name": each, "minReplicas": 0} for each in held]
-            story.tell("podgangs", names[gang.name], {"metadata": {}, "spec": {"podgroups": groups}})
+            story.record("podgangs", names[gang.name], {"metadata": {}, "spec": {"podgroups": groups}})
     found = View()
     for record in story.history.records():
         found.apply(record)
@@ -52,7 +52,7 @@ def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
 def test_one_gang_does_not_count_for_two() -> None:
     story = Story()
     every = [{"name": each, "minReplicas": 0} for each in WANTED.cliques]
-    story.tell("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
+    story.record("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
     found = by_composition(WANTED, story.history.view())
     assert len(found.gangs) == len(WANTED.gangs) > 1 and "all" in found.gangs
 

@@ -12,10 +12,10 @@ HELD: dict[str, object] = {"podCliques": {"a": 2}}
 def answer(**held: object) -> bool | Unmet:
     """Return what is waited for, where an entry with these members has an old generation hash."""
     story = Story()
-    story.tell("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
+    story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
     current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}
     old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **held}
-    story.tell("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
+    story.record("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
     return _current("s", _of_entries)(story.history.view())
 
 

@@ -31,9 +31,9 @@ def test_a_cluster_that_evicts_nothing_blocks() -> None:
 def test_evicted_pods_are_terminating_or_gone() -> None:
     story = Story()
     for name in ("a", "b"):
-        story.tell("pods", name, {})
+        story.record("pods", name, {})
     evicted = test_lost_nodes._evicted(["a", "b"])
     assert isinstance(evicted(story.history.view()), Unmet)
-    story.tell("pods", "a", ENDING)
-    story.gone("pods", "b")
+    story.record("pods", "a", ENDING)
+    story.delete("pods", "b")
     assert evicted(story.history.view()) is True

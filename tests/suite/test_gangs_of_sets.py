@@ -30,5 +30,5 @@ def test_gangs_are_found_by_what_owns_them(owner: dict[str, Any] | None, count: 
     reference = {"kind": "PodCliqueSet", "name": SET, "uid": uid(story.history.view().get("podcliquesets", SET))}
     references = [] if owner is None else [reference | owner]
     metadata = {"labels": {labels.PART_OF: SET}, "ownerReferences": references}
-    story.tell("podgangs", GANG, {"metadata": metadata})
+    story.record("podgangs", GANG, {"metadata": metadata})
     assert len(following.gangs_of(story.history.view(), SET)) == count

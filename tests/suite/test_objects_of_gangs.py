@@ -27,12 +27,12 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
     story = Story()
     groups = [{"name": clique, "minReplicas": 1} for clique in CLIQUES]
     owners = {OF_SET: story.owned("podcliquesets", "of-gangs", None).uid}
-    owners[OF_GANG] = story.tell("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
+    owners[OF_GANG] = story.record("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
 
     def made(resource: str, each: str, spec: dict[str, Any]) -> None:
         kind = "" if each.startswith("other") else controllers[resource]
         references = [{"kind": kind, "name": "any", "uid": owners[kind], "controller": True}] if kind else []
-        story.tell(resource, each, {"metadata": {"ownerReferences": references}, "spec": spec})
+        story.record(resource, each, {"metadata": {"ownerReferences": references}, "spec": spec})
 
     for prefix in ("", "other-"):
         of = {"workloadRef": {"workloadName": f"{prefix}workload"}}
@@ -42,7 +42,7 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
             made("podgroups", f"{prefix}{leaf}", {**of, "parentCompositePodGroupName": f"{prefix}root"})
     for clique, leaf in zip(CLIQUES, LEAVES, strict=True):
         group = {"schedulingGroup": {"podGroupName": leaf}} if grouped else {}
-        story.tell("pods", f"{clique}-x", {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": group})
+        story.record("pods", f"{clique}-x", {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": group})
     return story.history.view()
 
 

@@ -39,7 +39,7 @@ def failed(status: Callable[[Health], dict[str, Any]]) -> set[str]:
             {"type": "PodCliqueScheduled", "status": "True"},
             {"type": "MinAvailableBreached", "status": str(reported.pop("breached"))},
         ]
-        last = story.tell("podcliques", clique.name, {"status": {**reported, "conditions": conditions}})
+        last = story.record("podcliques", clique.name, {"status": {**reported, "conditions": conditions}})
     steps = {step: Step(step, last.seq, None, last.at) for step in ("all pods bound", "statuses follow the pods")}
     return set().union(*(_failed(test, Played("health", scene, story.history, steps, {})) for test in _tests()))
 

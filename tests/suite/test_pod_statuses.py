@@ -37,8 +37,8 @@ SLOW = {"phase": "Pending", "conditions": conditions(Ready="False")}
 def altered(sent: dict[str, Any], stored: dict[str, Any], *others: dict[str, Any]) -> list[str]:
     """Return what is said of a pod that is Pending and gets a status."""
     story = Story()
-    story.tell("pods", "a", {"status": {"phase": "Pending"}})
-    version = story.tell("pods", "a", {"status": stored}).version
+    story.record("pods", "a", {"status": {"phase": "Pending"}})
+    version = story.record("pods", "a", {"status": stored}).version
     bodies = [json.dumps({"status": each}).encode() for each in (sent, *others)]
     return [said.partition(" of ")[0] for said in pod_statuses.altered(story.history, {version: bodies})]
 
@@ -70,7 +70,7 @@ def test_what_is_stored_otherwise_is_named(sent: dict[str, Any], stored: dict[st
 
 def test_a_state_without_a_request_that_is_known_says_nothing() -> None:
     story = Story()
-    version = story.tell("pods", "a", {"status": STORED}, listed=True).version
+    version = story.record("pods", "a", {"status": STORED}, listed=True).version
     assert list(pod_statuses.altered(story.history, {})) == []
     body = json.dumps({"status": SLOW}).encode()
     assert list(pod_statuses.altered(story.history, {version: [body]})) == []  # a list may hide the change

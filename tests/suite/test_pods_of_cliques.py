@@ -21,7 +21,7 @@ def _view(*owners: dict[str, Any]) -> View:
     story.owned("podcliques", CLIQUE, None)
     clique = uid(story.history.view().get("podcliques", CLIQUE))
     references = [{"kind": "PodClique", "name": CLIQUE, "uid": clique, **owner} for owner in owners]
-    story.tell("pods", "a1", {"metadata": {"labels": {labels.CLIQUE: CLIQUE}, "ownerReferences": references}})
+    story.record("pods", "a1", {"metadata": {"labels": {labels.CLIQUE: CLIQUE}, "ownerReferences": references}})
     return story.history.view()
 
 

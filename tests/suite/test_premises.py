@@ -90,7 +90,7 @@ def deletion(writer: tuple[str, str], credential: str | None = None) -> str:
 
 
 def deletes(story: Story, name: str, at: float = 1) -> None:
-    story.log.later(at, lambda: (story.keep_pace(), story.gone("nodes", name)))
+    story.log.later(at, lambda: (story.keep_pace(), story.delete("nodes", name)))
 
 
 @pytest.mark.parametrize("verb", ["delete", "deletecollection"])

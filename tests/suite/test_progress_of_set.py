@@ -27,14 +27,14 @@ def compared(story: Story, *, of: str = "frontend") -> list[Line]:
 
 def complete() -> Story:
     story = Story()
-    story.tell("services", "frontend-0", {})
-    clique = story.tell("podcliques", "frontend-0-web", {})
-    story.tell("podgangs", "any-name", {"spec": {"podgroups": [{"name": "frontend-0-web"}]}})
+    story.record("services", "frontend-0", {})
+    clique = story.record("podcliques", "frontend-0-web", {})
+    story.record("podgangs", "any-name", {"spec": {"podgroups": [{"name": "frontend-0-web"}]}})
     for name in ("a", "b"):
         (owner,) = POD["metadata"]["ownerReferences"]
-        story.tell("pods", name, {**POD, "metadata": {"ownerReferences": [{**owner, "uid": clique.uid}]}})
+        story.record("pods", name, {**POD, "metadata": {"ownerReferences": [{**owner, "uid": clique.uid}]}})
     status = {"availableReplicas": 1, "observedGeneration": 1}
-    story.tell("podcliquesets", "frontend", {"metadata": {"generation": 1}, "status": status})
+    story.record("podcliquesets", "frontend", {"metadata": {"generation": 1}, "status": status})
     return story
 
 
@@ -49,8 +49,8 @@ def test_everything_is_missing_where_nothing_was_made() -> None:
 
 def test_what_is_missing_is_named_with_what_is_there() -> None:
     story = complete()
-    story.tell("podcliques", "frontend-0-web", {}, kind="DELETED")
-    story.tell("podcliques", "web", {})
+    story.record("podcliques", "frontend-0-web", {}, kind="DELETED")
+    story.record("podcliques", "web", {})
     (line,) = [line for line in compared(story) if line.expected.startswith("podcliques")]
     assert line == Line("podcliques frontend-0-web", "frontend-0-web missing; there: web")
 
@@ -59,7 +59,7 @@ def test_a_gated_pod_is_counted_where_it_stands() -> None:
     story = complete()
     (pod,) = [pod for pod in story.history.view().list("pods") if pod["metadata"]["name"] == "b"]
     gated = {"schedulingGates": [{"name": "grove.io/podgang-pending-creation"}]}
-    story.tell("pods", "b", {"metadata": pod["metadata"], "spec": gated})
+    story.record("pods", "b", {"metadata": pod["metadata"], "spec": gated})
     unmet = {line.expected: line.unmet for line in compared(story) if line.unmet}
     assert list(unmet) == ["2 pods without Grove's scheduling gate", "2 pods bound to nodes", "2 pods Ready"]
     assert "1 of 2" in unmet["2 pods Ready"]

@@ -56,7 +56,7 @@ def test_pods_that_the_cluster_refuses_block_the_scene_by_the_audit_log(story: S
     ],
 )
 def test_without_an_audit_log_the_operators_words_tell(story: Story, resource: str, document: dict[str, Any]) -> None:
-    story.tell(resource, "s", document)
+    story.record(resource, "s", document)
     with pytest.raises(Blocked, match="exceeded quota: house"):
         play(story).wait_for("pods", lambda view: False, 10)
 
@@ -69,7 +69,7 @@ def test_requests_above_a_limit_are_the_clusters_doing_where_it_adds_limits(stor
 
 
 def test_a_quota_of_the_scene_itself_is_judged(story: Story) -> None:
-    story.tell("events", "s", {"note": QUOTA})
+    story.record("events", "s", {"note": QUOTA})
     case = play(story)
     case.made.append(("create", {"kind": "ResourceQuota", "metadata": {"name": "house"}}))
     with pytest.raises(SceneEnded):

@@ -80,7 +80,7 @@ def test_who_acts_every_20_seconds_is_waited_for_in_full(story: Story) -> None:
 
 
 def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: Story) -> None:
-    story.tell("podcliques", "c", {}, after=0)  # it is alive
+    story.record("podcliques", "c", {}, after=0)  # it is alive
     case = play(story, silence=silence(story, Requests(story)))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
@@ -89,7 +89,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
 
 
 def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
-    story.tell("podcliques", "c", {}, after=0)
+    story.record("podcliques", "c", {}, after=0)
     case = play(story, silence=silence(story, Requests(story)))
     case.settled("something else", lambda view: None)  # until nothing more is to be expected
     assert story.log.now() == pytest.approx(30, abs=2)
@@ -101,7 +101,7 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
 
 
 def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(story: Story) -> None:
-    story.tell("podcliques", "c", {}, after=0)
+    story.record("podcliques", "c", {}, after=0)
     case = play(story, silence=silence(story, Requests(story, *range(0, 60, 2))))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
@@ -112,7 +112,7 @@ def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
     case = play(story)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # nothing was done so far
-    story.log.later(story.log.now() + 2, lambda: (story.keep_pace(), story.tell("podcliques", "c", {}, after=0)))
+    story.log.later(story.log.now() + 2, lambda: (story.keep_pace(), story.record("podcliques", "c", {}, after=0)))
     begin = story.log.now()
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a clique", lambda view: Unmet("not yet"), 30)
@@ -182,7 +182,7 @@ def rewrites(story: Story, every: float, *errors: str, until: float = 150) -> No
 
         def write(reported: dict[str, object] = reported) -> None:
             story.keep_pace()
-            story.tell("podcliquesets", "s", reported, after=0)
+            story.record("podcliquesets", "s", reported, after=0)
 
         story.log.later(number * every, write)
 
@@ -259,7 +259,7 @@ ACTS: dict[str, Callable[[Case], object]] = {
 def test_the_implementation_has_its_time_after_each_act_of_the_test(
     story: Story, act: Callable[[Case], object]
 ) -> None:
-    story.tell("podcliques", "c", {}, after=0)  # it is alive
+    story.record("podcliques", "c", {}, after=0)  # it is alive
     case = play(story, driver=Obedient(), silence=silence(story, Requests(story)))
     case.settled("nothing", lambda view: False, 50)
     begin = story.log.now()
@@ -275,13 +275,13 @@ def test_what_is_not_the_implementations_is_waited_for_in_full(story: Story) -> 
 
 @pytest.mark.parametrize(("asked", "added"), [("10s", 10), ("4h0m0s", 0), ("never", 0)])
 def test_a_delay_of_the_contract_is_added(story: Story, asked: str, added: float) -> None:
-    story.tell("podcliquesets", "s", {"spec": {"template": {"terminationDelay": asked}}}, after=0)
+    story.record("podcliquesets", "s", {"spec": {"template": {"terminationDelay": asked}}}, after=0)
     assert delay(story.history.view(), 60) == added
     assert waited(story, Requests(story)) == pytest.approx(30 + added, abs=2)
 
 
 def test_a_lease_runs_out_before_another_operator_acts(story: Story) -> None:
-    story.tell("leases", "grove-operator-leader-election", {"spec": {"leaseDurationSeconds": 25}}, after=0)
+    story.record("leases", "grove-operator-leader-election", {"spec": {"leaseDurationSeconds": 25}}, after=0)
     assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
 
 

@@ -108,7 +108,7 @@ def test_a_rule_that_a_slow_machine_may_have_broken_takes_no_verdict_of_others(
 
 def _bound(story: Story, **metadata: Any) -> None:
     story.node("n1", tags={nodes.POOL: "pool"})
-    story.tell("pods", "a1", {"metadata": metadata, "spec": {"nodeName": "n1"}}, after=0)
+    story.record("pods", "a1", {"metadata": metadata, "spec": {"nodeName": "n1"}}, after=0)
 
 
 def test_a_kubelet_that_lies_behind_ends_the_scene_without_a_verdict(story: Story) -> None:

@@ -32,7 +32,7 @@ def sole() -> SoleWriter:
 
 
 def made(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> None:
-    uid = story.tell("podcliquesets", "s", {"spec": stored}).uid
+    uid = story.record("podcliquesets", "s", {"spec": stored}).uid
     sole.created(SENT, {"metadata": {"name": "s", "uid": uid}, "spec": stored})
 
 
@@ -48,15 +48,15 @@ def with_pod(replicas: int = 2, **pod: Any) -> dict[str, Any]:
 def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: Story, sole: SoleWriter) -> None:
     made(story, sole)
     sole.fleet([node()])
-    story.tell("nodes", "n1", node())
+    story.record("nodes", "n1", node())
     more = {**STORED, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
     sole.patched("podcliquesets", "s", {"metadata": {"labels": {}}}, {"metadata": {"uid": "uid-1"}, "spec": more})
-    story.tell("podcliquesets", "s", {"spec": {**more, "added": "by a default"}})
+    story.record("podcliquesets", "s", {"spec": {**more, "added": "by a default"}})
     sole.patched("nodes", "n1", {"spec": {"unschedulable": True}}, {})
-    story.tell("nodes", "n1", node(unschedulable=True))
+    story.record("nodes", "n1", node(unschedulable=True))
     sole.deleted("podcliquesets", "s")
-    story.gone("podcliquesets", "s")
+    story.delete("podcliquesets", "s")
     assert foreign(story, sole) == ""
 
 
@@ -64,7 +64,7 @@ def test_a_scale_to_zero_is_the_suites(story: Story, sole: SoleWriter) -> None:
     made(story, sole)
     answer = {"kind": "Scale", "metadata": {"name": "s", "uid": "uid-1"}, "spec": {}}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 0}}, answer)
-    story.tell("podcliquesets", "s", {"spec": {**STORED, "replicas": 0}})
+    story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 0}})
     assert foreign(story, sole) == ""
 
 
@@ -107,7 +107,7 @@ def container(**resources: Any) -> dict[str, Any]:
 def test_what_a_set_asks_for_is_compared_by_its_meaning(
     story: Story, sole: SoleWriter, sent: dict[str, Any], stored: dict[str, Any], other: str
 ) -> None:
-    uid = story.tell("podcliquesets", "s", {"spec": stored}).uid
+    uid = story.record("podcliquesets", "s", {"spec": stored}).uid
     answer = {"kind": "PodCliqueSet", "metadata": {"name": "s", "uid": uid}, "spec": stored}
     sole.created({"kind": "PodCliqueSet", "spec": sent}, answer)
     assert foreign(story, sole) == "" if not other else f"{other} was stored as" in foreign(story, sole)
@@ -159,7 +159,7 @@ def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> Non
 
 def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> None:
     made(story, sole)
-    story.tell("podcliquesets", "s", {"spec": {**STORED, "replicas": 1}})
+    story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 1}})
     assert "somebody else has changed spec.replicas to 1" in foreign(story, sole)
 
 
@@ -167,17 +167,17 @@ def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) 
     made(story, sole)
     more = {**STORED, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
-    story.tell("podcliquesets", "s", {"spec": more})
-    story.tell("podcliquesets", "s", {"spec": STORED})
+    story.record("podcliquesets", "s", {"spec": more})
+    story.record("podcliquesets", "s", {"spec": STORED})
     assert "somebody else has changed spec.replicas to 2" in foreign(story, sole)
 
 
 def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: SoleWriter) -> None:
     made(story, sole)
-    story.gone("podcliquesets", "s")
+    story.delete("podcliquesets", "s")
     assert "PodCliqueSet s was deleted by somebody else" in foreign(story, sole)
     sole.deleted("podcliquesets", "s")
-    story.tell("podcliquesets", "s", {"spec": STORED})
+    story.record("podcliquesets", "s", {"spec": STORED})
     assert "PodCliqueSet s was made by somebody else" in foreign(story, sole)
 
 
@@ -191,8 +191,8 @@ def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: So
 )
 def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: dict[str, Any], what: str) -> None:
     sole.fleet([node()])
-    story.tell("nodes", "n1", node())
-    story.tell("nodes", "n1", now)
+    story.record("nodes", "n1", node())
+    story.record("nodes", "n1", now)
     assert f"node n1: somebody else has changed its {what}" in foreign(story, sole)
     elsewhere = SoleWriter("pool")  # where nobody knows who else plays nodes
     elsewhere.fleet([node()])
@@ -201,33 +201,33 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
 
 def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: SoleWriter) -> None:
     sole.fleet([node()])
-    story.tell("nodes", "n1", node())
-    story.tell("nodes", "n1", node("100"))  # the audit log has nobody but kwok-admin
+    story.record("nodes", "n1", node())
+    story.record("nodes", "n1", node("100"))  # the audit log has nobody but kwok-admin
     assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 
 def test_a_taint_that_somebody_else_takes_away(story: Story, sole: SoleWriter) -> None:
     sole.fleet([node(taints=[{"key": POOL, "effect": "NoSchedule"}])])
-    story.tell("nodes", "n1", node())
+    story.record("nodes", "n1", node())
     assert "somebody else has changed its taints" in foreign(story, sole)
 
 
 def test_a_node_that_somebody_else_adds_to_the_pool(story: Story, sole: SoleWriter) -> None:
-    story.tell("nodes", "mine", node())
+    story.record("nodes", "mine", node())
     assert "node mine was made by somebody else" in foreign(story, sole)
 
 
 def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWriter) -> None:
     waits = {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}}
     ready = {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}}
-    versions = [story.tell("pods", "a", told).version for told in ({"status": {"phase": "Pending"}}, waits, ready)]
+    versions = [story.record("pods", "a", told).version for told in ({"status": {"phase": "Pending"}}, waits, ready)]
     assert foreign(story, sole) == ""
     story.history.origins.statuses = {versions[1]: "gang-scheduler"}
     assert foreign(story, sole) == ""
     story.history.origins.statuses = {versions[2]: "operator"}
     assert "Ready of pod a was written by the user operator" in foreign(story, sole)
-    story.tell("pods", "b", waits)
-    hidden = story.tell("pods", "b", ready, listed=True).version
+    story.record("pods", "b", waits)
+    hidden = story.record("pods", "b", ready, listed=True).version
     story.history.origins.statuses = {hidden: "gang-scheduler"}
     assert foreign(story, sole) == ""
 

@@ -42,12 +42,12 @@ def recording(recreated: Mapping[str, int], *flagged: str) -> Recording:
     story = Story()
     for clique, times in {**dict.fromkeys(ONCE, 0), **recreated}.items():
         for _ in range(times):
-            story.tell(disruption.CLIQUES, clique, {})
-            story.gone(disruption.CLIQUES, clique)
-        story.tell(disruption.CLIQUES, clique, {})
+            story.record(disruption.CLIQUES, clique, {})
+            story.delete(disruption.CLIQUES, clique)
+        story.record(disruption.CLIQUES, clique, {})
     for group in ("pair-0-g", "pair-1-g", "loose-0-g"):
         condition = {"type": disruption.IN_PROGRESS, "status": "True" if group in flagged else "False"}
-        story.tell(disruption.GROUPS, group, {"status": {"conditions": [condition]}})
+        story.record(disruption.GROUPS, group, {"status": {"conditions": [condition]}})
     return Recording(story)
 
 

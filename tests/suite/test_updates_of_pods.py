@@ -50,7 +50,7 @@ def _view(clique: str, pods: int, tag: str) -> View:
     for index in range(pods):
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
         metadata = {"labels": {labels.CLIQUE: clique}}
-        story.tell("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
+        story.record("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
     return story.history.view()
 
 
@@ -97,10 +97,10 @@ class Told:
         tags = {labels.CLIQUE: clique, labels.TEMPLATE_HASH: hash or tag, labels.POD_INDEX: "0"}
         metadata = {"labels": tags, "annotations": {changes.HELD: "yes"} if held else {}}
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
-        self.story.tell("pods", name, {"metadata": metadata, "spec": spec}, kind=kind)
+        self.story.record("pods", name, {"metadata": metadata, "spec": spec}, kind=kind)
 
     def clique(self, name: str, hash: str) -> None:
-        self.story.tell("podcliques", name, {"metadata": {"labels": {labels.TEMPLATE_HASH: hash}}})
+        self.story.record("podcliques", name, {"metadata": {"labels": {labels.TEMPLATE_HASH: hash}}})
 
     def at(self, step: str) -> View:
         return Span(self.history, None, self._steps[step]).view()
@@ -189,9 +189,9 @@ def test_two_replicas_of_a_set_may_be_updated_together() -> None:
         for index, tag in enumerate("12"):
             metadata = {"labels": {labels.CLIQUE: clique}, "annotations": {changes.HELD: "yes"} if tag == "2" else {}}
             spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
-            story.tell("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
+            story.record("pods", f"{clique}-{index}", {"metadata": metadata, "spec": spec})
     turns = [{"replicaIndex": 0}, {"replicaIndex": 1}]
-    story.tell(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": turns}}})
+    story.record(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": turns}}})
     view = story.history.view()
     assert test_set_replicas._one_held("in", 2)(view) is True
     assert all(test_set_replicas._turn("in", index)(view) is True for index in (0, 1))
@@ -219,7 +219,7 @@ def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: li
         clique = "s-0-a" if step[1] in "aA" else f"s-0-g-0-{step[1]}"
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{step[2]}"}]}
         pod = {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": spec}
-        story.tell("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
+        story.record("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
     span = Span(story.history, begin, Step.now("end", story.history))
     redone = replay.recreated_beside_outdated(span, replica_of_group, lambda record: changes.tag(record.object) == "1")
     assert [record.name[0] for record in redone] == permitted

@@ -16,11 +16,11 @@ def test_an_update_without_a_restart_is_no_restart() -> None:
     recording = Recording()
     for each in "ui":
         recording.at(f"earlier version: {each} has its pods", f"earlier version: {each} available")
-    recording.story.tell("podcliquesets", "u", {"metadata": {"generation": 1}})
+    recording.story.record("podcliquesets", "u", {"metadata": {"generation": 1}})
     recording.scene.uids = {"u-0-f": recording.pod("u-0-f", "u-0-f")}
     recording.at("before the upgrade")
     status = {"updateProgress": {"updateStartedAt": "2026-01-01T00:00:00Z"}}
-    recording.story.tell("podcliquesets", "u", {"metadata": {"generation": 1}, "status": status})
+    recording.story.record("podcliquesets", "u", {"metadata": {"generation": 1}, "status": status})
     recording.at(*REWRITTEN, "taken over")
     assert recording.outcome(test_earlier_versions.test_an_upgrade_restarts_nothing) == "passed"
     assert recording.outcome(test_earlier_versions.test_an_upgrade_rewrites_all_hashes) == "failed"

@@ -32,7 +32,7 @@ def disrupted(story: Story) -> None:
     conditions = [{"type": "Ready", "status": "True"}, DISRUPTED]
     document: dict[str, Any] = dict(story.history.view().get("pods", "a3") or {})
     metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    story.tell("pods", "a3", {**document, "metadata": metadata, "status": {"conditions": conditions}})
+    story.record("pods", "a3", {**document, "metadata": metadata, "status": {"conditions": conditions}})
 
 
 def verdict(history: History) -> bool | None:
@@ -89,7 +89,7 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
 ) -> None:
     taints = [{"key": "x", "effect": "NoExecute"}]
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    story.tell("nodes", "n1", {"spec": {"taints": taints}, "status": ready})
+    story.record("nodes", "n1", {"spec": {"taints": taints}, "status": ready})
     story.pod("a3", **own(node="n1", ready=True, terminating=True))
     writers.note(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
     assert verdict(story.history) is not False if holds else verdict(story.history) is False
@@ -109,7 +109,7 @@ def test_who_wrote_the_status_of_a_pod_is_known_by_the_version(story: Story, tmp
 
 
 def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_path: Path) -> None:
-    record = story.tell("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    record = story.record("pods", "a3", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     answer = {"kind": "Pod", "metadata": {"name": "a3", "resourceVersion": record.version}}
     sent = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     event = json.loads(line(KWOK, "patch", "pods/status", "a3", SPACE))
