@@ -1,5 +1,5 @@
-"""Sets with equal templates have equal hashes, whatever else they are like; the order of cliques counts only where they
-start in order."""
+"""Sets with equal templates have equal hashes, even if they differ otherwise; the order of cliques counts only where
+they start in order."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) 
     """Of sets, the generation hashes are compared; of cliques, those of the first one."""
     run.given("every set has a generation hash")
     view = run.at("every set has a generation hash")
-    found = {name: sets.generation(view, name) for name in run.scene.names}
-    different = {name: found[name] for name in UNORDERED if found[name] != found["plain"]}
+    generations = {name: sets.generation(view, name) for name in run.scene.names}
+    different = {name: generations[name] for name in UNORDERED if generations[name] != generations["plain"]}
     run.expect("sets with another hash than the plain one", {}, different)
-    run.expect("hash of equal sets that start in order", found["ordered"], found["ordered-again"])
+    run.expect("hash of equal sets that start in order", generations["ordered"], generations["ordered-again"])
     run.given("every clique has a hash")
     of_a = _of_clique_a(run.at("every clique has a hash"))
     wrong = {name: hash for name, hash in of_a.items() if hash != of_a["plain"]}
@@ -96,7 +96,7 @@ def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> N
 
 
 def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> None:
-    """Expects that sets have different generation hashes."""
+    """Expect that sets have different generation hashes."""
     view = run.at("every set has a generation hash")
     for first, second in pairs:
         one, other = sets.generation(view, first), sets.generation(view, second)
@@ -117,10 +117,10 @@ def _label_value(text: str) -> bool:
 
 
 def _have_generation_hashes(names: Iterable[str]) -> Predicate:
-    wanted = list(names)
+    set_names = list(names)
 
-    def seen(view: View) -> bool | Unmet:
-        late = [name for name in wanted if not sets.generation(view, name)]
+    def check(view: View) -> bool | Unmet:
+        late = [name for name in set_names if not sets.generation(view, name)]
         return not late or Unmet(f"no generation hash: {', '.join(late)}")
 
-    return seen
+    return check

@@ -22,7 +22,7 @@ class QuantitiesInAnotherNotation(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
-        usual, foreign = {each: _pair(env, each) for each in USUAL}, {"foreign": _pair(env, "foreign")}
+        usual, foreign = {name: _pair(env, name) for name in USUAL}, {"foreign": _pair(env, "foreign")}
         _create(env, usual)
         env.wait_for("usual sets have their pods, with hashes", _have_pods(usual))
         _create(env, foreign)
@@ -65,10 +65,10 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     """Return a set as it is first and as it becomes."""
-    found = template_pairs.read()
-    pairs = found.foreign_notations if name == "foreign" else found.notations
+    examples = template_pairs.read()
+    pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):
-        pairs = [template_pairs.notations_by_chance(env.random, found.base, clique) for clique in "abc"]
+        pairs = [template_pairs.notations_by_chance(env.random, examples.base, clique) for clique in "abc"]
     plain = name in ("usual", "foreign")
     groups = None if plain else {"g": [pair.name for pair in pairs[:2]]}
     before = sets.manifest(env, name, [pair.before for pair in pairs], groups=groups)

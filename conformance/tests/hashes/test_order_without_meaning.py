@@ -86,8 +86,8 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
     pods, now = sets.of_pods(before), sets.of_pods(after)
     for name in names:
         stored = _without_current(sets.stored(before, name))
-        found = _without_current(sets.stored(after, name))
-        run.same(f"stored hashes of {name}", stored, {where: found[where] for where in stored if where in found})
+        current = _without_current(sets.stored(after, name))
+        run.same(f"stored hashes of {name}", stored, {where: current[where] for where in stored if where in current})
         run.expect(f"updateProgress of {name}", sets.progress(before, name), sets.progress(after, name))
         own = {pod: hash for pod, hash in pods.items() if pod.startswith(f"{name}-0-")}
         run.same(f"pods of {name}, with uid and hash", own, {pod: now.get(pod, "gone") for pod in own})

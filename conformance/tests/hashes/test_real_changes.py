@@ -1,4 +1,4 @@
-"""Changes that mean something: each changes the hash of its clique and of no other; reverted, it is what it was."""
+"""Changes that mean something: each changes the hash of its clique and of no other, and its reversal restores it."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealCh
 @requirement("TMPL-007")
 def test_other_cliques_keep_their_hashes(run: Recorded[ManyRealChanges]) -> None:
     """The first and the last clique of the set have no change."""
-    others = [name for name in run.scene.every if name not in run.scene.touched]
-    before, after = _hashes(run.at("before the changes"), others), _hashes(run.at("after the changes"), others)
+    untouched = [name for name in run.scene.every if name not in run.scene.touched]
+    before, after = _hashes(run.at("before the changes"), untouched), _hashes(run.at("after the changes"), untouched)
     run.same("hashes of the other cliques", before, after)
 
 
@@ -127,7 +127,7 @@ def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[Pair]) -> list[str]:
 
 def _templates(view: View) -> dict[str, object]:
     """The clique templates of the set, by name, as they are stored."""
-    return {text(each, "name"): each for each in items(view.get(sets.SETS, "s"), "spec", "template", "cliques")}
+    return {text(clique, "name"): clique for clique in items(view.get(sets.SETS, "s"), "spec", "template", "cliques")}
 
 
 def _hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
@@ -135,20 +135,20 @@ def _hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
 
 
 def _have_hashes(cliques: Iterable[str]) -> Predicate:
-    wanted = list(cliques)
+    names = list(cliques)
 
-    def seen(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in _hashes(view, wanted).items() if not hash]
+    def check(view: View) -> bool | Unmet:
+        late = [clique for clique, hash in _hashes(view, names).items() if not hash]
         return not late or Unmet(f"no hash yet: {', '.join(late)}")
 
-    return seen
+    return check
 
 
 def _changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
-    wanted = list(cliques)
+    names = list(cliques)
 
-    def seen(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in _hashes(view, wanted).items() if hash in ("", old[clique])]
+    def check(view: View) -> bool | Unmet:
+        late = [clique for clique, hash in _hashes(view, names).items() if hash in ("", old[clique])]
         return not late or Unmet(f"the same hash as before: {', '.join(late)}")
 
-    return seen
+    return check

@@ -34,7 +34,7 @@ class RealChangesAmongOthers(Scene):
             after.append(template(clique["name"], change(env.random, clique["spec"]["podSpec"])))
         env.random.shuffle(after)
         self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{alone}-", "s-0-g-"))}
-        self.kept = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
+        self.unchanged = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
         sets.become(env, sets.manifest(env, "s", after, groups=GROUPS))
         env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
         env.wait_for("set has its pods again", sets.have_pods({"s": PODS}))
@@ -46,8 +46,8 @@ class RealChangesAmongOthers(Scene):
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
     """Pods of reordered templates are there in the end, under their uids; that the others are new is a step."""
     run.given("set has its pods", "set available", "set has its pods again")
-    kept, now = run.scene.kept, incarnations.uids(run.at("nothing moves"), "pods")
-    run.same("pods of reordered templates", kept, {pod: now.get(pod, "") for pod in kept})
+    unchanged, now = run.scene.unchanged, incarnations.uids(run.at("nothing moves"), "pods")
+    run.same("pods of reordered templates", unchanged, {pod: now.get(pod, "") for pod in unchanged})
 
 
 @predicate

@@ -37,10 +37,13 @@ class ObjectsDeletedByHand(Scene):
             "members": 1,
             "membersMinAvailable": 1,
         }
-        shapes = {each: env.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
+        shapes = {
+            set_name: env.workload("kept", setName=set_name, **({} if set_name == "hands" else small))
+            for set_name in ALL
+        }
         for workload in shapes.values():
             env.create(workload)
-        env.wait_for("all sets available", all_of(*(predicates.available(each, 1) for each in ALL)))
+        env.wait_for("all sets available", all_of(*(predicates.available(set_name, 1) for set_name in ALL)))
         before = env.quiet(1)
         env.mark("before the deletions")
 
@@ -122,10 +125,12 @@ def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> N
     """The sibling in the same replica of the scaling group is one of the others."""
     run.given("all sets available", "deleted cliques recreated")
     before, after = run.at("before the deletions"), run.at("pods of the recreated cliques ready")
-    kept = [clique for clique in run.scene.sizes if clique not in DELETED]
-    others: dict[str, object] = {name(pod): uid(pod) for clique in kept for pod in predicates.pods_of(before, clique)}
+    other_cliques = [clique for clique in run.scene.sizes if clique not in DELETED]
+    former: dict[str, object] = {
+        name(pod): uid(pod) for clique in other_cliques for pod in predicates.pods_of(before, clique)
+    }
     now = {name(pod): uid(pod) for pod in after.list("pods") if not terminating(pod)}
-    run.same("pods of the other cliques", others, {each: now.get(each, "") for each in others})
+    run.same("pods of the other cliques", former, {pod_name: now.get(pod_name, "") for pod_name in former})
 
 
 @requirement(
@@ -138,8 +143,8 @@ def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> N
 )
 def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
     """The PodCliques are new ones, or were kept and are owned by the new group."""
-    found = run.at("set with the recreated group available").get(GROUPS, GROUP)
-    run.expect("replicas of the group", 2, number(found, "spec", "replicas"))
+    group = run.at("set with the recreated group available").get(GROUPS, GROUP)
+    run.expect("replicas of the group", 2, number(group, "spec", "replicas"))
 
 
 test_invariants = invariants(ObjectsDeletedByHand, "INV-001", "INV-004", "INV-005")

@@ -56,5 +56,5 @@ test_invariants = invariants(SetsDeletedEarly, "INV-001", "INV-004", "INV-005")
 @predicate
 def status_differs(view: View, name: str, before: object) -> bool | Unmet:
     """The set exists and has another status than before."""
-    found = view.get(SETS, name)
-    return (found is not None and at(found, "status") != before) or Unmet(f"the status of {name} is as it was")
+    current = view.get(SETS, name)
+    return (current is not None and at(current, "status") != before) or Unmet(f"the status of {name} is as it was")

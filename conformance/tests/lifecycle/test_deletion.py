@@ -34,18 +34,18 @@ class SetDeletedBesideOthers(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         doomed = env.workload("disaggregated", setName=DOOMED, **SMALL)
-        self.wanted = expected(doomed)
+        self.expected = expected(doomed)
         for workload in (doomed, env.workload("frontend", setName=NEIGHBOUR), *_strangers()):
             env.create(workload)
-        env.wait_for("all pods bound", predicates.all_bound(list(self.wanted.cliques.values())))
+        env.wait_for("all pods bound", predicates.all_bound(list(self.expected.cliques.values())))
         env.wait_for("neighbour available", predicates.available(NEIGHBOUR, 1))
         before = env.quiet(1)
         env.mark("before the deletion")
 
         env.delete("podcliquesets", DOOMED)
-        env.wait_for("deleted set gone", _gone)
+        env.wait_for("deleted set gone", _set_deleted)
         # On an existing cluster the CRDs may be young; the garbage collector looks for new kinds only every 30 s.
-        env.wait_for("objects of the deleted set gone", _nothing_left(before, self.wanted), 150)
+        env.wait_for("objects of the deleted set gone", _nothing_left(before, self.expected), 150)
 
         env.create(env.workload("frontend", setName="later"))
         env.wait_for("later set available", predicates.available("later", 1))
@@ -60,18 +60,18 @@ def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None
 
 @requirement("LIFE-002", reaches="objects of the deleted set gone")
 def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """What belongs to the set is known by its label or by its name."""
+    """Objects belong to the set by their label or by their name."""
     run.given("all pods bound")
-    wanted = run.scene.wanted
-    left = _left(run.at("before the deletion"), run.at("after the deletion"), wanted)
-    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), wanted)))
+    objects = run.scene.expected
+    left = _left(run.at("before the deletion"), run.at("after the deletion"), objects)
+    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), objects)))
 
 
 @requirement("LIFE-003")
 def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
     """The order is that of the API server's writes."""
     run.given("later set available")
-    late = _created_after_deletion(run.until("after the deletion"), run.scene.wanted)
+    late = _created_after_deletion(run.until("after the deletion"), run.scene.expected)
     run.expect("objects created for the set after its deletion", [], late)
 
 
@@ -79,10 +79,10 @@ def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthe
 def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
     """All objects that do not belong to the set have their uid, and none was ever marked for deletion."""
     run.given("neighbour available")
-    others = _others(run.at("before the deletion"), run.scene.wanted)
-    seen = _uids(run.at("after the deletion"))
-    run.expect("objects of others", others, {key: uid for key, uid in seen.items() if key in others})
-    marked = _marked(run.until("after the deletion"), others)
+    unrelated = _unrelated(run.at("before the deletion"), run.scene.expected)
+    uids = _uids(run.at("after the deletion"))
+    run.expect("objects of others", unrelated, {key: uid for key, uid in uids.items() if key in unrelated})
+    marked = _marked(run.until("after the deletion"), unrelated)
     run.expect("objects of others that were marked for deletion", [], marked)
 
 
@@ -90,7 +90,7 @@ test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-
 
 
 def _strangers() -> list[Object]:
-    """Objects in the namespace that belong to no set; one is named like a clique, one like a Service of the set."""
+    """Return objects that belong to no set; one is named like a clique of the set, one like its Service."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/stranger:1"}]})
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-0-router-stranger"}, "spec": pod},
@@ -103,49 +103,51 @@ def _strangers() -> list[Object]:
     ]
 
 
-def _gone(view: View) -> bool | Unmet:
-    found = view.get("podcliquesets", DOOMED)
-    if found is None:
+def _set_deleted(view: View) -> bool | Unmet:
+    current = view.get("podcliquesets", DOOMED)
+    if current is None:
         return True
-    return Unmet("it is marked for deletion and stays" if terminating(found) else "it is not even marked for deletion")
+    return Unmet(
+        "it is marked for deletion and stays" if terminating(current) else "it is not even marked for deletion"
+    )
 
 
-def _nothing_left(before: View, wanted: Expected) -> Predicate:
+def _nothing_left(before: View, objects: Expected) -> Predicate:
     """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
     under its old name is left."""
-    doomed = _parts(before, wanted)
+    doomed = _parts(before, objects)
 
-    def seen(view: View) -> bool | Unmet:
-        left = sorted(_left(before, view, wanted) | doomed & _parts(view, wanted))
+    def check(view: View) -> bool | Unmet:
+        left = sorted(_left(before, view, objects) | doomed & _parts(view, objects))
         return not left or Unmet(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
 
-    return seen
+    return check
 
 
-def _left(before: View, after: View, wanted: Expected) -> set[str]:
-    """`resource/name` of what belonged to the set before and still exists, whatever it says now."""
+def _left(before: View, after: View, objects: Expected) -> set[str]:
+    """Return the objects, as `resource/name`, that belonged to the set before and still exist, labelled or not."""
     uids = _uids(before)
-    doomed = {uids[key] for key in _parts(before, wanted)}
+    doomed = {uids[key] for key in _parts(before, objects)}
     return {key for key, uid in _uids(after).items() if uid in doomed}
 
 
-def _parts(view: View, wanted: Expected) -> set[str]:
-    """`resource/name` of what belongs to the set, by its label or by its name."""
+def _parts(view: View, objects: Expected) -> set[str]:
+    """Return the objects, as `resource/name`, that belong to the set by their label or by their name."""
     return {
         f"{record.resource}/{record.name}"
         for resource in RECORDED
         for record in view.records(resource)
-        if _part(record, wanted)
+        if _part(record, objects)
     }
 
 
-def _part(record: Record, wanted: Expected) -> bool:
+def _part(record: Record, objects: Expected) -> bool:
     named = {
         "podcliquesets": (DOOMED,),
-        "podcliques": wanted.cliques,
-        "podcliquescalinggroups": wanted.groups,
-        "podgangs": wanted.gangs,
-        "services": wanted.services,
+        "podcliques": objects.cliques,
+        "podcliquescalinggroups": objects.groups,
+        "podgangs": objects.gangs,
+        "services": objects.services,
     }
     return record.name in named.get(record.resource, ()) or label(record.object, labels.PART_OF) == DOOMED
 
@@ -154,24 +156,24 @@ def _uids(view: View) -> dict[str, str]:
     return {f"{r.resource}/{r.name}": r.uid for resource in RECORDED for r in view.records(resource)}
 
 
-def _others(view: View, wanted: Expected) -> dict[str, str]:
-    """What does not belong to the set: `resource/name` → uid."""
-    parts = _parts(view, wanted)
+def _unrelated(view: View, objects: Expected) -> dict[str, str]:
+    """Return the objects that do not belong to the set: `resource/name` → uid."""
+    parts = _parts(view, objects)
     return {key: uid for key, uid in _uids(view).items() if key not in parts}
 
 
-def _created_after_deletion(span: Span, wanted: Expected) -> list[str]:
-    """What was created for the set after its deletion was requested, in the order of the server's writes."""
+def _created_after_deletion(span: Span, objects: Expected) -> list[str]:
+    """Return the objects created for the set after its deletion was requested, in the order of the server's writes."""
     ending = [r for r in span.records("podcliquesets", DOOMED) if r.kind == DELETED or terminating(r.object)]
     if not ending:
         return []
     return [
         f"{record.resource}/{record.name}"
         for record in span.records()
-        if record.kind == ADDED and record.revision > ending[0].revision and _part(record, wanted)
+        if record.kind == ADDED and record.revision > ending[0].revision and _part(record, objects)
     ]
 
 
-def _marked(span: Span, others: Mapping[str, str]) -> Sequence[str]:
-    uids = set(others.values())
+def _marked(span: Span, unrelated: Mapping[str, str]) -> Sequence[str]:
+    uids = set(unrelated.values())
     return sorted({name(r.object) for r in span.records() if r.uid in uids and terminating(r.object)})

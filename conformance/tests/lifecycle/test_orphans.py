@@ -32,38 +32,38 @@ class OrphanedChildren(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        made = {each: env.workload("kept", setName=each, **SMALL) for each in (LEFT, EDITED)}
-        for workload in made.values():
+        workloads = {set_name: env.workload("kept", setName=set_name, **SMALL) for set_name in (LEFT, EDITED)}
+        for workload in workloads.values():
             env.create(workload)
-        env.wait_for("both sets available", all_of(*(predicates.available(each, 1) for each in made)))
+        env.wait_for("both sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
         self.sizes = {
-            each: {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
-            for each, workload in made.items()
+            set_name: {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
+            for set_name, workload in workloads.items()
         }
         env.wait_for("all pods Ready", all_of(*(pods_are(sizes, ready=True) for sizes in self.sizes.values())))
         before = env.quiet(1)
         env.mark("before")
-        self.pods = {each: _pods(before, each) for each in made}
+        self.pods = {set_name: _pods(before, set_name) for set_name in workloads}
         env.delete(SETS, LEFT, "Orphan")
         env.wait_for("set gone", absent(SETS, [LEFT]), 60)
         self._strip(env)
         env.quiet(1.5, real=True)
         env.mark("orphaned")
-        env.create(made[LEFT])
+        env.create(workloads[LEFT])
         env.settle("edited: controlled again", _controlled(EDITED), 60)
         env.settle("left: adopted", all_of(_controlled(LEFT), predicates.available(LEFT, 1)), 60)
         env.quiet(1)
         env.mark("adopted")
-        for clique in made[LEFT]["spec"]["template"]["cliques"]:
+        for clique in workloads[LEFT]["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/changed:2"
-        env.patch(SETS, LEFT, {"spec": {"template": {"cliques": made[LEFT]["spec"]["template"]["cliques"]}}})
+        env.patch(SETS, LEFT, {"spec": {"template": {"cliques": workloads[LEFT]["spec"]["template"]["cliques"]}}})
         updated = all_of(_updated(LEFT), pods_are(self.sizes[LEFT], ready=True), predicates.available(LEFT, 1))
         env.settle("left: updated", updated, 150)
 
     def _strip(self, env: SceneEnvironment) -> None:
         """Remove owner references."""
         view = env.history.view()
-        gang = next(name(each) for each in view.list(GANGS) if label(each, PART_OF) == EDITED)
+        gang = next(name(item) for item in view.list(GANGS) if label(item, PART_OF) == EDITED)
         pod = name(predicates.pods_of(view, f"{EDITED}-0-a")[0])
         edit = {"metadata": {"ownerReferences": None}}
         for kind, target in {**STRIPPED, GANGS: gang, "pods": pod}.items():
@@ -95,7 +95,7 @@ def test_a_set_that_has_adopted_orphans_is_updated(run: Recorded[OrphanedChildre
 
 @requirement("LIFE-015", reaches="edited: controlled again")
 def test_owner_references_are_restored(run: Recorded[OrphanedChildren]) -> None:
-    """Those of a clique, a scaling group, a gang and a pod."""
+    """A clique, a scaling group, a gang and a pod have lost their owner references."""
     run.given("all pods Ready")
     run.same("pods", run.scene.pods[EDITED], _pods(run.at("adopted"), EDITED))
 
@@ -111,12 +111,14 @@ def _pods(view: View, set_name: str) -> dict[str, object]:
 @predicate
 def _controlled(view: View, set_name: str) -> bool | Unmet:
     """Every clique, scaling group, gang and pod of a set has a controller that exists."""
-    found = view.get(SETS, set_name)
-    if found is None:
+    pcs = view.get(SETS, set_name)
+    if pcs is None:
         return Unmet(f"there is no PodCliqueSet {set_name}")
-    own = {each: [item for item in view.list(each) if label(item, PART_OF) == set_name] for each in _OWNED}
-    living = {uid(found), *(uid(item) for each in (CLIQUES, GROUPS) for item in own[each])}
-    lost = [f"{each}/{name(item)}" for each, items in own.items() for item in items if _owner(item) not in living]
+    own = {resource: [item for item in view.list(resource) if label(item, PART_OF) == set_name] for resource in _OWNED}
+    living = {uid(pcs), *(uid(item) for resource in (CLIQUES, GROUPS) for item in own[resource])}
+    lost = [
+        f"{resource}/{name(item)}" for resource, items in own.items() for item in items if _owner(item) not in living
+    ]
     return not lost or Unmet(f"no living object controls {', '.join(sorted(lost))}")
 
 

@@ -27,12 +27,12 @@ class SecondaryResourcesDeleted(Scene):
         env.create(workload)
         env.wait_for("set available", predicates.available("s", 1))
         view = env.quiet(2, real=True)
-        self.found = {
+        self.existing = {
             resource: [name for name in view.names(resource) if label(view.get(resource, name), labels.PART_OF) == "s"]
             for resource in RESOURCES
         }
         before = {resource: incarnations.uids(view, resource) for resource in RESOURCES}
-        for resource, names in self.found.items():
+        for resource, names in self.existing.items():
             for name in names:
                 env.delete(resource, name)
             env.settle(_recreated(resource), incarnations.renewed(resource, names, before[resource]))
@@ -43,4 +43,6 @@ class SecondaryResourcesDeleted(Scene):
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesDeleted]) -> None:
     """They are deleted one resource after the other, while nothing else happens."""
     run.given("set available")
-    run.expect("resources that the set lacks", [], [each for each in RESOURCES if not run.scene.found[each]])
+    run.expect(
+        "resources that the set lacks", [], [resource for resource in RESOURCES if not run.scene.existing[resource]]
+    )

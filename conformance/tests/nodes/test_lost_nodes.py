@@ -25,7 +25,7 @@ Pods = Mapping[str, Mapping[str, Any]]
 
 PODS = 2
 SETS = ("moves", "stuck", "lasts", "returns", "drained")
-CLIQUE = {each: f"{each}-0-web" for each in SETS}
+CLIQUE = {set_name: f"{set_name}-0-web" for set_name in SETS}
 LOST = ("stuck", "lasts", "returns")
 """Sets whose cliques stay breached until their node comes back; that of `moves` ends once its pods are replaced."""
 EVICTED = ("moves", "stuck")
@@ -49,11 +49,11 @@ class NodeThatIsLostAndComesBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         here, there = env.nodes("tiny", 2)
         disruption.cordon(env, [there])
-        for each in SETS:
-            env.create(_workload(env, each, here))
-        all_available = all_of(*(predicates.available(each, 1) for each in SETS))
+        for set_name in SETS:
+            env.create(_workload(env, set_name, here))
+        all_available = all_of(*(predicates.available(set_name, 1) for set_name in SETS))
         env.wait_for("all sets available", all_available)
-        self.first = first = {each: _by_index(env.history.view(), each) for each in SETS}
+        self.first = first = {set_name: _by_index(env.history.view(), set_name) for set_name in SETS}
 
         env.quiet(1.2, real=True)
         env.mark("before the cordon")
@@ -68,13 +68,13 @@ class NodeThatIsLostAndComesBack(Scene):
 
         env.fail_node(here)
         before = incarnations.uids(env.history.view(), CLIQUES)
-        breached = disruption.breached(CLIQUES, [CLIQUE[each] for each in LOST])
+        breached = disruption.breached(CLIQUES, [CLIQUE[set_name] for set_name in LOST])
         env.settle("cliques on the lost node breached", breached, 60)
         disruption.delay(env, ["lasts"], "1s")
         env.settle("clique on the lost node terminated", _ended(CLIQUE["lasts"], before), 60)
         env.settle("terminated clique recreated", incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before), 60)
         env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], there), 60)
-        evicted = [name(pod) for each in EVICTED for pod in first[each].values()]
+        evicted = [name(pod) for set_name in EVICTED for pod in first[set_name].values()]
         env.settle(EVICTION, _evicted(evicted), 40, real=True)  # at its own pace
         env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], there), 60)
         env.settle("pods that cannot terminate not counted", _counted(CLIQUE["stuck"]), 60)
@@ -103,15 +103,15 @@ def test_evicted_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) ->
 @requirement("NODE-002", reaches="pods that cannot terminate not counted")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """Judged by the pods that there are besides, once nothing moves: their replacements, or none."""
-    _expect_held(run, "stuck")
-    found = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
-    run.expect("what the clique reports counts them neither as replicas nor as ready", True, found or str(found))
+    _expect_still_terminating(run, "stuck")
+    answer = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
+    run.expect("what the clique reports counts them neither as replicas nor as ready", True, answer or str(answer))
 
 
 @requirement("NODE-008", reaches="evicted pods without room not scheduled")
 def test_pods_that_cannot_terminate_are_not_scheduled(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """No other pod of the clique can be scheduled, for there is no room."""
-    _expect_held(run, "stuck")
+    _expect_still_terminating(run, "stuck")
 
 
 @requirement("NODE-003", reaches="cliques on the lost node breached")
@@ -135,8 +135,8 @@ def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[Nod
 )
 def test_pods_that_cannot_terminate_delay_nothing(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """The former pods of both sets are still there when the new ones are ready."""
-    _expect_held(run, "moves")
-    _expect_held(run, "lasts")
+    _expect_still_terminating(run, "moves")
+    _expect_still_terminating(run, "lasts")
 
 
 @requirement("NODE-004", reaches="clique on the returned node not breached")
@@ -144,14 +144,14 @@ def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBa
     """The delays are shortened at last: a countdown that was not ended would be over."""
     run.given("all sets available again")
     now = _by_index(run.at("all countdowns over"), "returns")
-    kept = {index: uid(pod) for index, pod in run.scene.first["returns"].items()}
-    run.same("pods of the returned node", kept, {index: uid(pod) for index, pod in now.items()})
+    former = {index: uid(pod) for index, pod in run.scene.first["returns"].items()}
+    run.same("pods of the returned node", former, {index: uid(pod) for index, pod in now.items()})
     _expect_incarnations(run, ["returns"])
 
 
 @requirement("NODE-005")
 def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Whoever writes something else into the pods does no harm."""
+    """Other changes of the pods are allowed."""
     run.given("all sets available")
     records = run.between("before the cordon", "after the cordon").records("pods")
     ending = [str(record) for record in records if record.kind == DELETED or terminating(record.object)]
@@ -176,46 +176,46 @@ def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> Non
 test_invariants = invariants(NodeThatIsLostAndComesBack, "INV-001", "INV-003", "INV-004", "INV-005")
 
 
-def _expect_evicted(run: Recorded[NodeThatIsLostAndComesBack], each: str) -> None:
-    """Expects that the former pods of a set are terminating on the lost node, or were deleted by force."""
+def _expect_evicted(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) -> None:
+    """Expect that the former pods of a set are terminating on the lost node, or were deleted by force."""
     view = run.at("before the node comes back")
-    former = [view.get("pods", name(pod)) for pod in run.scene.first[each].values()]
+    former = [view.get("pods", name(pod)) for pod in run.scene.first[set_name].values()]
     left = sorted(name(pod) for pod in former if pod is not None and not terminating(pod))
-    run.expect(f"{each}: former pods that are not terminating", [], left)
+    run.expect(f"{set_name}: former pods that are not terminating", [], left)
 
 
-def _expect_held(run: Recorded[NodeThatIsLostAndComesBack], each: str) -> None:
-    """Expects that the former pods of a set are still terminating on the lost node: else nothing was judged."""
+def _expect_still_terminating(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) -> None:
+    """Expect that the former pods of a set are still terminating on the lost node: otherwise nothing was judged."""
     view = run.at("before the node comes back")
-    former = sorted(name(pod) for pod in run.scene.first[each].values())
-    held = [pod for pod in former if terminating(view.get("pods", pod) or {})]
-    run.expect(f"{each}: pods that still are on the lost node", former, held)
+    former = sorted(name(pod) for pod in run.scene.first[set_name].values())
+    terminating_pods = [pod for pod in former if terminating(view.get("pods", pod) or {})]
+    run.expect(f"{set_name}: pods that still are on the lost node", former, terminating_pods)
 
 
 def _expect_incarnations(run: Recorded[NodeThatIsLostAndComesBack], sets: Iterable[str], *, count: int = 1) -> None:
-    """Expects how many PodCliques each name has had in the end: one where none was recreated."""
+    """Expect how many PodCliques each name has had in the end: one where none was recreated."""
     _same_incarnations(run, run.until("all countdowns over"), sets, count)
 
 
 def _same_incarnations(run: Recorded[NodeThatIsLostAndComesBack], span: Span, sets: Iterable[str], count: int) -> None:
-    found, cliques = incarnations.counts(span, CLIQUES), [CLIQUE[each] for each in sets]
+    counts, cliques = incarnations.counts(span, CLIQUES), [CLIQUE[set_name] for set_name in sets]
     right = dict.fromkeys(cliques, count)
-    run.same("cliques that each name has had", right, {clique: found.get(clique, 0) for clique in cliques})
+    run.same("cliques that each name has had", right, {clique: counts.get(clique, 0) for clique in cliques})
 
 
-def _workload(env: SceneEnvironment, each: str, here: str) -> Object:
-    workload = env.workload("frontend", setName=each, pods=PODS)
+def _workload(env: SceneEnvironment, set_name: str, here: str) -> Object:
+    workload = env.workload("frontend", setName=set_name, pods=PODS)
     workload["spec"]["template"]["terminationDelay"] = "1h"
     [clique] = workload["spec"]["template"]["cliques"]
     spec = clique["spec"]["podSpec"]
-    spec["tolerations"] = [*spec.get("tolerations", []), SOON if each in EVICTED else NEVER]
-    if each == "stuck":
+    spec["tolerations"] = [*spec.get("tolerations", []), SOON if set_name in EVICTED else NEVER]
+    if set_name == "stuck":
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), HOSTNAME: here}
     return workload
 
 
-def _by_index(view: View, each: str) -> dict[str, Mapping[str, Any]]:
-    return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, CLIQUE[each])}
+def _by_index(view: View, set_name: str) -> dict[str, Mapping[str, Any]]:
+    return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, CLIQUE[set_name])}
 
 
 def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
@@ -234,61 +234,61 @@ def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
     return refused
 
 
-def _replaced(each: str, first: Pods) -> Predicate:
+def _replaced(set_name: str, first: Pods) -> Predicate:
     """A set has as many pods as at first, all Ready, and none of the former ones."""
-    clique = CLIQUE[each]
+    clique = CLIQUE[set_name]
     former = {uid(pod) for pod in first.values()}
 
-    def seen(view: View) -> bool | Unmet:
+    def check(view: View) -> bool | Unmet:
         if any(uid(pod) in former for pod in predicates.pods_of(view, clique)):
             return Unmet(f"{clique} still has its former pods")
         return pods_are({clique: len(first)}, ready=True)(view)
 
-    return seen
+    return check
 
 
-def _moved(each: str, first: Pods, node: str) -> Predicate:
+def _moved(set_name: str, first: Pods, node: str) -> Predicate:
     """A set has other pods than at first, with the same indices, all Ready on this node."""
-    clique, wanted = CLIQUE[each], sorted(first)
+    clique, expected_indices = CLIQUE[set_name], sorted(first)
     former = {uid(pod) for pod in first.values()}
 
-    def seen(view: View) -> bool | Unmet:
+    def check(view: View) -> bool | Unmet:
         own = predicates.pods_of(view, clique)
         if any(uid(pod) in former for pod in own):
             return Unmet(f"{clique} still has its former pods")
         indices = sorted(label(pod, labels.POD_INDEX) for pod in own)
-        if indices != wanted:
-            return Unmet(f"{clique} has pods with the indices {indices}, not {wanted}")
+        if indices != expected_indices:
+            return Unmet(f"{clique} has pods with the indices {indices}, not {expected_indices}")
         late = [name(pod) for pod in own if pods.node(pod) != node or not pods.ready(pod)]
         return not late or Unmet(f"not Ready on {node}: {', '.join(late)}")
 
-    return seen
+    return check
 
 
 def _evicted(names: Iterable[str]) -> Predicate:
     """These pods are being deleted, or were deleted by force."""
-    wanted = list(names)
+    pod_names = list(names)
 
-    def seen(view: View) -> bool | Unmet:
-        found = [view.get("pods", each) for each in wanted]
-        left = [name(pod) for pod in found if pod is not None and not terminating(pod)]
+    def check(view: View) -> bool | Unmet:
+        current = [view.get("pods", pod_name) for pod_name in pod_names]
+        left = [name(pod) for pod in current if pod is not None and not terminating(pod)]
         return not left or Unmet(f"not evicted: {', '.join(left)}")
 
-    return seen
+    return check
 
 
 @predicate
 def _ended(view: View, clique: str, before: Mapping[str, str]) -> bool | Unmet:
     """The clique is being deleted, or is gone; perhaps there is another one of its name."""
-    found = view.get(CLIQUES, clique) or {}
-    return terminating(found) or uid(found) != before[clique] or Unmet(f"{clique} is still there")
+    current = view.get(CLIQUES, clique) or {}
+    return terminating(current) or uid(current) != before[clique] or Unmet(f"{clique} is still there")
 
 
 @predicate
 def _counted(view: View, clique: str) -> bool | Unmet:
     """The clique reports as replicas the pods that are not terminating, and none of its pods as ready."""
-    wanted = {"replicas": len(predicates.pods_of(view, clique)), "readyReplicas": 0}
-    return _reports(view, clique, wanted)
+    counts = {"replicas": len(predicates.pods_of(view, clique)), "readyReplicas": 0}
+    return _reports(view, clique, counts)
 
 
 @predicate
@@ -297,6 +297,6 @@ def _unscheduled(view: View, clique: str) -> bool | Unmet:
     return _reports(view, clique, {"scheduledReplicas": 0})
 
 
-def _reports(view: View, clique: str, wanted: Mapping[str, int]) -> bool | Unmet:
-    reported = {field: number(view.get(CLIQUES, clique), "status", field) or 0 for field in wanted}
-    return reported == wanted or Unmet(f"status of {clique}: {reported}, wanted: {dict(wanted)}")
+def _reports(view: View, clique: str, counts: Mapping[str, int]) -> bool | Unmet:
+    reported = {field: number(view.get(CLIQUES, clique), "status", field) or 0 for field in counts}
+    return reported == counts or Unmet(f"status of {clique}: {reported}, wanted: {dict(counts)}")

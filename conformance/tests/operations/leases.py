@@ -25,39 +25,39 @@ def lease(view: View) -> Document | None:
 
 def led(view: View) -> str | Unmet:
     """Return the holder of the Lease."""
-    found = lease(view)
-    if found is None:
+    current = lease(view)
+    if current is None:
         return Unmet("the Lease that the descriptor names (lease) does not exist")
-    return text(found, "spec", "holderIdentity") or Unmet(f"the Lease {name(found)} names no holder")
+    return text(current, "spec", "holderIdentity") or Unmet(f"the Lease {name(current)} names no holder")
 
 
 def renewed(by: str) -> Predicate:
     """The holder has renewed the Lease since the first evaluation of this predicate."""
     first: list[str] = []
 
-    def seen(view: View) -> bool | Unmet:
-        found = lease(view)
-        moment = text(found, "spec", "renewTime")
+    def check(view: View) -> bool | Unmet:
+        current = lease(view)
+        moment = text(current, "spec", "renewTime")
         first.append(moment)
-        if text(found, "spec", "holderIdentity") != by:
-            return Unmet(f"its holder is {text(found, 'spec', 'holderIdentity') or 'nobody'}")
+        if text(current, "spec", "holderIdentity") != by:
+            return Unmet(f"its holder is {text(current, 'spec', 'holderIdentity') or 'nobody'}")
         return moment != first[0] or Unmet(f"its renewTime is still {moment or 'absent'}")
 
-    return seen
+    return check
 
 
 @predicate
 def led_by_another(view: View, than: str) -> bool | Unmet:
     """The Lease names another holder than this one."""
-    found = led(view)
-    return found if isinstance(found, Unmet) else found != than or Unmet(f"its holder is still {than}")
+    current = led(view)
+    return current if isinstance(current, Unmet) else current != than or Unmet(f"its holder is still {than}")
 
 
 def taken_from(history: Records, former: str) -> Record | None:
     """Return the write by which another operator took the Lease of `former`."""
     records = history.records(LEASES)
-    held = [i for i, record in enumerate(records) if holder(record) == former]
-    later = records[held[-1] + 1 :] if held else []
+    indices = [i for i, record in enumerate(records) if holder(record) == former]
+    later = records[indices[-1] + 1 :] if indices else []
     return next((record for record in later if holder(record)), None)
 
 
@@ -70,7 +70,7 @@ def holders(records: list[Record]) -> list[str]:
 def waited(history: Records, former: str) -> tuple[float, int]:
     """Return the seconds from the last renewal of `former` until another operator had the Lease, and its duration."""
     records = [record for record in history.records(LEASES) if holder(record) == former]
-    taken = taken_from(history, former)
-    if not records or taken is None:
+    takeover = taken_from(history, former)
+    if not records or takeover is None:
         return float("inf"), 0
-    return taken.at - records[-1].at, number(records[-1].object, "spec", "leaseDurationSeconds") or 0
+    return takeover.at - records[-1].at, number(records[-1].object, "spec", "leaseDurationSeconds") or 0

@@ -37,22 +37,22 @@ class LeaderEndsTwice(Scene):
         self.right, self.wrong = env.dry_run.all([env.dry_run.create(right), env.dry_run.create(wrong)])
 
         workload = env.workload("disaggregated", setName="s", **SMALL)
-        wanted = expected(workload)
-        self.total = sum(clique.template.replicas for clique in wanted.cliques.values())
+        objects = expected(workload)
+        self.total = sum(clique.template.replicas for clique in objects.cliques.values())
         env.create(workload)
         env.wait_for("the leader has begun with the set", _some_pod)
         if leases.holders(env.history.records(leases.LEASES)) != [self.first]:
             env.machine.require(begin, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
-        # What the leader had requested last may still arrive. After that, an operator that works without leading
-        # replaces this pod.
+        # The last requests of the former leader may still arrive. After that, only an operator that works without
+        # leading replaces this pod.
         self.lost = name(env.quiet(1.5, 6, real=True).list("pods")[0])
         env.delete("pods", self.lost)
         env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)
         env.wait_for("the lost pod is gone", lambda view: view.get("pods", self.lost) is None)
         env.wait_for("the set is available", predicates.available("s", 1))
-        env.wait_for("all pods bound", predicates.all_bound(list(wanted.cliques.values())))
+        env.wait_for("all pods bound", predicates.all_bound(list(objects.cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -95,8 +95,8 @@ def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
     """The test has deleted one pod, which is created once more."""
     run.given("the leader has begun with the set", "the set is available", "all pods bound")
     span = run.until("nothing moves")
-    seen = [len(_created(span)), _deleted(span)]
-    run.expect("number of pods created, and pods deleted", [run.scene.total + 1, [run.scene.lost]], seen)
+    actual = [len(_created(span)), _deleted(span)]
+    run.expect("number of pods created, and pods deleted", [run.scene.total + 1, [run.scene.lost]], actual)
 
 
 @requirement(
@@ -113,7 +113,7 @@ def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> 
 
 @requirement("OPS-005")
 def test_an_operator_that_does_not_lead_creates_nothing(run: Recorded[LeaderEndsTwice]) -> None:
-    """Whoever works without leading replaces the pod that was deleted while nobody led."""
+    """An operator that works without leading replaces the pod that was deleted while no operator led."""
     run.given("the lost pod is gone")
     span = run.until("the lost pod is gone")
     early = _created_before_another_led(span, run.scene.first)
@@ -135,19 +135,19 @@ def _created(history: Records) -> list[Record]:
 
 
 def _deleted(history: Records) -> list[str]:
-    """Pods that were deleted, or marked for it."""
+    """Return the pods that were deleted or marked for deletion."""
     records = history.records("pods")
     return sorted({r.name for r in records if r.kind == DELETED or terminating(r.object)})
 
 
 def _created_before_another_led(history: Records, former: str) -> list[Record]:
-    """Pods that were created before another operator had the Lease."""
-    taken = leases.taken_from(history, former)
-    return [record for record in _created(history) if taken is None or record.revision < taken.revision]
+    """Return the pods that were created before another operator had the Lease."""
+    takeover = leases.taken_from(history, former)
+    return [record for record in _created(history) if takeover is None or record.revision < takeover.revision]
 
 
 def _after_deletion(history: Records, records: list[Record], lost: str) -> list[Record]:
-    """Those of these records that were written after a pod was deleted."""
+    """Return the records that were written after a pod was deleted."""
     ends = [r.revision for r in history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
     return [record for record in records if ends and record.revision > min(ends)]
 
@@ -155,6 +155,6 @@ def _after_deletion(history: Records, records: list[Record], lost: str) -> list[
 @predicate
 def _replaced(view: View, before: set[str], count: int) -> bool | Unmet:
     """There are so many pods, and not only those that there were before."""
-    found = {name(pod) for pod in view.list("pods") if not terminating(pod)}
-    new = found - before
-    return (len(found) == count and bool(new)) or Unmet(f"{len(found)} of {count} pods, {len(new)} of them new")
+    names = {name(pod) for pod in view.list("pods") if not terminating(pod)}
+    new = names - before
+    return (len(names) == count and bool(new)) or Unmet(f"{len(names)} of {count} pods, {len(new)} of them new")

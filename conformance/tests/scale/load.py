@@ -38,11 +38,11 @@ class Load:
     def begin(self, phase: Phase, pods: int, act: Callable[[], Document | None]) -> None:
         """Begin a phase: `act` changes the set, which shall have so many pods then."""
         self.note()
-        seen, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
+        pods_before, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
         self._objects = self.tracker.left
         changed = act()
         generation = number(changed, "metadata", "generation") or 0
-        self._phase, self.target = phase, Target(pods, phase.replicas, generation, seen, deleted)
+        self._phase, self.target = phase, Target(pods, phase.replicas, generation, pods_before, deleted)
         self.tracker.mark(conditions(phase, self.target), self._begin)
 
     def wait(self, step: str, lack: Lack, *, required: bool = True) -> None:
@@ -82,19 +82,19 @@ class Load:
         """No status has errors, as Grove's own scale tests ask for (E2E-334)."""
         return next(final_check.errors(now), "")
 
-    def gone(self, now: Tracker) -> str:
+    def set_deleted(self, now: Tracker) -> str:
         """The set is gone. As in Grove's own tests, its pods need not be (E2E-312)."""
         return "the set still exists" if now.set_exists else ""
 
     # -- within --------------------------------------------------------------------------------------------------
 
     def _predicate(self, lack: Lack) -> Callable[[View], bool | Unmet]:
-        def seen(_: View) -> bool | Unmet:
+        def check(_: View) -> bool | Unmet:
             self.tracker.read()
             missing = lack(self.tracker)
             return not missing or Unmet(missing)
 
-        return seen
+        return check
 
     def _progress(self) -> int:
         """Return how far the phase is: a number that has a limit, whatever the implementation does."""

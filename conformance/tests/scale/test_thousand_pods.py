@@ -23,7 +23,7 @@ REPLICAS, FEWEST = 500, 20
 PODS_ON_A_NODE = 10
 SET = "scale"
 TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
-"""What Grove's scale test patches: it changes no spec (E2E-321)."""
+"""The patch of Grove's scale test, which changes no spec (E2E-321)."""
 
 
 class ThousandPods(Scene):
@@ -36,8 +36,8 @@ class ThousandPods(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.replicas = size = max(FEWEST, round(REPLICAS * min(1.0, env.time_scale)))
         workload = env.workload("expert-worker", setName=SET, replicas=size)
-        self.wanted = expected(workload)
-        count = self.wanted.pods
+        self.expected = expected(workload)
+        count = self.expected.pods
         env.nodes("tiny", -(-count // PODS_ON_A_NODE))
 
         load = Load(env)
@@ -59,7 +59,7 @@ class ThousandPods(Scene):
         env.mark("nothing moves after the change")
 
         load.begin(Phase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET))
-        load.wait("set gone", load.gone)
+        load.wait("set gone", load.set_deleted)
 
 
 @requirement("LOAD-001", reaches="all Pods Ready")
@@ -70,16 +70,16 @@ def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
 @requirement("LOAD-002")
 def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> None:
     """Objects that are being deleted do not count: a pod that was replaced is one (LOAD-004)."""
-    view, wanted = run.at("statuses current"), run.scene.wanted
-    sizes = {clique.name: clique.template.replicas for clique in wanted.cliques.values()}
+    view, objects = run.at("statuses current"), run.scene.expected
+    sizes = {clique.name: clique.template.replicas for clique in objects.cliques.values()}
     run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
     run.expect("PodCliqueScalingGroups", [], view.names("podcliquescalinggroups"))
-    run.expect("number of PodGangs", len(wanted.gangs), len(_staying(view, "podgangs")))
+    run.expect("number of PodGangs", len(objects.gangs), len(_staying(view, "podgangs")))
     beyond = [
-        f"{kind}/{name(found)}"
+        f"{kind}/{name(item)}"
         for kind in ("podcliques", "pods")
-        for found in _staying(view, kind)
-        if label(found, labels.SET_INDEX).isdigit() and int(label(found, labels.SET_INDEX)) >= run.scene.replicas
+        for item in _staying(view, kind)
+        if label(item, labels.SET_INDEX).isdigit() and int(label(item, labels.SET_INDEX)) >= run.scene.replicas
     ]
     run.expect("objects with the index of a replica that the set does not have", [], beyond)
 
@@ -98,7 +98,7 @@ def test_the_statuses_have_no_errors(run: Recorded[ThousandPods]) -> None:
 def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
     """By all records until the statuses are current."""
     records = run.until("statuses current").records("pods")
-    run.expect("number of Pods created", run.scene.wanted.pods, sum(record.kind == ADDED for record in records))
+    run.expect("number of Pods created", run.scene.expected.pods, sum(record.kind == ADDED for record in records))
     deleted = {record.name for record in records if record.kind == DELETED or terminating(record.object)}
     run.expect("Pods deleted", [], sorted(deleted))
 
@@ -131,8 +131,8 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 @predicate
 def _ready(view: View, clique: str) -> bool | Unmet:
     """Both pods of a clique are Ready. It looks at these alone, after each of many records."""
-    found = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
-    return found >= 2 or Unmet(f"{found} of 2 pods of {clique} are Ready")
+    count = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
+    return count >= 2 or Unmet(f"{count} of 2 pods of {clique} are Ready")
 
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
@@ -142,8 +142,8 @@ def _pods_of_cliques(view: View) -> dict[str, int]:
 
 
 def _staying(view: View, kind: str) -> list[Document]:
-    """The objects of a kind that are not being deleted."""
-    return [found for found in view.list(kind) if not terminating(found)]
+    """Return the objects of a kind that are not being deleted."""
+    return [item for item in view.list(kind) if not terminating(item)]
 
 
 def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
@@ -152,8 +152,8 @@ def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
     run.same("Pods with their UIDs", before, _only(before, now))
 
 
-def _only(wanted: Mapping[str, object], found: Mapping[str, str]) -> dict[str, str]:
-    return {key: found.get(key, "gone") for key in wanted}
+def _only(former: Mapping[str, object], current: Mapping[str, str]) -> dict[str, str]:
+    return {key: current.get(key, "gone") for key in former}
 
 
 def _available(view: View) -> bool | Unmet:

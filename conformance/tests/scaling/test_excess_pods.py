@@ -17,7 +17,7 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
 """A clique for each property of pods by which the excess ones are chosen."""
-CLIQUE_OF = {each: f"v-0-{each}" for each in NAMES}
+CLIQUE_OF = {role: f"v-0-{role}" for role in NAMES}
 UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
 STATES: Mapping[str, list[Mapping[str, Any]]] = {
     "assigned": [UNREADY, SERVING, SERVING],
@@ -37,9 +37,9 @@ class CliquesWithExcessPods(Scene):
         nodes = env.nodes("tiny", 1)
         env.create(_workload(env))
         env.wait_for("all pods bound", disruption.bound(dict.fromkeys(CLIQUE_OF.values(), 3)))
-        for each, clique in CLIQUE_OF.items():
-            _become(env, clique, STATES.get(each, [SERVING] * 3))
-        first = {each: disruption.by_index(env, clique)[0] for each, clique in CLIQUE_OF.items()}
+        for role, clique in CLIQUE_OF.items():
+            _become(env, clique, STATES.get(role, [SERVING] * 3))
+        first = {role: disruption.by_index(env, clique)[0] for role, clique in CLIQUE_OF.items()}
         self._replace_oldest_pod(env, first["aged"])
         env.patch("pods", name(first["outdated"]), {"metadata": {"labels": {labels.TEMPLATE_HASH: "another"}}})
         disruption.cordon(env, nodes)
@@ -93,11 +93,11 @@ def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcess
     run.given("two pods in each clique")
     before, now = (run.at(step) for step in ("before the scale-in", "scaled in"))
     right = {"assigned": "12", "aged": "12"}
-    stay = {each: {index: _uids(before, each).get(index) for index in indices} for each, indices in right.items()}
-    run.same("pods that stay", stay, {each: _uids(now, each) for each in right})
+    stay = {role: {index: _uids(before, role).get(index) for index in indices} for role, indices in right.items()}
+    run.same("pods that stay", stay, {role: _uids(now, role) for role in right})
     phased = {"number": 2, "0": _uids(before, "phased").get("0")}
-    seen = _uids(now, "phased")
-    run.same("the pod in phase Running stays", phased, {"number": len(seen), "0": seen.get("0")})
+    remaining = _uids(now, "phased")
+    run.same("the pod in phase Running stays", phased, {"number": len(remaining), "0": remaining.get("0")})
 
 
 @requirement("SCALE-011")
@@ -119,25 +119,25 @@ test_invariants = invariants(CliquesWithExcessPods, "INV-001", "INV-004", "INV-0
 
 
 def _workload(env: SceneEnvironment) -> Object:
-    """One set with all the cliques; nothing is updated, whatever pods say of their template."""
+    """Return a set with all the cliques, whose update strategy replaces no pod with an outdated template."""
     workload = env.workload("waiting", setName="v", pods=3)
     workload["spec"]["updateStrategy"] = {"type": "OnDelete"}
     cliques = workload["spec"]["template"]["cliques"]
     [pattern] = cliques
     cliques.clear()
-    for each in NAMES:
+    for role in NAMES:
         clique = copy.deepcopy(pattern)
-        clique["name"] = clique["spec"]["roleName"] = each
+        clique["name"] = clique["spec"]["roleName"] = role
         cliques.append(clique)
     return workload
 
 
-def _become(env: SceneEnvironment, clique: str, wanted: list[Mapping[str, Any]]) -> None:
-    """Gives the pods of a clique these states, in the order of their indices."""
-    for pod, state in zip(disruption.by_index(env, clique), wanted, strict=False):
+def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
+    """Give the pods of a clique these states, in the order of their indices."""
+    for pod, state in zip(disruption.by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
-def _uids(view: View, each: str) -> dict[str, str]:
+def _uids(view: View, role: str) -> dict[str, str]:
     """Index → uid of the pods of a clique."""
-    return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[each])}
+    return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[role])}

@@ -98,24 +98,26 @@ class ScaledAtEveryLevel(Scene):
     def _scale_set_in(self, env: SceneEnvironment) -> None:
         leave = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
         scale(env, SETS, "s", 1)
-        env.settle("surplus replicas gone", _all_gone(leave), timeout=60)
+        env.settle("surplus replicas gone", _all_deleted(leave), timeout=60)
         scale(env, SETS, "s", 0)
         view = env.history.view()
-        rest = [(kind, each) for kind in KINDS for each in view.names(kind) if each.startswith("s-")]
-        env.settle("nothing left of any replica", _all_gone(rest), timeout=60)
+        rest = [
+            (kind, object_name) for kind in KINDS for object_name in view.names(kind) if object_name.startswith("s-")
+        ]
+        env.settle("nothing left of any replica", _all_deleted(rest), timeout=60)
         scale(env, SETS, "s", 2)
         env.wait_for("set available again", predicates.available("s", 2))
         sizes = (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
-        wanted = {f"s-{i}-{rest}": size for i in (0, 1) for rest, size in sizes}
-        env.settle("sizes of the template", pods_are(wanted, ready=True), timeout=60)
+        counts = {f"s-{i}-{rest}": size for i in (0, 1) for rest, size in sizes}
+        env.settle("sizes of the template", pods_are(counts, ready=True), timeout=60)
 
 
 @requirement("SCALE-001", reaches=("new replicas have their groups", "new replicas have their pods"))
 def test_a_set_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """What was there before is compared by its uids."""
+    """The objects of the existing replica keep their uids."""
     run.given("set available", "new replicas available")
     before = _existing(run.at("before the scale-out"))
-    run.same("uids of what was there before", *_kept(before, run.at("scaled out")))
+    run.same("uids of what was there before", *_uids_before_and_now(before, run.at("scaled out")))
 
 
 @requirement("SCALE-002", reaches="new cliques have the template's size")
@@ -127,7 +129,7 @@ def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEvery
 def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Pods, Services and gangs included; what stays is compared by its uids."""
     stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
-    run.same("uids of the replica that stays", *_kept(stay, run.at("surplus replicas gone")))
+    run.same("uids of the replica that stays", *_uids_before_and_now(stay, run.at("surplus replicas gone")))
 
 
 @requirement("SCALE-004", reaches=("nothing left of any replica", "set available again", "sizes of the template"))
@@ -151,12 +153,16 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
 
 @requirement("SCALE-006", reaches="scaled group has its pods")
 def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """By what the gang of each added PodClique holds."""
+    """The gang of each added PodClique holds the PodCliques of its replica."""
     view = run.at("scaled out")
     replicas = [[f"s-0-g-{j}-b", f"s-0-g-{j}-c"] for j in (1, 2, 3)]
-    wanted = {clique: replica for replica in replicas for clique in replica}
-    found = {clique: gang_of(view, clique) for clique in wanted}
-    run.same("PodCliques of the gang of each", wanted, {it: of(gang, cliques_of(gang)) for it, gang in found.items()})
+    members = {clique: replica for replica in replicas for clique in replica}
+    gangs = {clique: gang_of(view, clique) for clique in members}
+    run.same(
+        "PodCliques of the gang of each",
+        members,
+        {clique: of(gang, cliques_of(gang)) for clique, gang in gangs.items()},
+    )
 
 
 @requirement("SCALE-007", reaches=("last replicas of the group deleted", "their pods deleted"))
@@ -165,8 +171,8 @@ def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     view = run.at("groups scaled in")
     run.expect("cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], _of_group(view, "s-0-g"))
     before, stay = _existing(run.at("before the scale-in")), ("s-0-g-0-", "s-1-g-0-")
-    kept = {key: uid for key, uid in before.items() if key[0] in ("pods", CLIQUES) and key[1].startswith(stay)}
-    run.same("uids of the replicas that stay", *_kept(kept, view))
+    staying = {key: uid for key, uid in before.items() if key[0] in ("pods", CLIQUES) and key[1].startswith(stay)}
+    run.same("uids of the replicas that stay", *_uids_before_and_now(staying, view))
 
 
 @requirement(
@@ -175,8 +181,8 @@ def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
 )
 def test_a_group_with_a_terminating_replica_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """The replica in the middle is held terminating while the last one is to go."""
-    found = _of_group(run.at("groups scaled in"), "s-1-g")
-    run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], found)
+    cliques = _of_group(run.at("groups scaled in"), "s-1-g")
+    run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], cliques)
 
 
 @requirement("SCALE-009", reaches="clique of one group replica has its pods")
@@ -201,20 +207,20 @@ test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-004", "INV-005"
 
 
 def _existing(view: View) -> Uids:
-    return {(kind, each): uid for kind in KINDS for each, uid in incarnations.uids(view, kind).items()}
+    return {(kind, object_name): uid for kind in KINDS for object_name, uid in incarnations.uids(view, kind).items()}
 
 
-def _kept(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The uids that objects had, and those that objects of the same names have now."""
+def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the uids that objects had, and those that objects of the same names have now."""
     now = _existing(view)
-    right = {f"{kind}/{each}": uid for (kind, each), uid in before.items()}
-    return right, {f"{kind}/{each}": now.get((kind, each), "") for kind, each in before}
+    right = {f"{kind}/{object_name}": uid for (kind, object_name), uid in before.items()}
+    return right, {f"{kind}/{object_name}": now.get((kind, object_name), "") for kind, object_name in before}
 
 
-def _all_gone(objects: Iterable[tuple[str, str]]) -> Predicate:
+def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these exists, each given by its resource and name."""
     known = list(objects)
-    return all_of(*(absent(kind, [each for own, each in known if own == kind]) for kind in KINDS))
+    return all_of(*(absent(kind, [object_name for own, object_name in known if own == kind]) for kind in KINDS))
 
 
 def _generations(view: View) -> dict[str, list[object]]:
@@ -228,4 +234,4 @@ def _generation_hash(view: View) -> str:
 
 
 def _of_group(view: View, group: str) -> list[str]:
-    return [each for each in view.names(CLIQUES) if each.startswith(f"{group}-")]
+    return [clique for clique in view.names(CLIQUES) if clique.startswith(f"{group}-")]

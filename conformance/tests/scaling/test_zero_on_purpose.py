@@ -47,8 +47,8 @@ class ScaledToZero(Scene):
 @requirement("SCALE-016")
 def test_an_idle_component_is_not_breached(run: Recorded[ScaledToZero]) -> None:
     for resource, part in IDLE:
-        found = condition_is(run.at(f"{part} idle for long").get(resource, part), BREACHED)
-        run.expect(f"{BREACHED} of {part} is True", False, found == "True")
+        status = condition_is(run.at(f"{part} idle for long").get(resource, part), BREACHED)
+        run.expect(f"{BREACHED} of {part} is True", False, status == "True")
 
 
 @requirement("SCALE-017")
@@ -96,12 +96,12 @@ def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None
 @predicate
 def _not_required(view: View, cliques: dict[str, int]) -> bool | Unmet:
     """No PodGang requires pods of these PodCliques."""
-    found = _minimums(view, cliques)
-    return not found or Unmet(f"PodGangs require {found}")
+    minimums = _minimums(view, cliques)
+    return not minimums or Unmet(f"PodGangs require {minimums}")
 
 
 @predicate
 def _required(view: View, cliques: dict[str, int]) -> bool | Unmet:
     """Each PodClique is in a PodGang that requires all its pods."""
-    found = _minimums(view, cliques)
-    return found == sorted(cliques.items()) or Unmet(f"PodGangs require {found}")
+    minimums = _minimums(view, cliques)
+    return minimums == sorted(cliques.items()) or Unmet(f"PodGangs require {minimums}")

@@ -46,36 +46,36 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
     """A later gang makes the scheduler look again; a condition that differs in its times alone was written again."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
-    said, rewritten = _conditions(span.begin(), run.scene.cliques), []
+    reported, rewritten = _conditions(span.begin(), run.scene.cliques), []
     for record in span.records("pods"):
         now = condition(record.object, CONDITION)
-        if record.name in said and now != said[record.name]:
-            if text(now, "message") == text(said[record.name], "message"):
+        if record.name in reported and now != reported[record.name]:
+            if text(now, "message") == text(reported[record.name], "message"):
                 rewritten.append(record.name)
-            said[record.name] = now
+            reported[record.name] = now
     run.expect(f"rewritten {CONDITION} conditions whose reason stayed the same", [], rewritten)
 
 
 @requirement("SCHED-065", reaches="a Warning event about each waiting pod")
 def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """Whatever the event says and however it is called, it is about the pod."""
+    """The event regards the pod; its reason and its message are free."""
 
 
 def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str, Any]]:
-    """The condition of each pod, by the pod's name."""
-    found = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
-    return {name(pod): condition(pod, CONDITION) for pod in found}
+    """Return the condition of each pod, by the pod's name."""
+    members = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
+    return {name(pod): condition(pod, CONDITION) for pod in members}
 
 
 @predicate
 def _unschedulable(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
-    """Each pod says that it cannot be scheduled, and why."""
+    """Each pod has a condition that says that it cannot be scheduled, and why."""
     for clique in cliques:
         for pod in predicates.pods_of(view, clique.name):
             one = condition(pod, CONDITION)
-            found = [text(one, "status"), text(one, "reason")]
-            if found != ["False", REASON] or not text(one, "message"):
-                return Unmet(f"{name(pod)} has {CONDITION}={found[0]}, {found[1]}: {text(one, 'message')!r}")
+            reported = [text(one, "status"), text(one, "reason")]
+            if reported != ["False", REASON] or not text(one, "message"):
+                return Unmet(f"{name(pod)} has {CONDITION}={reported[0]}, {reported[1]}: {text(one, 'message')!r}")
     return True
 
 

@@ -1,5 +1,5 @@
-"""What a gang scheduler leaves alone: the spec of PodGangs, most of their status, pods beyond their binding, gates, and
-gangs whose minimum is released."""
+"""A gang scheduler leaves the spec of PodGangs, most of their status, and gates alone, writes only the binding of pods,
+and evicts no gang whose minimum is released."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class GangsByHand(Scene):
         if env.dry_run.ask(env.dry_run.create(entry)).accepted:
             env.create(entry)
         env.fleet(manifests.nodes(GANGS, place))
-        made = manifests.gangs(GANGS, place)
-        env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in made])
+        gangs = manifests.gangs(GANGS, place)
+        env.create_all([{**gang, **manifests.gang_status(NOW)} for gang in gangs])
         env.create_all(manifests.pods(GANGS, place))
         self.pods = [place.name("placed", "w", str(number)) for number in range(3)]
         env.wait_for("gang placed", predicates.placed(self.pods), real=True)
         env.quiet(2, real=True)
 
-        [gang] = [each for each in made if name(each) == place.name("placed")]
+        [gang] = [gang for gang in gangs if name(gang) == place.name("placed")]
         groups = [{**group, "minReplicas": 0} for group in gang["spec"]["podgroups"]]
         written = env.patch("podgangs", name(gang), {"spec": {"podgroups": groups}})
         self.ours.add(text(written, "metadata", "resourceVersion"))
@@ -105,7 +105,7 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-071")
 def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
-    """What a pod was created with is compared; what a binding adds is not."""
+    """Compare the fields that a pod was created with; a binding may add others."""
     run.given("gang placed", "nothing moves")
     lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost(old.object, new.object)]
     run.expect("what pods have lost", [], lost)
@@ -123,7 +123,7 @@ def test_gates_stay(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-073")
 def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
-    """Nobody of higher priority waits, so there is no other reason to evict."""
+    """No pod of higher priority waits, so there is no other reason to evict."""
     run.given("nothing moves")
     run.always("all pods of the gang stay", _stay(run.scene.pods), after="gang placed", until="minimum released")
     run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
@@ -131,9 +131,9 @@ def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
 
 @predicate
 def _stay(view: View, pods: list[str]) -> bool | Unmet:
-    found = {pod: view.get("pods", pod) for pod in pods}
-    gone = [pod for pod, there in found.items() if there is None or terminating(there)]
-    return not gone or Unmet(f"{', '.join(gone)} were deleted")
+    current = {pod: view.get("pods", pod) for pod in pods}
+    deleted = [pod for pod, there in current.items() if there is None or terminating(there)]
+    return not deleted or Unmet(f"{', '.join(deleted)} were deleted")
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
@@ -149,11 +149,11 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
 
 def _rest(status: object) -> Mapping[str, Any]:
     """Return the parts of a PodGang's status that are not a scheduler's."""
-    found = {text(each, "type"): each for each in items(status, "conditions")}
-    conditions = {kind: each for kind, each in found.items() if kind in OF_OPERATORS}
+    by_type = {text(entry, "type"): entry for entry in items(status, "conditions")}
+    conditions = {kind: entry for kind, entry in by_type.items() if kind in OF_OPERATORS}
     whole = status if isinstance(status, Mapping) else {}
-    others = {key: value for key, value in whole.items() if key not in ("conditions", "phase", "placementScore")}
-    return {**others, **({"conditions": conditions} if conditions else {})}
+    remaining = {key: value for key, value in whole.items() if key not in ("conditions", "phase", "placementScore")}
+    return {**remaining, **({"conditions": conditions} if conditions else {})}
 
 
 def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -162,7 +162,9 @@ def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         had, now = mapping(old, "metadata", part), mapping(new, "metadata", part)
         yield from (f"{key} of its {part}" for key, value in had.items() if now.get(key) != value)
     there = items(new, "spec", "tolerations")
-    yield from (f"the toleration {each}" for each in items(old, "spec", "tolerations") if each not in there)
+    yield from (
+        f"the toleration {toleration}" for toleration in items(old, "spec", "tolerations") if toleration not in there
+    )
 
 
 def _gates(pod: Mapping[str, Any]) -> set[str]:

@@ -28,12 +28,12 @@ def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
 
 
 def release(env: SceneEnvironment, pod: str) -> None:
-    """Lets a pod become Ready."""
+    """Let a pod become Ready."""
     env.patch("pods", pod, {"metadata": {"annotations": {HOLD: None}}})
 
 
 def break_down(env: SceneEnvironment, pod: str) -> None:
-    """Makes a pod not Ready, and holds it so."""
+    """Make a pod not Ready, and keep it so."""
     env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
     conditions = [{"type": kind, "status": "False", "reason": "ContainersNotReady"} for kind in _READINESS]
     conditions += [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized")]
@@ -46,17 +46,19 @@ _READINESS = ("ContainersReady", "Ready")
 def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> None:
     """Raise Blocked if the operator has pods wait in a form that this cluster cannot play, or if pods of these
     workloads are not held back: that annotations of a template are copied to Pods is a SHOULD (RES-115)."""
-    found = env.history.view().list("pods")
-    known_waits.require(found, own={"own"})
-    held = [
+    current_pods = env.history.view().list("pods")
+    known_waits.require(current_pods, own={"own"})
+    held_cliques = [
         (name(workload), clique["name"])
         for workload in workloads
         for clique in workload["spec"]["template"]["cliques"]
         if HOLD in clique.get("annotations", {})
     ]
-    for pod in found:
+    for pod in current_pods:
         clique = pods.clique(pod)
-        is_held = any(clique.startswith(f"{set_name}-") and clique.endswith(f"-{tail}") for set_name, tail in held)
+        is_held = any(
+            clique.startswith(f"{set_name}-") and clique.endswith(f"-{tail}") for set_name, tail in held_cliques
+        )
         if is_held and not text(pod, "metadata", "annotations", HOLD):
             raise Blocked(f"{name(pod)} lacks the annotation of its template that would hold it back", "circumstances")
 
@@ -67,17 +69,17 @@ def names(view: View, clique: str) -> list[str]:
 
 
 def ready(view: View, cliques: Iterable[Clique]) -> dict[str, int]:
-    """How many pods of each clique are Ready."""
-    return {name: sum(map(pods.ready, found)) for name, found in predicates.by_clique(view, cliques).items()}
+    """Return how many pods of each clique are Ready."""
+    return {name: sum(map(pods.ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
 
 
 @predicate
 def are_ready(view: View, cliques: Sequence[Clique], least: int | None = None) -> bool | Unmet:
     """All pods of each clique are Ready, or at least so many."""
     lacks = [
-        f"{found} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
-        for name, found in ready(view, cliques).items()
-        if found < (least or predicates.sizes(cliques)[name])
+        f"{count} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
+        for name, count in ready(view, cliques).items()
+        if count < (least or predicates.sizes(cliques)[name])
     ]
     return not lacks or Unmet("; ".join(lacks))
 
@@ -85,8 +87,8 @@ def are_ready(view: View, cliques: Sequence[Clique], least: int | None = None) -
 @predicate
 def none_ready(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """No pod of the cliques is Ready."""
-    found = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
-    return not found or Unmet(f"Ready: {', '.join(found)}")
+    ready_pods = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
+    return not ready_pods or Unmet(f"Ready: {', '.join(ready_pods)}")
 
 
 @predicate
@@ -94,8 +96,8 @@ def are_under_way(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Every pod of the cliques has been started on its node; its init containers may not be through."""
     lacks = [
         name(pod)
-        for found in predicates.by_clique(view, cliques).values()
-        for pod in found
+        for members in predicates.by_clique(view, cliques).values()
+        for pod in members
         if not condition_is(pod, "Initialized")
     ]
     return not lacks or Unmet(f"{lacks[0]} has not been started")

@@ -52,7 +52,7 @@ class HeldBackInEachOrder(Scene):
             for name, of_type in types.items()
         ]
         workloads = [*(hold(chain, "fe", "ld") for chain in chains), hold(env.workload("after-group"), "wk")]
-        self.cliques = {name: clique for each in workloads for name, clique in expected(each).cliques.items()}
+        self.cliques = {name: clique for workload in workloads for name, clique in expected(workload).cliques.items()}
         for workload in workloads:
             env.create(workload)
         # Pods of scaled gangs may wait for a base gang that is Ready.
@@ -63,30 +63,30 @@ class HeldBackInEachOrder(Scene):
         require_premises(env, *workloads)
         env.quiet(1)
         env.mark(HELD)
-        self._release(env, [*(f"{each}-0-sg-0-ld" for each in ORDERED), f"{BEHIND}-0-sg-0-wk"])
+        self._release(env, [*(f"{set_name}-0-sg-0-ld" for set_name in ORDERED), f"{BEHIND}-0-sg-0-wk"])
         env.quiet(1)
         env.mark(FRONTS_HELD)
-        self._release(env, [f"{each}-0-fe" for each in ORDERED])
-        env.settle("fronts Ready", are_ready([self.cliques[f"{each}-0-fe"] for each in ORDERED]), 60)
+        self._release(env, [f"{set_name}-0-fe" for set_name in ORDERED])
+        env.settle("fronts Ready", are_ready([self.cliques[f"{set_name}-0-fe"] for set_name in ORDERED]), 60)
         env.quiet(1)
         env.mark(ONE_HELD)
-        self._release(env, [*(f"{each}-0-sg-1-ld" for each in ORDERED), f"{BEHIND}-0-sg-1-wk"])
-        for each in (*ORDERED, BEHIND):
-            env.settle(based(each), are_ready(self.base(each)), 60)
-        every = [clique for each in ORDERED for clique in self.of(each, "", (2, 3))]
+        self._release(env, [*(f"{set_name}-0-sg-1-ld" for set_name in ORDERED), f"{BEHIND}-0-sg-1-wk"])
+        for set_name in (*ORDERED, BEHIND):
+            env.settle(based(set_name), are_ready(self.base(set_name)), 60)
+        every = [clique for set_name in ORDERED for clique in self.of(set_name, "", (2, 3))]
         env.settle("scaled gangs under way", all_of(predicates.all_bound(every), are_under_way(every)), 60)
         env.quiet(1)
         env.mark(OTHERS_HELD)
-        for each in ORDERED:
-            self._release(env, [f"{each}-0-sg-2-ld"])
-            env.settle(scaled(each), are_ready(self.of(each, "", (2,))), 60)
+        for set_name in ORDERED:
+            self._release(env, [f"{set_name}-0-sg-2-ld"])
+            env.settle(scaled(set_name), are_ready(self.of(set_name, "", (2,))), 60)
         env.quiet(1)
         env.mark(END)
 
-    def of(self, set_name: str, clique: str, replicas: Iterable[int]) -> list[Clique]:
+    def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[Clique]:
         """The cliques of replicas of a scaling group, all or those of a template."""
-        heads = tuple(f"{set_name}-0-sg-{replica}-{clique}" for replica in replicas)
-        return [found for name, found in self.cliques.items() if name.startswith(heads)]
+        heads = tuple(f"{set_name}-0-sg-{replica}-{template}" for replica in replicas)
+        return [member for name, member in self.cliques.items() if name.startswith(heads)]
 
     def base(self, set_name: str) -> list[Clique]:
         """The cliques of the base gang of a set."""

@@ -1,4 +1,4 @@
-"""What each clique starts after, in each start-up type, and the init container that its pods wait in."""
+"""The cliques that each clique starts after, in each start-up type, and the init container that its pods wait in."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def available(workload: Object) -> str:
 def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
     """Of all sets: the parents are computed from the templates, with full names."""
     places, view = list(_places(run.scene.workloads)), run.at("sets created")
-    found = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
-    seen = {each: of(clique, texts(clique, "spec", "startsAfter")) for each, clique in found.items()}
-    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, seen)
+    cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
+    actual = {clique_name: of(clique, texts(clique, "spec", "startsAfter")) for clique_name, clique in cliques.items()}
+    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, actual)
 
 
 @requirement("START-006")
@@ -72,11 +72,11 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
     """Once all pods exist, and only if the sets come up with it."""
     for workload in run.scene.workloads:
         run.given(exist(workload))
-    right, seen, view = {}, {}, run.at("sets created")
+    right, actual, view = {}, {}, run.at("sets created")
     for place in _places(run.scene.workloads):
         for pod in predicates.pods_of(view, place.clique.name):
-            right[name(pod)], seen[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
-    run.same(f"pods that have {startup.WAITER}", right, seen)
+            right[name(pod)], actual[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
+    run.same(f"pods that have {startup.WAITER}", right, actual)
     for workload in run.scene.workloads:
         run.given(available(workload))
 
@@ -84,29 +84,39 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
     """But for the set whose names are alike: START-009 is about that."""
-    waiting = [each for each in _waiting(run) if each.place.set.name != ALIKE]
-    right = {each.name: _arguments(each.place.parents) for each in waiting}
-    run.same(f"arguments of {startup.WAITER}", right, {each.name: each.seen(_args) for each in waiting})
+    waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name != ALIKE]
+    right = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
+    run.same(
+        f"arguments of {startup.WAITER}",
+        right,
+        {waiting_pod.name: waiting_pod.observed(_args) for waiting_pod in waiting},
+    )
 
 
 @requirement("START-008")
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
     """Others may have put in more mounts and volumes."""
     waiting = _waiting(run)
-    right, wanted = startup.MOUNTS, {each.name: startup.volumes(each.place.set.name) for each in waiting}
-    mounts = {each.name: each.seen(lambda pod: _only(startup.mounts(startup.waiter(pod)), right)) for each in waiting}
+    right = startup.MOUNTS
+    mounts = {
+        waiting_pod.name: waiting_pod.observed(lambda pod: _only(startup.mounts(startup.waiter(pod)), right))
+        for waiting_pod in waiting
+    }
     run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, right), mounts)
-    volumes = {each.name: each.seen(startup.seen_volumes) for each in waiting}
-    found = {key: _only(have, wanted[key]) if isinstance(have, Mapping) else have for key, have in volumes.items()}
-    run.same("volumes of pods with parents", wanted, found)
+    expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
+    volumes = {waiting_pod.name: waiting_pod.observed(startup.seen_volumes) for waiting_pod in waiting}
+    actual = {
+        key: _only(have, expected_volumes[key]) if isinstance(have, Mapping) else have for key, have in volumes.items()
+    }
+    run.same("volumes of pods with parents", expected_volumes, actual)
 
 
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
     """By the arguments: only those that hold the minAvailable of the other clique are wrong."""
-    waiting = [each for each in _waiting(run) if each.place.set.name == ALIKE]
-    seen = {each.name: each.seen(each.place.taken_for_others) for each in waiting}
-    run.same("arguments with the minAvailable of another clique", {key: [] for key in seen}, seen)
+    waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
+    wrong = {waiting_pod.name: waiting_pod.observed(waiting_pod.place.taken_for_others) for waiting_pod in waiting}
+    run.same("arguments with the minAvailable of another clique", {key: [] for key in wrong}, wrong)
 
 
 test_invariants = invariants(SetsOfEachStartupType, "INV-001", "INV-004", "INV-005", "INV-006")
@@ -142,32 +152,32 @@ class _Waiting:
     def name(self) -> str:
         return name(self.pod) if self.pod else self.place.clique.name
 
-    def seen(self, read: Callable[[Document], object]) -> object:
-        """What is read off the pod, if it has the init container at all: whether it has is START-006."""
+    def observed(self, read: Callable[[Document], object]) -> object:
+        """Return what `read` reads off the pod, or ABSENT without the init container, which START-006 judges."""
         return read(self.pod) if self.pod and startup.waiter(self.pod) else ABSENT
 
 
 def _places(workloads: list[Object]) -> Iterator[_Place]:
     """All cliques of the sets."""
     for workload in workloads:
-        wanted = template.read(workload)
+        pcs = template.read(workload)
         for clique in expected(workload).cliques.values():
-            seat = startup.seat(wanted, clique.name, clique.labels)
+            seat = startup.seat(pcs, clique.name, clique.labels)
             assert seat is not None, clique.name
-            parents = startup.parents(wanted, seat)
+            parents = startup.parents(pcs, seat)
             assert parents is not None, "no workload of this scene asks for what the specification leaves open"
-            yield _Place(wanted, clique, parents)
+            yield _Place(pcs, clique, parents)
 
 
 def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
     """The pods of all cliques with parents."""
-    view, found = run.at("sets created"), list[_Waiting]()
+    view, waiters = run.at("sets created"), list[_Waiting]()
     for place in _places(run.scene.workloads):
         pods = predicates.pods_of(view, place.clique.name) if place.parents else []
-        found += [_Waiting(place, pod) for pod in pods]
+        waiters += [_Waiting(place, pod) for pod in pods]
         if place.parents and not pods:
-            found.append(_Waiting(place, None))
-    return found
+            waiters.append(_Waiting(place, None))
+    return waiters
 
 
 def _arguments(parents: Mapping[str, int]) -> list[str]:
@@ -178,6 +188,6 @@ def _args(pod: Document) -> Any:
     return at(startup.waiter(pod), "args")
 
 
-def _only(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for; others may have put in more."""
-    return {key: seen.get(key) for key in wanted}
+def _only(observed: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries with these keys; other components may have added more."""
+    return {key: observed.get(key) for key in keys}

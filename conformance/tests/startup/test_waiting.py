@@ -32,8 +32,8 @@ class GangsHeldBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = hold(env.workload("chain", fronts=1, groups=3), "fe", "ld")
-        wanted = expected(workload)
-        self.base, one, self.other = (wanted.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
+        objects = expected(workload)
+        self.base, one, self.other = (objects.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
         self.scaled = [*one, *self.other]
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
@@ -42,7 +42,7 @@ class GangsHeldBack(Scene):
         env.settle("scaled gangs ungated", predicates.all_ungated(self.scaled), 60)
 
         for tail in ("0-fe", "sg-0-ld"):
-            release(env, _first_pod(env, wanted, tail))
+            release(env, _first_pod(env, objects, tail))
         env.wait_for("base gang ready", are_ready(self.base))
         env.wait_for("scaled gangs ungated by a Ready base gang", predicates.all_ungated(self.scaled))
         env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
@@ -50,8 +50,8 @@ class GangsHeldBack(Scene):
         env.quiet(1)
         env.mark("scaled gangs wait")
 
-        break_down(env, _first_pod(env, wanted, "0-fe"))
-        release(env, _first_pod(env, wanted, "sg-1-ld"))
+        break_down(env, _first_pod(env, objects, "0-fe"))
+        release(env, _first_pod(env, objects, "sg-1-ld"))
         env.wait_for("one scaled gang ready", are_ready(one))
         env.quiet(1)
         env.mark("the other scaled gang waits")
@@ -63,16 +63,16 @@ class ReplicasHeldBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = hold(env.workload("chain", replicas=2, fronts=1, groups=1), "fe")
-        wanted = expected(workload)
-        self.first, self.second = ([c for c in wanted.cliques.values() if c.set_index == index] for index in (0, 1))
+        objects = expected(workload)
+        self.first, self.second = ([c for c in objects.cliques.values() if c.set_index == index] for index in (0, 1))
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound([*self.second, *self.first]))
         require_premises(env, workload)
-        release(env, _first_pod(env, wanted, "1-fe"))
+        release(env, _first_pod(env, objects, "1-fe"))
         env.settle("second replica ready", are_ready(self.second), 60)
         env.quiet(1)
         env.mark("first replica waits")
-        release(env, _first_pod(env, wanted, "0-fe"))
+        release(env, _first_pod(env, objects, "0-fe"))
         env.wait_for("both replicas ready", are_ready([*self.first, *self.second]))
 
 
@@ -85,8 +85,8 @@ class ParentsReadyOneByOne(Scene):
         workload = hold(
             env.workload("chain", fronts=3, frontsMinAvailable=2, leaders=2, leadersMinAvailable=1), "fe", "ld"
         )
-        wanted = expected(workload)
-        self.cliques = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
+        objects = expected(workload)
+        self.cliques = [_clique(objects, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
         front, leaders, workers = self.cliques
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(self.cliques))
@@ -116,8 +116,8 @@ class FrontsLost(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = env.workload("chain", fronts=2, frontsMinAvailable=2, leaders=2, groups=1)
-        wanted, every = expected(workload), list(expected(workload).cliques.values())
-        front, self.leaders, self.workers = (_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
+        objects, every = expected(workload), list(expected(workload).cliques.values())
+        front, self.leaders, self.workers = (_clique(objects, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
         env.create(workload)
         env.wait_for("all pods ready", are_ready(every))
         require_premises(env, workload)
@@ -227,14 +227,14 @@ test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-
 test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006", "INV-026")
 
 
-def _clique(wanted: Expected, tail: str) -> Clique:
-    [found] = [clique for clique in wanted.cliques.values() if clique.name.endswith(f"-{tail}")]
-    return found
+def _clique(objects: Expected, tail: str) -> Clique:
+    [clique] = [clique for clique in objects.cliques.values() if clique.name.endswith(f"-{tail}")]
+    return clique
 
 
-def _first_pod(env: SceneEnvironment, wanted: Expected, tail: str) -> str:
+def _first_pod(env: SceneEnvironment, objects: Expected, tail: str) -> str:
     """The first pod of the clique whose name has this end."""
-    return names(env.history.view(), _clique(wanted, tail).name)[0]
+    return names(env.history.view(), _clique(objects, tail).name)[0]
 
 
 def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
@@ -245,5 +245,5 @@ def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
 @predicate
 def _some_pod(view: View, clique: Clique, known: Container[str] = ()) -> str | Unmet:
     """The name of a bound pod of the clique whose uid is not among those known."""
-    found = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
-    return name(found[0]) if found else Unmet(f"no such pod of {clique.name} is bound")
+    candidates = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
+    return name(candidates[0]) if candidates else Unmet(f"no such pod of {clique.name} is bound")

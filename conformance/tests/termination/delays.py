@@ -1,4 +1,4 @@
-"""Whether terminations waited for the terminationDelay, counted from the breach that caused each.
+"""Judgement of whether terminations waited for the terminationDelay, counted from the breach that caused each.
 
 For sets of the workload `kept`: a standalone clique `a`, and a scaling group `g` of the cliques `b` and `c`.
 """
@@ -19,9 +19,9 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
     parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):
         own = clique.rpartition("-")[0]
-        parts += [(disruption.CLIQUES, each) for each in (f"{own}-b", f"{own}-c") if each not in never_ran]
-    found = [incarnations.since(history, resource, name, disruption.BREACHED, "True") for resource, name in parts]
-    return [record for record in found if record is not None]
+        parts += [(disruption.CLIQUES, member) for member in (f"{own}-b", f"{own}-c") if member not in never_ran]
+    records = [incarnations.since(history, resource, name, disruption.BREACHED, "True") for resource, name in parts]
+    return [record for record in records if record is not None]
 
 
 def early(
@@ -29,9 +29,9 @@ def early(
 ) -> list[str]:
     """List the cliques that were deleted before the delay was over, counted from the earliest breach that may have been
     the cause. Whether that level was to act at all is judged elsewhere (TERM-008, TERM-011)."""
-    found = []
+    violations = []
     for name, end in ends.items():
         longest = max((disruption.waited(cause, end, since) for cause in causes.get(name, ())), default=0.0)
         if longest < seconds:
-            found.append(f"{name} was deleted {longest:g} s after the breach")
-    return found
+            violations.append(f"{name} was deleted {longest:g} s after the breach")
+    return violations

@@ -49,10 +49,12 @@ TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique
 LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 """The cliques of each set that are recreated."""
 GROWN_LOST = tuple(f"grown-0-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
-"""Those that are recreated at last, for a pod that runs and is not Ready."""
+"""The cliques that are recreated at last, for a pod that runs and is not Ready."""
 TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
 """The scaling group of the set replica that is terminated for its standalone clique, and those that are breached."""
-BREACHED_REPLICAS = tuple(f"{each}-{j}" for each, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost)
+BREACHED_REPLICAS = tuple(
+    f"{group}-{j}" for group, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost
+)
 """The breached replicas of the latter."""
 RECREATED: Mapping[str, int] = {
     **{name: {"a": 2, "b": 1, "c": 2}[name[-1]] for name in (*STRICT_LOST, *TORN_LOST, *LOOSE_LOST)},
@@ -69,7 +71,7 @@ class LostGangs(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
-        shapes = {each: env.workload("kept", setName=each, **values) for each, values in SHAPES.items()}
+        shapes = {set_name: env.workload("kept", setName=set_name, **values) for set_name, values in SHAPES.items()}
         never = shapes.pop("never")
         cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
         self.cliques = [clique.name for clique in cliques]
@@ -173,8 +175,8 @@ class LostGangs(Scene):
         env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)
         # Pods of the others stay as they are.
         states = {"grown": "an unready", "strict": "a silent", "never": "a crashed"}
-        steps = {each: f"replica with {state} pod recreated" for each, state in states.items()}
-        recreated = ["pair", *(each for each, step in steps.items() if not env.steps[step].unmet)]
+        steps = {set_name: f"replica with {state} pod recreated" for set_name, state in states.items()}
+        recreated = ["pair", *(set_name for set_name, step in steps.items() if not env.steps[step].unmet)]
         env.quiet(3, real=True)
         env.wait_for("sets available once more", available(recreated))
         groups = _groups(env, recreated)
@@ -183,13 +185,13 @@ class LostGangs(Scene):
 
 def available(sets: Iterable[str]) -> Predicate:
     """Each of these sets is available."""
-    return all_of(*(predicates.available(each, PAIR if each == "pair" else 1) for each in sets))
+    return all_of(*(predicates.available(set_name, PAIR if set_name == "pair" else 1) for set_name in sets))
 
 
 def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
     """The scaling groups of sets."""
-    mine = tuple(f"{each}-" for each in sets)
-    return [each for each in env.history.view().names(GROUPS) if each.startswith(mine)]
+    prefixes = tuple(f"{set_name}-" for set_name in sets)
+    return [group for group in env.history.view().names(GROUPS) if group.startswith(prefixes)]
 
 
 def _all_bound(view: View) -> bool | Unmet:
@@ -199,7 +201,7 @@ def _all_bound(view: View) -> bool | Unmet:
 
 
 @predicate
-def _have_had(view: View, env: SceneEnvironment, wanted: Mapping[str, int]) -> bool:
+def _have_had(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
     """Each of these names has had so many cliques at least: whether one is terminated again is TERM-004."""
-    had = disruption.counts(env.history, wanted)
-    return all(had[clique] >= count for clique, count in wanted.items())
+    had = disruption.counts(env.history, counts)
+    return all(had[clique] >= count for clique, count in counts.items())

@@ -25,7 +25,7 @@ OLD = 8
 """Seconds after which the other cliques lose theirs."""
 WAITS = "waits-0-web"
 """The clique whose pods are bound, and have still to start."""
-LOST: Mapping[str, str] = {each: f"{each}-0-web" for each in SETS if each != "waits"}
+LOST: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
 """The clique of each set that loses a pod."""
 UNREADY = ("wavers", "worsens")
 """The sets whose pods run on, not Ready, and so can recover. Whether that is a loss, TERM-026 judges."""
@@ -57,8 +57,8 @@ class CountdownsOverARestart(Scene):
         env.wait_for("sets available", predicates.available(YOUNG, 1))
         self.lost = env.history.now()
         disruption.cordon(env, nodes)
-        for each, clique in LOST.items():
-            if each in UNREADY:
+        for set_name, clique in LOST.items():
+            if set_name in UNREADY:
                 disruption.become(env, clique, disruption.STALLED, 1)
             else:
                 disruption.delete_pods(env, clique, 1)
@@ -88,14 +88,14 @@ class CountdownsOverARestart(Scene):
         if self.restarted - self.stopped > self.rest:
             env.machine.require(stopped, "the operator started while a countdown ran")
         env.settle("delay over after the restart", incarnations.renewed(CLIQUES, [LOST["lasts"]], before), 200)
-        unready = [LOST[each] for each in UNREADY]
+        unready = [LOST[set_name] for set_name in UNREADY]
         env.settle("delays of unready pods over", incarnations.renewed(CLIQUES, unready, before), 60)
         env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
         disruption.cordon(env, nodes, off=True)
         # Pods that are not Ready, and are not lost either, stay as they are.
         stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
-        rest = [each for each in LOST if each not in stays]
-        env.wait_for("sets available again", all_of(*(predicates.available(each, 1) for each in rest)))
+        rest = [set_name for set_name in LOST if set_name not in stays]
+        env.wait_for("sets available again", all_of(*(predicates.available(set_name, 1) for set_name in rest)))
 
     def _create(self, env: SceneEnvironment, name: str) -> None:
         workload = env.workload("frontend", setName=name, pods=3)
@@ -115,8 +115,8 @@ class CountdownsOverARestart(Scene):
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
     """The pods are bound, and never start."""
     run.given("pods that do not start are bound")
-    found = disruption.counts(run.until("sets available again"), [WAITS])
-    run.same("cliques that the name has had", {WAITS: 1}, found)
+    counts = disruption.counts(run.until("sets available again"), [WAITS])
+    run.same("cliques that the name has had", {WAITS: 1}, counts)
 
 
 @requirement("TERM-016", reaches=("recovered in time", "breached again"))
@@ -171,14 +171,14 @@ def breach_of(history: Records, which: str) -> Record | None:
 
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Record | None, since: float) -> bool:
-    """Whether a clique was deleted before its delay was over; that it was deleted at all is judged elsewhere."""
+    """Return whether a clique was deleted before its delay was over; other tests judge that it was deleted."""
     end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[which])
     return 0 <= disruption.waited(cause, end, since) < run.scene.seconds
 
 
 def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool | None:
-    """Whether a clique was deleted sooner than by a countdown that began with the new operator, which started after
-    the old one was stopped. None if it was not, and the new one took so long to start that nobody could tell."""
+    """Return whether a clique was deleted sooner than by a countdown that began with the new operator, which started
+    after the old one was stopped; None if it was not, and the new one started too late to decide it."""
     end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[which])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
@@ -197,7 +197,7 @@ def _transition_times(history: Records, which: str, since: Record | None) -> lis
 
 
 def _wait_until_old(env: SceneEnvironment, since: Record | None, seconds: float) -> None:
-    """Waits until a countdown has lasted so long that a new one would end much later."""
+    """Wait until a countdown has lasted so long that a new one would end much later."""
     if since is not None and (rest := since.at + seconds - env.history.now()) > 0:
         env.quiet(rest, rest + 5, real=True)
 

@@ -44,7 +44,7 @@ class CliqueEmptied(Scene):
 
 @requirement("TERM-001", reaches="cliques of its gang recreated")
 def test_a_clique_without_any_pod_has_its_replica_recreated(run: Recorded[CliqueEmptied]) -> None:
-    """That nothing of it is scheduled any more is a breach, too."""
+    """A clique of which no pod is scheduled any more is breached, too."""
     run.given("set available", "pods Ready")
 
 

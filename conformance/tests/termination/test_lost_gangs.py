@@ -1,4 +1,4 @@
-"""What has lost pods and cannot get them back is recreated, once, and as much of it as has to be."""
+"""Gangs that have lost pods and cannot replace them are recreated, once, and as much of them as has to be."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIQUES_HAD = "cliques that each name has had"
 OTHER_GROUPS = ("pair-0-g", "loose-0-g")
 """Groups whose set replica need not be terminated."""
 OTHER = "pair-0"
-"""What names of the replica begin with that is beside a terminated one."""
+"""The prefix of the names of the replica beside a terminated one."""
 
 
 @requirement("TERM-001", reaches="set replica of a breached clique recreated")
@@ -105,14 +105,14 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
     view = span.view()
     had = disruption.counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
     terminated = [TERMINATED_GROUP, *(group for group in BREACHED_GROUPS if had[_standalone(group)] > 1)]
-    seen = {each: disruption.flagged([each])(view) is True for each in terminated}
-    run.same("groups that report the termination", dict.fromkeys(terminated, True), seen)
+    reporting = {group: disruption.flagged([group])(view) is True for group in terminated}
+    run.same("groups that report the termination", dict.fromkeys(terminated, True), reporting)
     spared = [group for group in OTHER_GROUPS if had[_standalone(group)] == 1]
-    others = [str(record) for each in spared for record in span.records(GROUPS, each) if _in_progress(record)]
-    run.expect("groups that report a termination and are not terminated", [], others)
+    unexpected = [str(record) for group in spared for record in span.records(GROUPS, group) if _in_progress(record)]
+    run.expect("groups that report a termination and are not terminated", [], unexpected)
     gaps = []
-    for each in terminated:
-        records = span.records(GROUPS, each)
+    for group in terminated:
+        records = span.records(GROUPS, group)
         first = next((n for n, record in enumerate(records) if _in_progress(record)), 0)
         gaps += [str(record) for record in records[first:] if not _in_progress(record)]
     run.expect("states in which it is no longer reported before the recovery", [], gaps)
@@ -219,9 +219,9 @@ def _spared(run: Recorded[LostGangs], head: str) -> None:
 test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
-def _have_had(run: Recorded[LostGangs], what: str, wanted: dict[str, int], until: str = "nothing moves") -> None:
+def _have_had(run: Recorded[LostGangs], what: str, counts: dict[str, int], until: str = "nothing moves") -> None:
     """Each of these names has had so many cliques until a step."""
-    run.same(what, wanted, disruption.counts(run.until(until), wanted))
+    run.same(what, counts, disruption.counts(run.until(until), counts))
 
 
 def _in_progress(record: Record) -> bool:

@@ -25,7 +25,7 @@ class SetsWithConstraintsAtThreeLevels(Scene):
         trays = env.nodes("gb200-nvl72", 36)
         for tray in (trays[0], trays[18]):  # a scheduler that packs would put one of two prefill pods there
             env.create(_half_of(tray))
-        env.wait_for("half trays taken", _taken)
+        env.wait_for("half trays taken", _half_trays_used)
         binding = env.namespace
         env.create(topology_binding(binding, KEYS))
         try:
@@ -98,13 +98,13 @@ def _half_of(tray: str) -> Object:
     }
 
 
-def _taken(view: View) -> bool:
-    """The pods that take half a tray run."""
+def _half_trays_used(view: View) -> bool:
+    """The pods that use half a tray run."""
     return sum(map(pods.ready, view.list("pods"))) == 2
 
 
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
     """The domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
-    found = predicates.by_clique(view, cliques)
-    return {nodes.get(text(pod, "spec", "nodeName"), "") for own in found.values() for pod in own}
+    members = predicates.by_clique(view, cliques)
+    return {nodes.get(text(pod, "spec", "nodeName"), "") for own in members.values() for pod in own}

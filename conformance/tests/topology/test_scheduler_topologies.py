@@ -24,17 +24,17 @@ class BindingsOfASchedulersTopologies(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.managed, self.bound = (f"{env.namespace}-{kind}" for kind in ("managed", "bound"))
         theirs = f"{env.namespace}-theirs"
-        made = list[tuple[str, str]]()
+        created = list[tuple[str, str]]()
         try:
             env.create(topology_binding(self.managed, KEYS))
-            made.append((BINDINGS, self.managed))
+            created.append((BINDINGS, self.managed))
             env.settle("managed topology in sync", _reports(self.managed, IN_SYNC))
             env.create(kai_topology(theirs, KEYS))
-            made.append((TOPOLOGIES, theirs))
+            created.append((TOPOLOGIES, theirs))
             binding = topology_binding(self.bound, KEYS)
             binding["spec"]["schedulerTopologyBindings"] = [{"schedulerName": SCHEDULER, "topologyReference": theirs}]
             env.create(binding)
-            made.append((BINDINGS, self.bound))
+            created.append((BINDINGS, self.bound))
             env.settle("bound topology in sync", _reports(self.bound, IN_SYNC))
             self._change(env, MORE)
             env.settle("other levels reported", _reports(self.bound, DRIFTED))
@@ -43,7 +43,7 @@ class BindingsOfASchedulersTopologies(Scene):
             env.delete(TOPOLOGIES, theirs)
             env.settle("missing topology reported", _misses(self.bound))
         finally:
-            for kind, name in made:
+            for kind, name in created:
                 env.delete(kind, name)
 
     def _change(self, env: SceneEnvironment, levels: Levels) -> None:
@@ -75,23 +75,23 @@ def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopo
 @predicate
 def _reports(view: View, binding: str, report: Report) -> bool | Unmet:
     """A binding has this report."""
-    seen = _report(view, binding)
-    return seen == report or Unmet(f"the binding reports {seen}")
+    current = _report(view, binding)
+    return current == report or Unmet(f"the binding reports {current}")
 
 
 @predicate
 def _misses(view: View, binding: str) -> bool | Unmet:
     """A binding reports that its topology does not have its levels."""
     status, reason, in_sync = _report(view, binding)
-    found = status != "False" and in_sync is False
-    return found or Unmet(f"the binding reports {(status, reason, in_sync)} without its topology")
+    missing = status != "False" and in_sync is False
+    return missing or Unmet(f"the binding reports {(status, reason, in_sync)} without its topology")
 
 
 def _report(view: View, binding: str) -> Report:
-    found = view.get(BINDINGS, binding)
-    drift = condition(found, DRIFT)
+    current = view.get(BINDINGS, binding)
+    drift = condition(current, DRIFT)
     entries = [
-        each for each in items(found, "status", "schedulerTopologyStatuses") if each["schedulerName"] == SCHEDULER
+        entry for entry in items(current, "status", "schedulerTopologyStatuses") if entry["schedulerName"] == SCHEDULER
     ]
     in_sync = bool(entries[0].get("inSync")) if len(entries) == 1 else None
     return text(drift, "status"), text(drift, "reason"), in_sync

@@ -34,18 +34,18 @@ class SetsOfTwoBindings(Scene):
             for kind, binding in bindings.items()
         }
         self.cliques = {kind: list(expected(workload).cliques.values()) for kind, workload in workloads.items()}
-        made = list[str]()
+        created = list[str]()
         try:
             for kind, binding in bindings.items():
                 env.create(topology_binding(binding, self.keys[kind]))
-                made.append(binding)
+                created.append(binding)
             for workload in workloads.values():
                 env.create(workload)
             env.wait_for("both sets bound", all_of(*map(predicates.all_bound, self.cliques.values())))
             env.quiet(1)
             env.mark("at rest")
         finally:
-            for binding in made:
+            for binding in created:
                 env.delete("clustertopologybindings", binding)
 
 
@@ -69,5 +69,5 @@ def _keys(kind: str) -> dict[str, str]:
 def _domains(view: View, key: str, cliques: Iterable[Clique]) -> set[str]:
     """The values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
-    found = predicates.by_clique(view, cliques)
-    return {values.get(text(pod, "spec", "nodeName"), "") for pods in found.values() for pod in pods}
+    members = predicates.by_clique(view, cliques)
+    return {values.get(text(pod, "spec", "nodeName"), "") for pods in members.values() for pod in pods}

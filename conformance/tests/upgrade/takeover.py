@@ -24,9 +24,9 @@ SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
 def pod_spec(image: str = "engine:1") -> Spec:
     """Return a pod spec whose lists are not in the order of their keys, so that no two forms of its hash are equal."""
 
-    def container(each: str) -> Spec:
+    def container(container_name: str) -> Spec:
         mounts = [{"name": "shared", "mountPath": "/shared"}, {"name": "cache", "mountPath": "/cache"}]
-        return {"name": each, "image": f"registry.example/{image}", "volumeMounts": mounts}
+        return {"name": container_name, "image": f"registry.example/{image}", "volumeMounts": mounts}
 
     return restricted(
         {
@@ -40,8 +40,8 @@ def pod_spec(image: str = "engine:1") -> Spec:
 
 def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:
     """Return a set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
-    image = {each: images.get(each.replace("-", "_"), "engine:1") for each in (SOLO, FRONT, *MEMBERS)}
-    cliques = [template(each, pod_spec(image[each])) for each in image]
+    image = {clique: images.get(clique.replace("-", "_"), "engine:1") for clique in (SOLO, FRONT, *MEMBERS)}
+    cliques = [template(clique, pod_spec(image[clique])) for clique in image]
     return sets.manifest(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
@@ -53,24 +53,24 @@ def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int
 
 def everything(view: View, set_name: str) -> dict[str, str]:
     """Return all hashes of a set by where they are stored: its own, those of its groups, cliques and pods."""
-    found = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
+    hashes = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
-            found[f"pods/{name(pod)} label"] = label(pod, labels.TEMPLATE_HASH)
-    return found
+            hashes[f"pods/{name(pod)} label"] = label(pod, labels.TEMPLATE_HASH)
+    return hashes
 
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
     """Return all hashes of a set by where they are stored, if they equal those of another set with equal templates."""
     generation = sets.generation(view, model)
-    found = {}
+    hashes = {}
     for where in everything(view, set_name):
         kind, _, rest = where.partition("/")
         if kind == SETS or "Generation" in rest:
-            found[where] = generation
+            hashes[where] = generation
         else:
-            found[where] = sets.of_clique(view, f"{model}-0-{_template_of(view, kind, rest.split()[0], model)}")
-    return found
+            hashes[where] = sets.of_clique(view, f"{model}-0-{_template_of(view, kind, rest.split()[0], model)}")
+    return hashes
 
 
 def _template_of(view: View, kind: str, which: str, model: str) -> str:
@@ -84,27 +84,27 @@ def _template_of(view: View, kind: str, which: str, model: str) -> str:
 @predicate
 def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
     """All stored hashes of a set are those of another one, which the present operator has created."""
-    wanted, now = as_of(view, set_name, model), everything(view, set_name)
-    late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
-    if not wanted or not all(wanted.values()):
+    expected, now = as_of(view, set_name, model), everything(view, set_name)
+    late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in expected.items() if now[where] != hash]
+    if not expected or not all(expected.values()):
         return Unmet(f"{model} has no hashes yet")
-    return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
+    return not late or Unmet(f"{len(late)} of {len(expected)} hashes of {set_name} differ: {late[0]}")
 
 
 @predicate
-def has_hashes(view: View, set_name: str, wanted: Mapping[str, str]) -> bool | Unmet:
+def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool | Unmet:
     """All stored hashes of a set are these."""
     now = everything(view, set_name)
-    late = [f"{where} is {now.get(where)!r}" for where, hash in wanted.items() if now.get(where) != hash]
-    return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
+    late = [f"{where} is {now.get(where)!r}" for where, hash in expected.items() if now.get(where) != hash]
+    return not late or Unmet(f"{len(late)} of {len(expected)} hashes of {set_name} differ: {late[0]}")
 
 
 @predicate
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
     """No hash of a set is missing, and it has so many pods."""
-    found = everything(view, set_name)
-    lacking = [where for where, hash in found.items() if not hash]
-    count = sum(where.startswith("pods/") for where in found)
+    hashes = everything(view, set_name)
+    lacking = [where for where, hash in hashes.items() if not hash]
+    count = sum(where.startswith("pods/") for where in hashes)
     if count != pods:
         return Unmet(f"{set_name} has {count} of {pods} pods")
     return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
@@ -124,18 +124,18 @@ def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mappin
 
 def restarts(span: Span, set_name: str) -> list[str]:
     """Return the records of pods of a set that were created, deleted or marked for deletion."""
-    found = []
+    records = []
     for record in span.records("pods"):
         changed = record.kind in (ADDED, DELETED) or terminating(record.object)
         if changed and label(record.object, labels.PART_OF) == set_name:
-            found.append(str(record))
-    return found
+            records.append(str(record))
+    return records
 
 
 def updates(span: Span, set_name: str) -> list[str]:
     """Return the records of a set in which it reports an update."""
-    found = span.records(SETS, set_name)
-    return [str(record) for record in found if at(record.object, "status", "updateProgress") is not None]
+    records = span.records(SETS, set_name)
+    return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
 
 
 def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
@@ -144,9 +144,9 @@ def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlie
     template has been changed since."""
     view = env.history.view()
     whole: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
-    for each in whole.get("cliques", ()):
-        each["spec"]["podSpec"].update(earlier.get(each["name"].replace("-", "_"), {}))
-    by_name = {text(each, "name"): each for each in items(whole, "cliques")}
+    for entry in whole.get("cliques", ()):
+        entry["spec"]["podSpec"].update(earlier.get(entry["name"].replace("-", "_"), {}))
+    by_name = {text(entry, "name"): entry for entry in items(whole, "cliques")}
 
     def of_clique(role: str) -> str:
         return template_hashes.of_clique(by_name[role], whole.get("priorityClassName") or "", way) if way else "4444"

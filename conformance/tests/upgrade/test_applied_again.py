@@ -21,17 +21,17 @@ class AppliedAgain(Scene):
     """Two sets whose quantities the manifests have in other notations than those that are stored."""
 
     def complete(self, env: SceneEnvironment) -> None:
-        """Waits until the sets are complete and at rest."""
-        pods = {each: sets.pods_of_replica(_sent(env, each)) for each in (AGAIN, WHOLE)}
-        env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*each) for each in pods.items())))
-        env.wait_for("set available", all_of(*(predicates.available(each, 1) for each in pods)))
+        """Wait until the sets are complete and at rest."""
+        pods = {set_name: sets.pods_of_replica(_sent(env, set_name)) for set_name in (AGAIN, WHOLE)}
+        env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*entry) for entry in pods.items())))
+        env.wait_for("set available", all_of(*(predicates.available(set_name, 1) for set_name in pods)))
         env.quiet(1)
 
     def apply(self, env: SceneEnvironment) -> None:
-        """Applies the manifests, with second replicas, which show that the operator has reconciled the new specs."""
+        """Apply the manifests, with second replicas, which show that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
-        for each in (AGAIN, WHOLE):
-            sets.become(env, _sent(env, each, replicas=2))
+        for set_name in (AGAIN, WHOLE):
+            sets.become(env, _sent(env, set_name, replicas=2))
         env.wait_for("set has its second replica", sets.have_second_replica([AGAIN, WHOLE]))
         env.quiet(2)
         env.mark("nothing moves")
@@ -64,16 +64,16 @@ class AppliedAfterAGoOperator(AppliedAgain):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        for each in (AGAIN, WHOLE):
-            env.create(_made(env, each, [pair.before for pair in NOTATIONS]))
+        for set_name in (AGAIN, WHOLE):
+            env.create(_workload(env, set_name, [pair.before for pair in NOTATIONS]))
         self.complete(env)
-        own = {each: takeover.everything(env.history.view(), each) for each in (AGAIN, WHOLE)}
+        own = {set_name: takeover.everything(env.history.view(), set_name) for set_name in (AGAIN, WHOLE)}
         env.roles.stop("operator")
-        for each in own:
-            takeover.write_hashes(env, each, LEGACY[0])
+        for set_name in own:
+            takeover.write_hashes(env, set_name, LEGACY[0])
         env.mark("before the take-over")
         env.roles.restart("operator")
-        env.settle("hashes rewritten", all_of(*(takeover.has_hashes(*each) for each in own.items())), 60)
+        env.settle("hashes rewritten", all_of(*(takeover.has_hashes(*entry) for entry in own.items())), 60)
         self.apply(env)
 
 
@@ -94,21 +94,21 @@ def _judge(run: Recorded[AppliedAgain]) -> None:
     before, now = _uids(run.at("before it is applied again")), _uids(run.at("nothing moves"))
     run.same("uids of pods", before, {pod: now.get(pod, "") for pod in before})
     span = run.between("before the take-over", "nothing moves")
-    updates = [record for each in (AGAIN, WHOLE) for record in takeover.updates(span, each)]
+    updates = [record for set_name in (AGAIN, WHOLE) for record in takeover.updates(span, set_name)]
     run.expect("states of the sets with an update", [], updates)
 
 
 def _uids(view: View) -> dict[str, str]:
-    found = incarnations.uids(view, "pods")
-    return {pod: uid for pod, uid in found.items() if pod.startswith((f"{AGAIN}-", f"{WHOLE}-"))}
+    uids = incarnations.uids(view, "pods")
+    return {pod: uid for pod, uid in uids.items() if pod.startswith((f"{AGAIN}-", f"{WHOLE}-"))}
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
     """A set with quantities as its user writes them."""
-    return _made(env, name, [pair.after for pair in NOTATIONS], replicas)
+    return _workload(env, name, [pair.after for pair in NOTATIONS], replicas)
 
 
-def _made(env: SceneEnvironment, name: str, cliques: list[Object], replicas: int = 1) -> Object:
+def _workload(env: SceneEnvironment, name: str, cliques: list[Object], replicas: int = 1) -> Object:
     if name != WHOLE:
         return sets.manifest(env, name, cliques, replicas=replicas)
     groups = {"g": [clique["name"] for clique in cliques[:2]]}

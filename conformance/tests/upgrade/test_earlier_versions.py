@@ -82,8 +82,8 @@ class UpgradesFromEachVersion(Scene):
             env.settle(f"from {about}: hashes rewritten", takeover.has_hashes_of(name, f"{name}m"), 60)
             env.quiet(1)
             env.mark(f"after the upgrade from {about}")
-            for each in (name, f"{name}m"):
-                env.delete(SETS, each)
+            for set_name in (name, f"{name}m"):
+                env.delete(SETS, set_name)
             env.wait_for(f"from {about}: sets gone", lambda view: not view.names(SETS))
 
 
@@ -151,8 +151,8 @@ def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[Upgr
     """One clique of each replica gets another image."""
     uids, now = run.scene.taken_over, incarnations.uids(run.at("after the change"), "pods")
     replaced = {pod for clique in CHANGED for pod in uids if pod.startswith(f"{clique}-")}
-    kept = {pod: uid for pod, uid in uids.items() if pod not in replaced}
-    run.same("uids of pods of other cliques", kept, {pod: now.get(pod, "") for pod in kept})
+    unchanged = {pod: uid for pod, uid in uids.items() if pod not in replaced}
+    run.same("uids of pods of other cliques", unchanged, {pod: now.get(pod, "") for pod in unchanged})
     records = run.between("taken over", "after the change").records("pods")
     created = {record.name for record in records if record.name.startswith(CHANGED)}
     run.expect("pods that the change has replaced, and created", 2 * REPLICAS, len(created | replaced))
@@ -205,26 +205,26 @@ def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -
     run.given("generation hash rewritten")
     uids, changed = run.scene.uids, run.scene.changed
     now = incarnations.uids(run.at("nothing moves"), "pods")
-    kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(changed)}
-    run.same("pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
+    unchanged = {pod: uid for pod, uid in uids.items() if not pod.startswith(changed)}
+    run.same("pods of the other clique", unchanged, {pod: now.get(pod, "") for pod in unchanged})
     every = {record.uid for record in run.until("nothing moves").records("pods") if record.name.startswith(changed)}
     run.expect("pods that the changed clique has had", 2 * REPLICAS, len(every))
 
 
 def _outdated(pod: Document) -> bool:
-    """Whether a pod of the set `f` is of the clique that was changed, and of the template of before."""
+    """Return whether a pod of the set `f` is of the clique that was changed, and of the template of before."""
     changed = label(pod, labels.CLIQUE).endswith(f"-{SOLO}")
     return label(pod, labels.PART_OF) != "f" or (changed and text(pod, "spec", "containers", 0, "image").endswith(":1"))
 
 
 def _complete(view: View) -> bool:
     """There are as many pods as the set needs, and none of them is being deleted."""
-    found = view.list("pods")
-    return len(found) == 2 * REPLICAS and not any(map(terminating, found))
+    current = view.list("pods")
+    return len(current) == 2 * REPLICAS and not any(map(terminating, current))
 
 
 def _missing(view: View, uids: dict[str, str]) -> int:
-    """How many of these pods no longer exist, or are being deleted."""
+    """Return how many of these pods no longer exist, or are being deleted."""
     return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 

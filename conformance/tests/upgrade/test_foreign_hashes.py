@@ -49,7 +49,7 @@ class HashesOfOtherOperators(Scene):
         for name in OF_LIBRARY:
             env.settle(f"hashes of {name} rewritten", takeover.has_hashes(name, own[name]), 60)
         env.settle("changed clique rolled out", rolled_out("changed", [f"changed-0-{SOLO}"], uids), 60)
-        unknown = [f"unknown-0-{each}" for each in (SOLO, FRONT)]
+        unknown = [f"unknown-0-{template}" for template in (SOLO, FRONT)]
         env.settle("set with unknown hashes updated", rolled_out("unknown", unknown, uids), 60)
         env.quiet(2)
         env.mark("nothing moves")
@@ -88,8 +88,8 @@ def test_what_was_changed_meanwhile_is_rolled_out(run: Recorded[HashesOfOtherOpe
     """The stored hashes are those of another image, or of another order of containers, in one clique."""
     uids = incarnations.uids(run.at("hashes of the judged operator"), "pods")
     now = incarnations.uids(run.at("nothing moves"), "pods")
-    kept = {pod: uid for pod, uid in uids.items() if pod.startswith((f"changed-0-{FRONT}", f"turned-0-{FRONT}"))}
-    run.same("pods of the cliques that were not changed", kept, {pod: now.get(pod, "") for pod in kept})
+    unchanged = {pod: uid for pod, uid in uids.items() if pod.startswith((f"changed-0-{FRONT}", f"turned-0-{FRONT}"))}
+    run.same("pods of the cliques that were not changed", unchanged, {pod: now.get(pod, "") for pod in unchanged})
 
 
 @requirement("UPG-008", reaches="set with unknown hashes updated")

@@ -64,15 +64,17 @@ class GangsOfAnEarlierVersion(Scene):
         small = {"alone": 2, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
         env.create(env.workload("kept", setName="s", replicas=2, groups=3, groupsMinAvailable=1, **small))
         env.create(env.workload("kept", setName="k", groups=2, groupsMinAvailable=2, **small))
-        for each in ("e", "z"):
-            env.create(env.workload("frontend", setName=each))
-        env.wait_for("sets available", all_of(*(predicates.available(each, n or 1) for each, n in REPLICAS.items())))
+        for set_name in ("e", "z"):
+            env.create(env.workload("frontend", setName=set_name))
+        env.wait_for(
+            "sets available", all_of(*(predicates.available(set_name, n or 1) for set_name, n in REPLICAS.items()))
+        )
         scale(env, GROUPS, "s-0-g", 4)
         scale(env, GROUPS, "s-1-g", 1)
         scale(env, CLIQUES, "e-0-web", 0)
         scale(env, SETS, "z", 0)
-        gone = {f"s-1-g-{index}-{clique}": 0 for index in (1, 2) for clique in "bc"}
-        sizes = {**SIZES["s"], **SIZES["k"], **gone, "e-0-web": 0, "z-0-web": 0}
+        scaled_in = {f"s-1-g-{index}-{clique}": 0 for index in (1, 2) for clique in "bc"}
+        sizes = {**SIZES["s"], **SIZES["k"], **scaled_in, "e-0-web": 0, "z-0-web": 0}
         env.wait_for("sets scaled", pods_are(sizes, ready=True))
         env.quiet(1)
         for clique in ("s-0-a", "s-0-g-1-b", "s-1-g-0-c"):
@@ -82,14 +84,14 @@ class GangsOfAnEarlierVersion(Scene):
 
 
 def _migrating(view: View) -> list[str]:
-    """Return the sets that say that they are being migrated."""
-    return [each for each in MIGRATED if condition_is(view.get(SETS, each), MIGRATING) not in ("", "False")]
+    """Return the sets whose condition says that they are being migrated."""
+    return [set_name for set_name in MIGRATED if condition_is(view.get(SETS, set_name), MIGRATING) not in ("", "False")]
 
 
 def _not_migrating(view: View) -> bool | Unmet:
-    """No set says that it is being migrated."""
-    found = _migrating(view)
-    return not found or Unmet(f"{', '.join(found)} have the condition {MIGRATING}")
+    """No set has a condition that says that it is being migrated."""
+    migrating = _migrating(view)
+    return not migrating or Unmet(f"{', '.join(migrating)} have the condition {MIGRATING}")
 
 
 def _places(view: View) -> dict[str, object]:
@@ -112,18 +114,18 @@ def _marks(view: View) -> dict[str, object]:
 @requirement("UPG-012", reaches=TAKEN_OVER)
 def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The operator is killed in the migration, and comes back."""
-    for each in ("s", "k"):
-        run.expect(f"{each}: what is wrong", [], following.everything(run.at("taken over"), each))
+    for set_name in ("s", "k"):
+        run.expect(f"{set_name}: what is wrong", [], following.everything(run.at("taken over"), set_name))
 
 
 @requirement("UPG-021")
 def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Whichever gangs these are: those of the earlier version may stay."""
+    """Any gangs are permitted: those of the earlier version may stay."""
     view = run.at("taken over")
-    for each in ("s", "k"):
-        without = sorted(set(range(REPLICAS[each])) - following.maps_of(view, each).keys())
-        run.expect(f"{each}: replicas without a map", [], without)
-        run.expect(f"{each}: pods astray", [], following.strays(view, each))
+    for set_name in ("s", "k"):
+        without = sorted(set(range(REPLICAS[set_name])) - following.maps_of(view, set_name).keys())
+        run.expect(f"{set_name}: replicas without a map", [], without)
+        run.expect(f"{set_name}: pods astray", [], following.strays(view, set_name))
 
 
 @requirement("UPG-022")
@@ -140,7 +142,7 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
     """Of `s`, pods of three scaled gangs have had the label."""
     run.given(TAKEN_OVER)
     view = run.at("taken over")
-    marked = [name(each) for kind in (CLIQUES, "pods") for each in view.list(kind) if label(each, labels.BASE_GANG)]
+    marked = [name(item) for kind in (CLIQUES, "pods") for item in view.list(kind) if label(item, labels.BASE_GANG)]
     run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)
 
 
@@ -178,24 +180,24 @@ def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[Gan
 
 @requirement("UPG-015")
 def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Every state in which some pods are of old gangs and some of new ones is looked at."""
+    """Judge every state in which some pods are of old gangs and some of new ones."""
     run.given(TAKEN_OVER)
-    for each in ("s", "k"):
+    for set_name in ("s", "k"):
         early: list[str] = []
         for view in run.between("before the upgrade", "taken over").states(known=True):
-            pcs = view.get(SETS, each)
-            mixed = not _is_old(view, each) and following.unfollowed(view, each)
+            pcs = view.get(SETS, set_name)
+            mixed = not _is_old(view, set_name) and following.unfollowed(view, set_name)
             if mixed and condition_is(pcs, MIGRATING) != "True":
                 early = [f"{view.last}", *mixed[:3]]
                 break
-        run.expect(f"{each}: what is unfinished without the condition {MIGRATING}", [], early)
+        run.expect(f"{set_name}: what is unfinished without the condition {MIGRATING}", [], early)
 
 
-def _is_old(view: View, each: str) -> bool:
-    """Whether nothing of a set has been migrated yet: all its pods name gangs that exist."""
+def _is_old(view: View, set_name: str) -> bool:
+    """Return whether nothing of a set has been migrated yet: all its pods name gangs that exist."""
     existing = set(view.names(GANGS))
-    maps = bool(following.maps_of(view, each))
-    return not maps and all(label(pod, labels.GANG) in existing for pod in following.pods_of_set(view, each))
+    maps = bool(following.maps_of(view, set_name))
+    return not maps and all(label(pod, labels.GANG) in existing for pod in following.pods_of_set(view, set_name))
 
 
 test_invariants = invariants(GangsOfAnEarlierVersion, "INV-001", "INV-003", "INV-004", "INV-005")
