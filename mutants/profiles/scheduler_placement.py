@@ -21,7 +21,7 @@ from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
 from reference_impl.scheduler.filters import node_affinity, taint_toleration
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
-from reference_impl.scheduler.placing import Placement, Wanted
+from reference_impl.scheduler.placing import Pending, Placement
 from reference_impl.scheduler.preemption import Unit
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.shortfall import Shortfall
@@ -226,7 +226,7 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     """Ignore constraints of some levels."""
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         kept = tuple(scope for scope in gang.scopes if not size(gang, scope))
         return right(changed(gang, scopes=kept), wanted, capacity, budget)
 
@@ -299,7 +299,7 @@ def _first_domain_only() -> None:
 def _preferred_is_required() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
         return right(changed(gang, scopes=gang.scopes + hard), wanted, capacity, budget)
 
@@ -311,7 +311,7 @@ def _preferred_is_required() -> None:
 def _preferred_ignored() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
         return right(changed(gang, scopes=hard), wanted, capacity, budget)
 

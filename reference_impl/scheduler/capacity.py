@@ -55,7 +55,7 @@ class Capacity:
         return self.nodes[node].metadata.name
 
     def register(self, pods: Iterable[Pod]) -> None:
-        """Learn which pods wait, before the first shape is asked for: they may keep others off their nodes."""
+        """Register the waiting pods before the first shape is built: they may keep other pods off their nodes."""
         self._terms.add(term for pod in pods for term in pod.terms)
         self._related.clear()
 
@@ -217,7 +217,7 @@ class Capacity:
         return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
     def ineligibility(self, pod: Pod) -> str:
-        """How many nodes each filter refuses to a pod, other pods apart."""
+        """The number of nodes that each filter refuses to a pod, other pods apart."""
         fixed = () if pod.unreadable else Guard(pod, self.state, frozenset()).fixed
         return listed(Counter(eligibility.ineligibility(pod, n) or refusal(fixed, n) for n in self.nodes))
 
@@ -240,7 +240,7 @@ class Capacity:
 
 
 class Shape:
-    """How many more pods of one shape fit on each node."""
+    """The number of further pods of one shape that fit on each node."""
 
     def __init__(
         self, capacity: Capacity, pod: Pod, requests: Requests, eligible: list[int], guard: Guard | None
@@ -270,7 +270,7 @@ class Shape:
 
     @property
     def total(self) -> int:
-        """How many more pods fit on all eligible nodes together."""
+        """The number of further pods that fit on all eligible nodes together."""
         self._catch_up()
         return self._total
 
@@ -296,8 +296,8 @@ class Shape:
     def _counted(self) -> dict[int, list[int]]:
         """Number of slots → the nodes that have so many. On most nodes, the scarce resource alone decides."""
         by_slots: dict[int, list[int]] = defaultdict(list)
-        (scarce, amount), *others = self._scarce_first
-        rankings = [(self._capacity.ranking(self.eligible, resource), n) for resource, n in others]
+        (scarce, amount), *remaining = self._scarce_first
+        rankings = [(self._capacity.ranking(self.eligible, resource), n) for resource, n in remaining]
         short: set[int] = set()
         for slots, nodes in self._capacity.ranking(self.eligible, scarce).multiples(amount):
             for ranking, n in rankings:
@@ -314,7 +314,7 @@ class Shape:
 
     @cached_property
     def ineligibility(self) -> str:
-        """How many nodes each filter refuses to such pods, other pods apart."""
+        """The number of nodes that each filter refuses to such pods, other pods apart."""
         return self._capacity.ineligibility(self.pod)
 
     def _count(self, node: int) -> int:

@@ -35,8 +35,8 @@ class Plan:
     """Gang whose minimum cannot be placed → the reason."""
     extra: dict[str, str] = field(default_factory=dict)
     """Pod above the minimum of its gang (by uid) that waits for more than capacity → the reason."""
-    kept: list[str] = field(default_factory=list)
-    """Gangs whose search gave up, so that room is kept for them."""
+    reserved_for: list[str] = field(default_factory=list)
+    """Gangs whose search gave up, so that room is reserved for them."""
     nominated: dict[str, list[Bound]] = field(default_factory=dict)
     """Gang that waits for evicted pods to terminate → where its pods will be placed."""
 
@@ -45,14 +45,14 @@ class Plan:
 class OtherPods:
     """Pods on the nodes that belong to none of the gangs, or are terminating."""
 
-    others: Sequence[Bound] = ()
+    evictable: Sequence[Bound] = ()
     """Pods of no gang that may be evicted."""
     leaving: Sequence[Bound] = ()
     """Terminating pods: they still hold their capacity."""
     claims: Collection[str] = ()
     """Gangs that pods have been evicted for."""
     overdue: Collection[str] = ()
-    """Gangs whose search has given up for so long that no room is kept for them any more."""
+    """Gangs whose search has given up for so long that no room is reserved for them any more."""
 
 
 def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
@@ -78,7 +78,7 @@ class Cycle:
 
     def __init__(self, gangs: Sequence[Gang], capacity: Capacity, around: OtherPods) -> None:
         self.gangs, self.capacity, self.around = gangs, capacity, around
-        self._others = list(around.others)
+        self._evictable = list(around.evictable)
         self.result = Plan()
         self.budget = Budget()
         self.scheduled: list[Gang] = []
@@ -88,9 +88,9 @@ class Cycle:
         self._behind: dict[str, list[Gang]] = {}
         self._failed: dict[object, tuple[Gang, Shortfall]] = {}
         self._undecided: list[Gang] = []
-        self._kept: list[tuple[int, Requests]] = []
+        self._reserved_room: list[tuple[int, Requests]] = []
         self._lowest = min(
-            [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self._others],
+            [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self._evictable],
             default=0,
         )
 
@@ -125,7 +125,7 @@ class Cycle:
         if place_minimum(gang, self.capacity, self.result, self.budget):
             return True
         undecided = self.result.waiting[gang.name].kind == "effort" and gang.name not in self.around.overdue
-        if undecided:  # nobody is evicted for a gang that may fit as it is
+        if undecided:  # no pod is evicted for a gang that may fit as it is
             self._undecided.append(gang)
         if undecided or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
@@ -136,29 +136,29 @@ class Cycle:
         they fit is open, so gangs of lower priority must not take it (GS-28)."""
         for gang in [gang for gang in self._undecided if gang.priority > priority]:
             self._undecided.remove(gang)
-            self.result.kept.append(gang.name)
+            self.result.reserved_for.append(gang.name)
             shapes = [need.shape for need in needs_of(gang, gang.lacking, self.capacity)]
             for node in sorted({node for shape in shapes for node, slots in shape.slots.items() if slots}):
                 free = tuple((name, amount) for name, amount in self.capacity.free[node].items() if amount > 0)
                 self.capacity.take(node, free, 1)
-                self._kept.append((node, free))
+                self._reserved_room.append((node, free))
 
     def _fits_in_kept_room(self, gang: Gang) -> bool:
-        """Whether only the room that is kept for other gangs keeps a gang from being placed."""
-        if not self._kept:
+        """Whether only the room that is reserved for other gangs prevents a gang from being placed."""
+        if not self._reserved_room:
             return False
         mark = self.capacity.mark()
-        for node, free in self._kept:
+        for node, free in self._reserved_room:
             self.capacity.take(node, free, -1)
         self.budget.begin()
         fits = place(gang, gang.lacking, self.capacity, self.budget) is not None
         self.capacity.undo(mark)
         if fits:
-            self.result.waiting[gang.name] = Shortfall("behind", domain=self.result.kept[-1])
+            self.result.waiting[gang.name] = Shortfall("behind", domain=self.result.reserved_for[-1])
         return fits
 
     def bereft(self) -> list[Gang]:
-        """Return the running gangs that are below their minimum, and for which nobody is evicted."""
+        """Return the running gangs that are below their minimum, and for which no pod is evicted."""
         running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
         return [gang for gang in running if base_scheduled(gang, self._scheduled_names)]
 
@@ -191,12 +191,12 @@ class Cycle:
         placement = place(gang, gang.lacking, capacity, self.budget) if self.around.leaving else None
         evictions: list[Eviction] = []
         if placement is None:
-            # Pods that somebody else deleted may take arbitrarily long: no further pods are evicted on top of them.
+            # Pods that another client deleted may take arbitrarily long: no further pods are evicted on top of them.
             capacity.undo(mark)
             if self._lowest < gang.priority:
-                chosen = preemption.choose(gang, self.gangs, self._others, capacity, self.budget)
+                chosen = preemption.choose(gang, self.gangs, self._evictable, capacity, self.budget)
                 evictions, placement = chosen or ([], None)
-        taken = preemption.net(capacity, mark)
+        reserved = preemption.net(capacity, mark)
         capacity.undo(mark)
         if placement is None:
             return False
@@ -210,7 +210,7 @@ class Cycle:
         self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted]
         self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
         self.result.nominated[gang.name] = [(pod, capacity.name(node)) for pod, node in placement]
-        for index, requests in taken:
+        for index, requests in reserved:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters look at it, as if it were placed
             capacity.take(index, (), 1, capacity.shape(pod).pod)
@@ -220,7 +220,7 @@ class Cycle:
                 self._scheduled_names[other.name] = bool(other.members)
                 if other in self.scheduled and not other.minimum_reached:
                     self.scheduled.remove(other)
-        self._others = [(pod, node) for pod, node in self._others if pod.metadata.uid not in evicted]
+        self._evictable = [(pod, node) for pod, node in self._evictable if pod.metadata.uid not in evicted]
         return True
 
 
@@ -283,7 +283,7 @@ def yield_extra_pods(this: Cycle) -> bool:
         if this.result.waiting[gang.name].kind == "base" and this.place_late(gang):
             placed = True
             continue
-        if this.result.kept or (form := _form(gang, this.capacity)) not in worth:
+        if this.result.reserved_for or (form := _form(gang, this.capacity)) not in worth:
             continue
         chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
         if chosen is None:

@@ -1,4 +1,4 @@
-"""Which nodes are eligible for a pod, other pods apart: readiness, cordons, taints, node selector, node affinity."""
+"""The eligible nodes of a pod, other pods apart: readiness, cordons, taints, node selector, node affinity."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ class Group:
 
     @property
     def bound(self) -> int:
-        """How many pods are bound."""
+        """The number of bound pods."""
         return len(self.members)
 
     @property
     def lacking(self) -> int:
-        """How many pods are missing to the minimum."""
+        """The number of pods that are missing to the minimum."""
         return max(0, self.minimum - self.bound)
 
 
@@ -75,7 +75,7 @@ class Gang:
 
 
 def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
-    """How well a gang's preferences are met (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
+    """The placement score of a gang (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
     preference; 1.0 without preferences, None without pods. `domain` is called with key and node."""
     if not gang.members:
         return None
@@ -90,8 +90,8 @@ def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
 def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[Scope, ...]:
     """Build scopes from (names of groups, required key, preferred key); those without keys or groups are omitted."""
     index = {name: i for i, name in enumerate(groups)}
-    found = (
+    candidates = (
         Scope(tuple(index[name] for name in names if name in index), required, preferred)
         for names, required, preferred in levels
     )
-    return tuple(scope for scope in found if scope.groups and (scope.required or scope.preferred))
+    return tuple(scope for scope in candidates if scope.groups and (scope.required or scope.preferred))

@@ -46,18 +46,18 @@ def status(
         message=f"{'Every' if ready else 'Not every'} group has at least minReplicas ready pods",
         last_transition_time=now,
     )
-    kept = old.conditions
+    merged = old.conditions
     if not gang_conditions.written(item):
-        kept = conditions.put(conditions.put(kept, placed), running)
+        merged = conditions.put(conditions.put(merged, placed), running)
     if preemptor:
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
-        kept = conditions.put(kept, _disruption("True", "Preempted", text, now))
-    elif scheduled and conditions.is_true(kept, DISRUPTION):
-        kept = conditions.put(kept, _disruption("False", "MinimumPlaced", "The gang is placed again", now))
+        merged = conditions.put(merged, _disruption("True", "Preempted", text, now))
+    elif scheduled and conditions.is_true(merged, DISRUPTION):
+        merged = conditions.put(merged, _disruption("False", "MinimumPlaced", "The gang is placed again", now))
     return msgspec.structs.replace(
         old,
         phase="Running" if ready else "Starting" if scheduled else "Pending",
-        conditions=kept,
+        conditions=merged,
         placement_score=score if scheduled else old.placement_score,
     )
 

@@ -14,7 +14,7 @@ from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.selectors import Term
 
 Profile = frozenset[object]
-"""Which of the known terms are about a pod."""
+"""The known terms that are about a pod."""
 
 
 class Terms:
@@ -23,7 +23,7 @@ class Terms:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_label: dict[tuple[str, str], dict[object, Term]] = {}
-        self._others: dict[object, Term] = {}
+        self._generic: dict[object, Term] = {}
         self.keys: set[str] = set()
         """The topology keys of all terms."""
         self._profiles: dict[str, Profile] = {}
@@ -34,7 +34,7 @@ class Terms:
             self._profiles.clear()
             self.keys.add(term.key)
             label = next(iter((term.selector.match_labels or {}).items()), None) if term.selector else None
-            (self._by_label.setdefault(label, {}) if label else self._others)[term.identity] = term
+            (self._by_label.setdefault(label, {}) if label else self._generic)[term.identity] = term
 
     def profile(self, pod: Pod) -> Profile:
         """The terms that are about a pod."""
@@ -45,7 +45,7 @@ class Terms:
         near = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
         spaces = self._state.namespace_labels
         profile: Profile = frozenset(
-            key for terms in (self._others, *near) for key, term in terms.items() if term.matches(pod.metadata, spaces)
+            key for terms in (self._generic, *near) for key, term in terms.items() if term.matches(pod.metadata, spaces)
         )
         self._profiles[pod.metadata.uid] = profile
         return profile

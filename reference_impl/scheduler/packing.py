@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 Counts = tuple[int, ...]
-"""How many items of each kind."""
+"""The number of items of each kind."""
 Fill = tuple[int, Counts]
 """A node, and what is placed on it."""
 Trail = tuple[object, Fill] | None
@@ -42,7 +42,7 @@ class Packing:
 
     def __post_init__(self) -> None:
         self._resources = sorted({name for item in self.items for name in item.requests})
-        self._asked = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
+        self._requested = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
 
     def run(self) -> list[Fill] | None:
         """Find a placement of all items."""
@@ -116,7 +116,7 @@ class Packing:
         for n, m in zip(left, counts, strict=True):
             if n > m:
                 return False
-        for needed, amount in zip(self._asked, amounts, strict=True):
+        for needed, amount in zip(self._requested, amounts, strict=True):
             if sum(map(int.__mul__, left, needed)) > amount:
                 return False
         return True
@@ -152,23 +152,23 @@ class Packing:
 
     def _best(self, reached: dict[Counts, Trail]) -> dict[Counts, Trail]:
         """The states that no other one dominates."""
-        kept: list[Counts] = []
+        states: list[Counts] = []
         for state in sorted(reached, key=sum):
-            if not any(all(map(int.__le__, other, state)) for other in kept):
-                kept.append(state)
-                if len(kept) == WIDEST:
+            if not any(all(map(int.__le__, other, state)) for other in states):
+                states.append(state)
+                if len(states) == WIDEST:
                     self.proven = False
                     break
-        self.steps -= len(kept)
-        return {state: reached[state] for state in kept}
+        self.steps -= len(states)
+        return {state: reached[state] for state in states}
 
 
 def _maximal(patterns: list[list[int]]) -> list[list[int]]:
-    kept: list[list[int]] = []
+    maximal: list[list[int]] = []
     for pattern in sorted(patterns, key=sum, reverse=True):
-        if not any(all(map(int.__ge__, other, pattern)) for other in kept):
-            kept.append(pattern)
-    return kept
+        if not any(all(map(int.__ge__, other, pattern)) for other in maximal):
+            maximal.append(pattern)
+    return maximal
 
 
 def _fills(trail: object) -> list[Fill]:

@@ -16,15 +16,15 @@ from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 WIDEST = 4
 """At most so many additional preferred domains are combined before a level is given up."""
 
-Wanted = Sequence[tuple[int, list[Pod]]]
+Pending = Sequence[tuple[int, list[Pod]]]
 """Index of a group, and the pods of it to place."""
 Placement = list[tuple[Pod, int]]
 """Pod and index of its node."""
 
 
-def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
-    """Place all wanted pods and take their capacity, or place none."""
-    needs = needs_of(gang, wanted, capacity)
+def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
+    """Place all pending pods and take their capacity, or place none."""
+    needs = needs_of(gang, pending, capacity)
     required = restrictions(gang, needs, capacity)
     if required is None:
         return None
@@ -51,10 +51,10 @@ def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Pla
     return _run(capacity, needs, required, budget)
 
 
-def needs_of(gang: Gang, wanted: Wanted, capacity: Capacity) -> list[Need]:
-    """The wanted pods by group and shape, large ones first."""
+def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
+    """The pending pods by group and shape, large ones first."""
     needs: list[Need] = []
-    for group, pods in wanted:
+    for group, pods in pending:
         own: dict[int, Need] = {}
         for pod in pods:
             shape = capacity.shape(pod)
@@ -69,14 +69,14 @@ def needs_of(gang: Gang, wanted: Wanted, capacity: Capacity) -> list[Need]:
 def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
     """The required domains of the needs; None if the bound pods already violate a constraint (in several domains, or in
     none)."""
-    found = []
+    required = []
     for scope in gang.scopes:
         if scope.required and (indices := _needs_in(scope, needs)):
             settled = settled_domains(gang, scope, scope.required, capacity)
             if len(settled) > 1 or "" in settled:
                 return None
-            found.append(Restriction(scope.required, indices, settled, 0 if settled else 1))
-    return found
+            required.append(Restriction(scope.required, indices, settled, 0 if settled else 1))
+    return required
 
 
 def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:

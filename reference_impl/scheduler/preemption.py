@@ -44,7 +44,7 @@ class Unit:
     """Pod, node, gang."""
     priority: int
     gangs: int
-    """How many gangs the eviction ends: 0 for a pod above the minimum of its gang."""
+    """The number of gangs that the eviction ends: 0 for a pod above the minimum of its gang."""
     group: tuple[str, int] = ("", 0)
     """For such a pod: its gang and the index of its group."""
 
@@ -58,26 +58,26 @@ Chosen = tuple[list[Eviction], Placement]
 
 
 def choose(
-    gang: Gang, gangs: Sequence[Gang], others: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
+    gang: Gang, gangs: Sequence[Gang], evictable: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
 ) -> Chosen | None:
     """The pods to evict for a gang, and its placement afterwards, with capacity taken and released accordingly. None,
     with the capacity unchanged, if no eviction helps."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
     wholes = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
     wholes += [
-        Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in others if pod.spec.priority < gang.priority
+        Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable if pod.spec.priority < gang.priority
     ]
     extra_pods = list(_extra_pods(lower))
     surplus = {(other.name, i): group.bound - group.minimum for other in lower for i, group in enumerate(other.groups)}
     if _place(gang, (*wholes, *extra_pods), capacity, budget, keep=False) is None:
         return None
-    found = None
+    units = None
     if len(wholes) + len(extra_pods) <= FEW:
-        found = _fewest(gang, wholes, extra_pods, surplus, capacity, budget)
-    if found is None:
-        found = _halving(gang, wholes, extra_pods, surplus, capacity, budget)
-    placement = _place(gang, found, capacity, budget, keep=True)
-    return None if placement is None else (_evictions(gang, found), placement)
+        units = _fewest(gang, wholes, extra_pods, surplus, capacity, budget)
+    if units is None:
+        units = _halving(gang, wholes, extra_pods, surplus, capacity, budget)
+    placement = _place(gang, units, capacity, budget, keep=True)
+    return None if placement is None else (_evictions(gang, units), placement)
 
 
 def hopeful(
@@ -94,32 +94,32 @@ def hopeful(
     for unit in extra_pods:
         for pod, node, _ in unit.pods:
             capacity.release(pod, node)
-    found = [gang for gang in waiting if _place(gang, (), capacity, budget, keep=False) is not None]
+    fitting = [gang for gang in waiting if _place(gang, (), capacity, budget, keep=False) is not None]
     capacity.undo(mark)
-    return found
+    return fitting
 
 
 def yielding(
     gang: Gang, gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
 ) -> tuple[set[str], Placement] | None:
-    """Which of the `fresh` pods (placed in this cycle, not bound yet) gangs of no higher priority give up, so that the
-    minimum of a gang fits while each keeps its own minimum; and where the gang is placed then, with its capacity taken.
-    None, with the capacity unchanged, if that does not help."""
-    others = [
+    """The `fresh` pods (placed in this cycle, not bound yet) that gangs of no higher priority give up, so that the
+    minimum of a gang fits while each keeps its own minimum; and the placement of the gang then, with its capacity
+    taken. None, with the capacity unchanged, if that does not help."""
+    donors = [
         other for other in gangs if other is not gang and other.priority <= gang.priority and other.minimum_reached
     ]
-    extra_pods = [unit for unit in _extra_pods(others) if unit.pods[0][0].metadata.uid in fresh]
+    extra_pods = [unit for unit in _extra_pods(donors) if unit.pods[0][0].metadata.uid in fresh]
     if not extra_pods or _place(gang, extra_pods, capacity, budget, keep=False) is None:
         return None
     surplus = {unit.group: 0 for unit in extra_pods}
-    for other in others:
+    for other in donors:
         for i, group in enumerate(other.groups):
             surplus[(other.name, i)] = group.bound - group.minimum
-    found = _fewest(gang, [], extra_pods, surplus, capacity, budget) if len(extra_pods) <= FEW else None
-    if found is None:
-        found = _halving(gang, [], extra_pods, surplus, capacity, budget)
-    placement = _place(gang, found, capacity, budget, keep=True)
-    return None if placement is None else ({unit.pods[0][0].metadata.uid for unit in found}, placement)
+    units = _fewest(gang, [], extra_pods, surplus, capacity, budget) if len(extra_pods) <= FEW else None
+    if units is None:
+        units = _halving(gang, [], extra_pods, surplus, capacity, budget)
+    placement = _place(gang, units, capacity, budget, keep=True)
+    return None if placement is None else ({unit.pods[0][0].metadata.uid for unit in units}, placement)
 
 
 def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
@@ -129,8 +129,8 @@ def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
         own = total.setdefault(node, {})
         for resource, amount in requests:
             own[resource] = own.get(resource, 0) + amount * count
-    kept = ((node, tuple((r, a) for r, a in own.items() if a > 0)) for node, own in total.items())
-    return [(node, requests) for node, requests in kept if requests]
+    positive = ((node, tuple((r, a) for r, a in own.items() if a > 0)) for node, own in total.items())
+    return [(node, requests) for node, requests in positive if requests]
 
 
 def drop(gang: Gang, uids: set[str]) -> None:
@@ -199,12 +199,12 @@ def _fewest(
 
 
 def _limited(ways: Iterator[tuple[Unit, ...]]) -> list[tuple[Unit, ...]]:
-    found = []
+    limited = []
     for way in ways:
-        found.append(way)
-        if len(found) > TRIES:
+        limited.append(way)
+        if len(limited) > TRIES:
             break
-    return found
+    return limited
 
 
 def _within(part: Sequence[Unit], surplus: dict[tuple[str, int], int]) -> bool:
@@ -245,13 +245,13 @@ def _halving(
         of_cheap = needed(given + of_costly, bool(of_costly), cheap)
         return of_cheap + of_costly
 
-    found = needed([], False, units)
-    ended = {name for unit in found if unit.gangs for _, _, name in unit.pods}
-    return tuple(unit for unit in found if unit.gangs or unit.group[0] not in ended)
+    sufficient = needed([], False, units)
+    ended = {name for unit in sufficient if unit.gangs for _, _, name in unit.pods}
+    return tuple(unit for unit in sufficient if unit.gangs or unit.group[0] not in ended)
 
 
 def _place(gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep: bool) -> Placement | None:
-    """Where the gang is placed after the eviction of the units. Capacity is changed only with `keep`."""
+    """The placement of the gang after the eviction of the units. Capacity is changed only with `keep`."""
     mark = capacity.mark()
     released: set[str] = set()
     for unit in units:
@@ -271,10 +271,10 @@ def _pods(units: Sequence[Unit]) -> int:
 
 
 def _evictions(gang: Gang, units: Sequence[Unit]) -> list[Eviction]:
-    found: dict[str, Eviction] = {}
+    evictions: dict[str, Eviction] = {}
     for unit in units:
         for pod, node, name in unit.pods:
             whole = unit.gangs > 0
-            if pod.metadata.uid not in found or whole:
-                found[pod.metadata.uid] = Eviction(pod, node, gang.name, name, whole)
-    return list(found.values())
+            if pod.metadata.uid not in evictions or whole:
+                evictions[pod.metadata.uid] = Eviction(pod, node, gang.name, name, whole)
+    return list(evictions.values())

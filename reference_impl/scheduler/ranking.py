@@ -1,4 +1,5 @@
-"""Nodes in the order of their free amounts of one resource: a question costs what it is about, not a look at each."""
+"""Nodes in the order of their free amounts of one resource. The cost of a query depends on its result, not on the
+number of nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 class Ranking:
-    """Some nodes, given in ascending order, by their free amount of a resource. Questions read on in the log of touched
+    """Some nodes, given in ascending order, by their free amount of a resource. Queries read on in the log of changed
     nodes."""
 
     def __init__(
@@ -16,7 +17,7 @@ class Ranking:
         self.nodes = nodes
         """Kept: its id is the key of the ranking."""
         self.zeros = dict.fromkeys(nodes, 0)
-        """To be copied, which is faster than to make another one."""
+        """A template: copying it is faster than building another dict."""
         self._free, self._log, self._resource = free, log, resource
         self._free_amounts = {node: free[node].get(resource, 0) for node in nodes}
         self._ranked = sorted(nodes, key=self._free_amounts.__getitem__)
@@ -24,7 +25,7 @@ class Ranking:
         self._read = len(log)
 
     def below(self, amount: int) -> int:
-        """How many nodes have less."""
+        """The number of nodes that have less."""
         self._catch_up()
         return bisect_left(self._amounts, amount)
 
@@ -60,6 +61,6 @@ class Ranking:
         self._read = len(self._log)
 
     def _place(self, node: int, amount: int) -> int:
-        """Where a node with this amount is ranked: those with equal amounts by number."""
+        """The rank of a node with this amount; nodes with equal amounts are ranked by number."""
         begin = bisect_left(self._amounts, amount)
         return bisect_left(self._ranked, node, begin, bisect_right(self._amounts, amount, begin))

@@ -79,10 +79,10 @@ def _effective(pod: Pod, container: Container, statuses: Mapping[str, ContainerS
     return _pending(pod, own, (status.resources.requests, status.allocated_resources))
 
 
-def _pending(pod: Pod, desired: Resources, others: Iterable[Quantities]) -> Resources:
+def _pending(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Resources:
     """The largest of what is desired, in use and allocated (KEP-1287); a resize that never happens does not count."""
     result: Resources = {} if pod.resize_infeasible else dict(desired)
-    for quantities in others:
+    for quantities in reported:
         _most(result, amounts(quantities))
     return result
 

@@ -39,7 +39,7 @@ STATUS_SECONDS = 0.2
 RESOLVE_SECONDS = 1.0
 """Interval between requests about pods whose binding got no answer."""
 KEEP_SECONDS = 30.0
-"""How long room is kept for a gang whose search gives up: then gangs of lower priority go on (GS-25)."""
+"""Seconds for which room is reserved for a gang whose search gives up: then gangs of lower priority go on (GS-25)."""
 GANG = "gang"
 
 
@@ -60,12 +60,12 @@ class GangScheduler:
         self._waiting: dict[str, str] = {}
         self._pending = self._sociable = False
         """Whether pods wait, and whether it matters to them beside which pods they are placed."""
-        self._held: set[str] = set()
+        self._postponed: set[str] = set()
         """Gangs whose places are chosen, and whose claims are not bound yet."""
         self._claims: set[str] = set()
         """Gangs that wait for the termination of pods evicted in their favour."""
-        self._kept: dict[str, float] = {}
-        """Gang that room is kept for → since when."""
+        self._reserved_since: dict[str, float] = {}
+        """Gang that room is reserved for → since when."""
         self._preempted: dict[str, str] = {}
         """Gang whose pods are being evicted → the preempting gang."""
         self._posted: dict[str, str] = {}
@@ -166,7 +166,7 @@ class GangScheduler:
         began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
-        items.sort(key=lambda item: f"{item.metadata.namespace}/{item.metadata.name}" not in self._held)
+        items.sort(key=lambda item: f"{item.metadata.namespace}/{item.metadata.name}" not in self._postponed)
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
         open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
@@ -182,7 +182,7 @@ class GangScheduler:
         plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
         self._keep(plan)
         decisions = volume_decisions.decisions(plan.bindings, capacity)
-        self._held = volume_decisions.hold([g for g, _ in gangs.values()], plan, decisions)
+        self._postponed = volume_decisions.hold([g for g, _ in gangs.values()], plan, decisions)
         self._pending = any(group.waiting for g, _ in gangs.values() for group in g.groups)
         self._sociable = self._pending and bool(capacity.keys)
         for pod, node in plan.bindings:
@@ -190,7 +190,7 @@ class GangScheduler:
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
         self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
         self._unschedulable.replace(
-            each for name, (gang, _) in gangs.items() for each in reasons(gang, self._waiting.get(name), plan.extra)
+            entry for name, (gang, _) in gangs.items() for entry in reasons(gang, self._waiting.get(name), plan.extra)
         )
         self._claims |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
@@ -200,7 +200,7 @@ class GangScheduler:
             mine = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
             if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in mine))):
                 self._changed.set()
-        if not all(await asyncio.gather(*(self._around.decide(each) for each in decisions))):
+        if not all(await asyncio.gather(*(self._around.decide(decision) for decision in decisions))):
             self._changed.set()
         touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
         for name in touched | set(plan.waiting):
@@ -210,22 +210,22 @@ class GangScheduler:
 
     def _overdue(self) -> set[str]:
         timestamp = asyncio.get_running_loop().time()
-        return {name for name, since in self._kept.items() if timestamp >= since + KEEP_SECONDS}
+        return {name for name, since in self._reserved_since.items() if timestamp >= since + KEEP_SECONDS}
 
     def _keep(self, plan: cycle.Plan) -> None:
-        """Remember for which gangs room is kept, or no longer, and run another cycle when the time is over."""
+        """Record the gangs that room is reserved for, and run another cycle when their time is over."""
         loop = asyncio.get_running_loop()
-        for name in self._kept.keys() - plan.waiting.keys():
-            del self._kept[name]
-        for name in plan.kept:
-            if name not in self._kept:
-                self._kept[name] = loop.time()
+        for name in self._reserved_since.keys() - plan.waiting.keys():
+            del self._reserved_since[name]
+        for name in plan.reserved_for:
+            if name not in self._reserved_since:
+                self._reserved_since[name] = loop.time()
                 loop.call_later(KEEP_SECONDS, self._changed.set)
 
     def _domain(self, key: str, node: str) -> str:
         """The domain of a node; a node without the label is a domain of its own."""
-        found = self._nodes.get("", node)
-        return (found.metadata.label(key) if found else "") or node
+        node_object = self._nodes.get("", node)
+        return (node_object.metadata.label(key) if node_object else "") or node
 
     async def _preempt(self, evictions: list[Eviction], items: dict[str, PodGang]) -> None:
         """Evict pods in favour of gangs of higher priority. Gangs that are evicted completely get their condition first
@@ -304,9 +304,9 @@ class GangScheduler:
             except REQUEST_FAILED as error:
                 log.info("binding of pod %s/%s is still unknown: %s", meta.namespace, meta.name, error or repr(error))
                 return
-            found = None if answer is None else self._pods.decode(answer)
-            if found is not None and found.metadata.uid == meta.uid and found.spec.node_name:
-                self._pods.observe(found)
+            current = None if answer is None else self._pods.decode(answer)
+            if current is not None and current.metadata.uid == meta.uid and current.spec.node_name:
+                self._pods.observe(current)
             else:
                 self._assumed.pop(meta.uid, None)
                 self._changed.set()

@@ -23,7 +23,7 @@ STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 300_000, 4_000_000, 2_000
 WIDE_VALUES, WIDE_CHOICES = 8, 64
 """If several domains are combined: how many are considered, and how many combinations."""
 TRIES = 32
-"""How many choices of domains are tried by the heuristic alone."""
+"""The number of choices of domains that the heuristic tries alone."""
 
 
 @dataclass
@@ -83,11 +83,11 @@ class Search:
     needs: list[Need]
     restrictions: list[Restriction]
     budget: Budget
-    found: list[tuple[Need, int, int]] = field(default_factory=list)
+    allocations: list[tuple[Need, int, int]] = field(default_factory=list)
     """Need, node, number of pods."""
     exact: bool = False
     tries: int = TRIES
-    """How often the heuristic is tried before the exact search begins."""
+    """The number of tries of the heuristic before the exact search begins."""
 
     def run(self) -> bool:
         """Search for a placement; returns whether there is one."""
@@ -106,7 +106,7 @@ class Search:
     def placement(self) -> list[tuple[Pod, int]]:
         """The placement pod by pod, after a successful `run`."""
         left = {id(need): list(need.pods) for need in self.needs}
-        return [(left[id(need)].pop(0), node) for need, node, count in self.found for _ in range(count)]
+        return [(left[id(need)].pop(0), node) for need, node, count in self.allocations for _ in range(count)]
 
     # Domains.
 
@@ -167,31 +167,31 @@ class Search:
             roomy = sorted(values, key=lambda value: (-sum(of.get(value, 0) for _, _, of in parts), value))
             ranked = []
             for choice in islice(combinations(roomy[:WIDE_VALUES], width), WIDE_CHOICES):
-                held = [b + sum(of.get(value, 0) for value in choice) for _, b, of in parts]
-                if all(h >= need.count for h, need in zip(held, needs, strict=True)):
-                    ranked.append((held, choice))
+                room = [b + sum(of.get(value, 0) for value in choice) for _, b, of in parts]
+                if all(h >= need.count for h, need in zip(room, needs, strict=True)):
+                    ranked.append((room, choice))
             yield from (settled.union(choice) for _, choice in sorted(ranked))
 
     def _single(
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
         """One more domain: the tightest that also has capacity for the extra pods, then the largest."""
-        (need, base, first), others = parts[0], parts[1:]
+        (need, base, first), other_parts = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
         most, least = need.hoped - base, need.count - base
-        also = [(other.hoped - b, other.count - b, of) for other, b, of in others]
-        others_only = dict.fromkeys(self.capacity.domains(key), 0) if least <= 0 else {}
+        also = [(other.hoped - b, other.count - b, of) for other, b, of in other_parts]
+        domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if least <= 0 else {}
         fitting = [
-            (held, v)
-            for v, held in {**others_only, **first}.items()
-            if held >= least and v not in settled and v not in too_small
+            (room, v)
+            for v, room in {**domains_of_others, **first}.items()
+            if room >= least and v not in settled and v not in too_small
         ]
         passed = set()
-        for held, value in sorted(fitting):
-            if held >= most and all(of.get(value, 0) >= hoped for hoped, _, of in also):
+        for room, value in sorted(fitting):
+            if room >= most and all(of.get(value, 0) >= hoped for hoped, _, of in also):
                 passed.add(value)
                 yield settled | {value}
-        for _, value in sorted((-held, value) for held, value in fitting):
+        for _, value in sorted((-room, value) for room, value in fitting):
             if value not in passed and all(of.get(value, 0) >= count for _, count, of in also):
                 yield settled | {value}
 
@@ -199,16 +199,16 @@ class Search:
         """Domains that may fit each need, but not all together: they have too little of a resource."""
         if len(needs) == 1:
             return set()
-        asked: dict[str, int] = defaultdict(int)
+        requested: dict[str, int] = defaultdict(int)
         for need in needs:
             for resource, amount in need.shape.requests:
-                asked[resource] += amount * need.count
-        found: set[str] = set()
-        for resource, amount in asked.items():
+                requested[resource] += amount * need.count
+        too_small: set[str] = set()
+        for resource, amount in requested.items():
             free = self.capacity.tally(key, resource)
             lacking = amount - sum(free.get(value, 0) for value in settled)
-            found.update(value for value in self.capacity.domains(key) if free.get(value, 0) < lacking)
-        return found
+            too_small.update(value for value in self.capacity.domains(key) if free.get(value, 0) < lacking)
+        return too_small
 
     def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
         shape = self.needs[need].shape
@@ -258,7 +258,7 @@ class Search:
 
     def _quickly(self, allowed: list[Nodes]) -> bool:
         mark = self.capacity.mark()
-        self.found.clear()
+        self.allocations.clear()
         for need, nodes in zip(self.needs, allowed, strict=True):
             left = need.count
             slots = need.shape.slots
@@ -289,7 +289,7 @@ class Search:
             return False
         if len(single) < len(later):
             return None
-        self.found.clear()
+        self.allocations.clear()
         for node, counts in fills:
             for part, count in zip(together, counts, strict=True):
                 for need in (self.needs[n] for n in part if count):
@@ -312,7 +312,7 @@ class Search:
 
     def _take(self, need: Need, node: int, count: int) -> None:
         self.capacity.take(node, need.shape.requests, count, need.shape.pod)
-        self.found.append((need, node, count))
+        self.allocations.append((need, node, count))
 
 
 def _united(sets: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Why a gang waits: which group lacks which resource or domain; for conditions and events."""
+"""The reason why a gang waits: which group lacks which resource or domain; for conditions and events."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Shortfall:
     possible: int = 0
     """Pods of the group: how many the minimum needs, and how many of them fit."""
     detail: str = ""
-    """How many nodes each filter refuses."""
+    """The number of nodes that each filter refuses."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -81,7 +81,7 @@ class Shortfall:
 
 
 def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
-    """Why the missing pods of a gang's minimum cannot be placed in the present capacity."""
+    """The reason why the missing pods of a gang's minimum cannot be placed in the present capacity."""
     needs = needs_of(gang, gang.lacking, capacity)
     for need in needs:
         name = gang.groups[need.group].name
@@ -94,10 +94,10 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     if required is None:
         return _torn(gang, capacity)
     for restriction in required:
-        if (found := _no_domain(gang, needs, restriction, capacity)) is not None:
-            return found
-    if (found := _refused(gang, needs, capacity)) is not None:
-        return found
+        if (shortfall := _no_domain(gang, needs, restriction, capacity)) is not None:
+            return shortfall
+    if (shortfall := _refused(gang, needs, capacity)) is not None:
+        return shortfall
     if exhausted:
         return Shortfall("effort")
     dearest = needs[0].shape.scarce
@@ -106,7 +106,7 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
 
 
 def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
-    """How many nodes each filter refuses to an extra pod; empty if capacity alone is short."""
+    """The number of nodes that each filter refuses to an extra pod; empty if capacity alone is short."""
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility

@@ -26,15 +26,15 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
 
 def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
     """Other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
-    others, leaving = [], []
+    evictable, leaving = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:
             continue
         if pod.metadata.deletion_timestamp is not None:
             leaving.append((pod, pod.spec.node_name))
         elif f"{pod.metadata.namespace}/{pod.metadata.label(labels.PODGANG)}" not in gangs and _evictable(pod):
-            others.append((pod, pod.spec.node_name))
-    return OtherPods(others, leaving, claims)
+            evictable.append((pod, pod.spec.node_name))
+    return OtherPods(evictable, leaving, claims)
 
 
 def _evictable(pod: Pod) -> bool:
@@ -51,7 +51,7 @@ def gang(
     by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
     groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
-        found = Group(group.name, group.min_replicas, [])
+        gang_group = Group(group.name, group.min_replicas, [])
         for ref in group.pod_references:
             pod = by_name.get(ref.name)
             if pod is None or not pod.holds_resources:
@@ -61,10 +61,10 @@ def gang(
             preempts = preempts and pod.spec.preemption_policy != "Never"
             node = pod.spec.node_name or assumed.get(pod.metadata.uid)
             if node:
-                found.members.append((pod, node))
+                gang_group.members.append((pod, node))
             elif pod.waiting and pod.spec.scheduler_name == scheduler_name:
-                found.waiting.append(pod)
-        groups.append(found)
+                gang_group.waiting.append(pod)
+        groups.append(gang_group)
     name = f"{item.metadata.namespace}/{item.metadata.name}"
     if base:
         base = f"{item.metadata.namespace}/{base}"

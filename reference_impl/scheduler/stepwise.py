@@ -31,8 +31,8 @@ class Stepwise:
     def run(self, *, explain: bool = False) -> bool:
         """Search for a placement; returns whether there is one. To `explain` why not, the first try is enough."""
         search, budget, begin = self._search, self._search.budget, self._capacity.mark()
-        search.found.clear()
-        deep, seen = sum(self._left) <= DEEPEST and not explain, set[object]()
+        search.allocations.clear()
+        deep, visited = sum(self._left) <= DEEPEST and not explain, set[object]()
         if deep and any(self._too_many(n) for n in range(len(self._needs))):
             return False
         options, back = [self._options()], False
@@ -53,16 +53,18 @@ class Stepwise:
                     budget.exhausted = True
                     break
             self._take(*option)
-            state = frozenset(Counter((id(need), node) for need, node, _ in search.found).items()) if deep else None
-            if deep and state in seen:
+            state = (
+                frozenset(Counter((id(need), node) for need, node, _ in search.allocations).items()) if deep else None
+            )
+            if deep and state in visited:
                 self._back()
                 continue
-            seen.add(state)
+            visited.add(state)
             options.append(self._options())
         else:
             return True
         self._capacity.undo(begin)
-        search.found.clear()
+        search.allocations.clear()
         return False
 
     def _options(self) -> Iterator[tuple[int, int]]:
@@ -115,11 +117,11 @@ class Stepwise:
     def _take(self, n: int, node: int) -> None:
         need = self._needs[n]
         self._capacity.take(node, need.shape.requests, 1, need.shape.pod)
-        self._search.found.append((need, node, 1))
+        self._search.allocations.append((need, node, 1))
         self._left[n] -= 1
 
     def _back(self) -> None:
-        need, _, _ = self._search.found.pop()
+        need, _, _ = self._search.allocations.pop()
         self._capacity.undo(self._capacity.mark() - 1)
         self._left[self._index[id(need)]] += 1
 

@@ -242,7 +242,7 @@ class StorageClass(msgspec.Struct, rename="camel"):
 
 
 class Allocatable(msgspec.Struct):
-    """How many volumes of a driver a node takes."""
+    """The number of volumes of a driver that a node takes."""
 
     count: int | None = None
 

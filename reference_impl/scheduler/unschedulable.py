@@ -25,8 +25,8 @@ from reference_impl.scheduler.model import Condition, Pod
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS, TICK_SECONDS = 5.0, 1.0
-"""How long a pod waits before the reason is written, and the interval between checks. Under load, the pods of a gang
-lose their gates seconds apart, and the first of them only wait for the others."""
+"""Seconds that a pod waits before the reason is written, and the interval between checks. Under load, the pods of a
+gang lose their gates seconds apart, and the first of them only wait for the others."""
 CONDITION, REASON, EVENT = "PodScheduled", "Unschedulable", "FailedScheduling"
 AT_ONCE = 16
 """Maximum number of concurrent writes: bindings come first."""
@@ -51,24 +51,24 @@ class Unschedulable:
 
     def __init__(self, client: Client, pods: Informer[Pod], events: EventRecorder) -> None:
         self._client, self._pods, self._events = client, pods, events
-        self._wanted: dict[Key, tuple[str, str, float]] = {}
+        self._reasons: dict[Key, tuple[str, str, float]] = {}
         """Pod → its uid, the reason, and since when it waits; since when for this reason if another one is written."""
-        self._owed: dict[Key, tuple[str, str]] = {}
+        self._unposted: dict[Key, tuple[str, str]] = {}
         """Pod → its uid and the reason, if the condition is written and the event is not posted yet."""
         self._changed = asyncio.Event()
 
-    def replace(self, found: Iterable[tuple[Pod, str]]) -> None:
+    def replace(self, waiting_pods: Iterable[tuple[Pod, str]]) -> None:
         """Take over the waiting pods of a scheduling cycle; all other pods have stopped waiting."""
-        timestamp, before = asyncio.get_running_loop().time(), self._wanted
-        self._wanted = {}
-        for pod, reason in found:
+        timestamp, before = asyncio.get_running_loop().time(), self._reasons
+        self._reasons = {}
+        for pod, reason in waiting_pods:
             known = before.get(pod.metadata.key, ("", "", timestamp))
             # Reasons contain numbers that change with each pod that is bound elsewhere: only the last one is written.
             same = known[0] == pod.metadata.uid and (known[1] == reason or not _reported(pod))
             since = known[2] if same else timestamp
-            self._wanted[pod.metadata.key] = (pod.metadata.uid, reason, since)
-        self._owed = {key: owed for key, owed in self._owed.items() if key in self._wanted}
-        if self._wanted:
+            self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, since)
+        self._unposted = {key: unposted for key, unposted in self._unposted.items() if key in self._reasons}
+        if self._reasons:
             self._changed.set()
 
     async def run(self) -> None:
@@ -84,32 +84,32 @@ class Unschedulable:
             await asyncio.sleep(TICK_SECONDS)
             self._changed.clear()
             begun = asyncio.get_running_loop().time() - PATIENCE_SECONDS
-            due = [(key, uid, reason) for key, (uid, reason, since) in self._wanted.items() if since <= begun]
-            if len(due) < len(self._wanted):
+            due = [(key, uid, reason) for key, (uid, reason, since) in self._reasons.items() if since <= begun]
+            if len(due) < len(self._reasons):
                 self._changed.set()
-            await asyncio.gather(*(one(*each) for each in due))
+            await asyncio.gather(*(one(*entry) for entry in due))
 
     async def _write(self, key: Key, uid: str, reason: str) -> None:
         pod = self._pods.get(*key)
-        if pod is None or pod.metadata.uid != uid or not pod.waiting or self._wanted.get(key, ())[:2] != (uid, reason):
+        if pod is None or pod.metadata.uid != uid or not pod.waiting or self._reasons.get(key, ())[:2] != (uid, reason):
             return
         body = patch(pod, reason)
-        if body is None and self._owed.get(key) != (uid, reason):
+        if body is None and self._unposted.get(key) != (uid, reason):
             return
         try:
             if body is not None:
                 answer = await self._client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
                 self._pods.observe(self._pods.decode(answer))
-                self._owed[key] = (uid, reason)
+                self._unposted[key] = (uid, reason)
             await self._events.post(PODS, pod.metadata, "Warning", EVENT, reason, action="Scheduling")
-            self._owed.pop(key, None)
+            self._unposted.pop(key, None)
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not (error.not_found or error.conflict):
                 log.info("cannot write why pod %s/%s waits: %s", *key, error or repr(error))
             if passing(error) or (isinstance(error, ApiError) and error.conflict):  # the pod has changed: try again
                 self._changed.set()
             else:
-                self._owed.pop(key, None)
+                self._unposted.pop(key, None)
 
 
 def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
@@ -133,4 +133,4 @@ def _reported(pod: Pod) -> bool:
 
 
 def _condition(pod: Pod) -> Condition | None:
-    return next((each for each in pod.status.conditions or () if each.type == CONDITION), None)
+    return next((condition for condition in pod.status.conditions or () if condition.type == CONDITION), None)

@@ -57,11 +57,11 @@ def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[
     if not decided:
         return set()
     uids = {uid for decision in decided for uid in decision.pods}
-    held = {gang.name for gang in gangs if any(pod.metadata.uid in uids for pod, _ in gang.members)}
+    postponed = {gang.name for gang in gangs if any(pod.metadata.uid in uids for pod, _ in gang.members)}
     fresh = {pod.metadata.uid for pod, _ in plan.bindings}
     names = ", ".join(decision.claim.metadata.name for decision in decided)
     for gang in gangs:
-        if gang.name in held or gang.base in held:
+        if gang.name in postponed or gang.base in postponed:
             taken_back = {pod.metadata.uid for pod, _ in gang.members} & fresh
             for group in gang.groups:
                 group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in taken_back]
@@ -71,4 +71,4 @@ def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[
             if not gang.minimum_reached:
                 plan.waiting[gang.name] = shortfall
             plan.extra.update(dict.fromkeys(taken_back, str(shortfall)))
-    return held
+    return postponed

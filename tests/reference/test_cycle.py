@@ -218,6 +218,6 @@ def test_a_gang_that_fits_in_one_way_only_is_placed():
 def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monkeypatch):
     monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
     plan = undecided()
-    assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.kept == ["high"]
+    assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.reserved_for == ["high"]
     assert plan.waiting["high"].kind == "effort" and "high" in str(plan.waiting["low"])
     assert placed(undecided(overdue={"high"}), "low") == 1

@@ -11,7 +11,7 @@ from reference_impl.scheduler.shortfall import Shortfall
 from tests.kube.leaping import leap
 
 GANG = "space/gang"
-WAITING = Plan(waiting={GANG: Shortfall("effort")}, kept=[GANG])
+WAITING = Plan(waiting={GANG: Shortfall("effort")}, reserved_for=[GANG])
 
 
 def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
@@ -33,6 +33,6 @@ def test_a_gang_that_waits_no_longer_is_forgotten() -> None:
         gangs = GangScheduler(Mock(), name="gangs")
         gangs._keep(WAITING)
         gangs._keep(Plan())
-        return gangs._kept
+        return gangs._reserved_since
 
     assert leap(kept()) == {}

@@ -101,5 +101,5 @@ def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
 def test_a_gang_that_does_not_preempt_evicts_nobody():
     others = [(gpu_pod("old", 8), "n")]
     high = gang("high", (1, 4), priority=5, preempts=False)
-    plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(others=others))
+    plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(evictable=others))
     assert plan.evictions == [] and plan.waiting["high"].kind == "resource"

@@ -58,7 +58,7 @@ class Driver:
         for where, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
             used.setdefault(where, Counter()).update(pod.requests)
         around = cycle.OtherPods(
-            others=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
+            evictable=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
             leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
             claims=self.claims,
         )

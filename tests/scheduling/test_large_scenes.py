@@ -21,4 +21,4 @@ def test_a_search_that_gives_up_inverts_no_priorities(monkeypatch):
     monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
     scene = fragmented.scene(50)
     plan = fragmented.plan(scene)
-    assert plan.kept and inversions.breaches(scene, plan) == []
+    assert plan.reserved_for and inversions.breaches(scene, plan) == []

@@ -1,4 +1,4 @@
-"""How many volumes of a CSI driver can be attached to a node."""
+"""The number of volumes of a CSI driver that can be attached to a node."""
 
 from __future__ import annotations
 

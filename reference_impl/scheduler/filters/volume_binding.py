@@ -1,4 +1,4 @@
-"""Where the volumes of bound claims can be used, and where those of unbound claims can be had."""
+"""Nodes on which the volumes of bound claims can be used, and those of unbound claims can be bound or provisioned."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class VolumeBinding(Plugin):
     def _choose(self, node: Node) -> tuple[str, Choice]:
         state, choice, provision = self.state, Choice(), []
         firsts = (assumed[0] for assumed in state.assumed_claims.values() if assumed)
-        taken = {first.volume.metadata.name for first in firsts if first.volume}
+        used_volumes = {first.volume.metadata.name for first in firsts if first.volume}
         for claim in sorted(self._delayed, key=lambda claim: thousandths(claim.size)):
             if assumed := state.assumed_claims.get(claim.metadata.key):
                 volume = assumed[0].volume
@@ -94,11 +94,11 @@ class VolumeBinding(Plugin):
                     return "node didn't find available persistent volumes to bind", []
                 provision.append(claim)
                 continue
-            volume = _match(claim, node, state.volumes_of_class.get(claim.storage_class, ()), taken)
+            volume = _match(claim, node, state.volumes_of_class.get(claim.storage_class, ()), used_volumes)
             if volume is None:
                 provision.append(claim)
             else:
-                taken.add(volume.metadata.name)
+                used_volumes.add(volume.metadata.name)
                 choice.append((claim, volume))
         for claim in provision:
             if reason := _unprovisionable(claim, node, state):
@@ -128,7 +128,7 @@ def _usable(volume: PersistentVolume, node: Node) -> bool:
 
 
 def _match(
-    claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], taken: Collection[str]
+    claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], used_volumes: Collection[str]
 ) -> PersistentVolume | None:
     """The volume that is reserved for the claim, else the smallest available one that suits it."""
     size, best = thousandths(claim.size), None
@@ -136,7 +136,7 @@ def _match(
         spec, ref = volume.spec, volume.spec.claim_ref
         mine = ref is not None and (ref.namespace, ref.name) == claim.metadata.key
         mine = mine and ref is not None and ref.uid in ("", claim.metadata.uid)
-        if volume.metadata.name in taken or (ref is not None and not mine):
+        if volume.metadata.name in used_volumes or (ref is not None and not mine):
             continue
         capacity = thousandths((spec.capacity or {}).get("storage", 0))
         attributes = (spec.volume_attributes_class_name or "", claim.spec.volume_attributes_class_name or "")

@@ -141,11 +141,11 @@ def test_a_placed_pod_is_shown_only_to_filters_that_it_matters_to(monkeypatch):
 def test_preemption_frees_what_the_filters_ask_for():
     low = listening(80, name="low", at="a", priority=0)
     high = listening(80, name="high", priority=10)
-    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), others=[(low, "a")])
+    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), evictable=[(low, "a")])
     assert [eviction.pod.metadata.name for eviction in plan.evictions] == ["low"]
     assert [(p.metadata.name, n) for p, n in plan.nominated["g"]] == [("high", "a")]
     again = listening(80, name="again")
-    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), gang("h", [again]), others=[(low, "a")])
+    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), gang("h", [again]), evictable=[(low, "a")])
     assert plan.bindings == [] and "NodePorts" in why(plan, "h")
 
 
