@@ -1,4 +1,4 @@
-"""The scene of three updates with RollingRecreate in a row, and what its tests read of each of them."""
+"""The scene of three updates with RollingRecreate in a row, and the functions by which its tests read each of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SetUpdatedThreeTimes(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         workload = env.workload("rolling", setName="s", replicas=REPLICAS)
-        self.sizes = {each.name: each.template.replicas for each in expected(workload).cliques.values()}
+        self.sizes = {clique.name: clique.template.replicas for clique in expected(workload).cliques.values()}
         env.create(workload)
         env.wait_for("set available", predicates.available("s", REPLICAS), SECONDS)
         env.quiet(1.2, real=True)
@@ -60,11 +60,11 @@ class SetUpdatedThreeTimes(Scene):
         env.wait_for("deleted pod replaced", pods_are({"s-0-a": 2}, ready=True, but=uid(oldest)))
         env.wait_for("replacement counted as Ready", changes.ready({"s-0-a": 2}))
         env.quiet(0.5)
-        for each, change in CHANGES.items():
-            self._update(env, workload, each, change)
+        for change_name, change in CHANGES.items():
+            self._update(env, workload, change_name, change)
 
-    def _update(self, env: SceneEnvironment, workload: Object, each: str, change: Change) -> None:
-        env.mark(f"{each}: change")
+    def _update(self, env: SceneEnvironment, workload: Object, change_name: str, change: Change) -> None:
+        env.mark(f"{change_name}: change")
         first = incarnations.uids(env.history.view(), "pods").values()
         generation = changes.change(env, workload, *change.cliques, tag=change.tag)
         for share in sorted(env.random.uniform(0, 0.9) for _ in range(change.kills)):
@@ -72,11 +72,11 @@ class SetUpdatedThreeTimes(Scene):
             env.settled(f"more than {lost} pods are deleted", _deleted(first, lost))
             env.roles.kill("operator")
             env.roles.restart("operator")
-        env.wait_for(f"{each}: update ended", changes.done("s", generation), SECONDS)
-        env.settle(f"{each}: counters at their totals", changes.rest_reported("s"), 30)
-        env.settle(f"{each}: cliques and groups report the end", agreed)
+        env.wait_for(f"{change_name}: update ended", changes.done("s", generation), SECONDS)
+        env.settle(f"{change_name}: counters at their totals", changes.rest_reported("s"), 30)
+        env.settle(f"{change_name}: cliques and groups report the end", agreed)
         env.quiet(0.7)
-        env.mark(f"{each}: at rest")
+        env.mark(f"{change_name}: at rest")
 
 
 @dataclass(frozen=True)
@@ -84,44 +84,44 @@ class Update:
     """One of the updates, as it was recorded."""
 
     run: Recorded[SetUpdatedThreeTimes]
-    each: str
+    change: str
 
     @property
     def span(self) -> Span:
-        """From the change until everything is at rest."""
-        return self.run.between(f"{self.each}: change", f"{self.each}: at rest")
+        """Return the part of the history from the change until everything is at rest."""
+        return self.run.between(f"{self.change}: change", f"{self.change}: at rest")
 
     @property
     def generation(self) -> str:
-        """The generation hash of the set before the change."""
+        """Return the generation hash of the set before the change."""
         return updates.generation(self.span.begin().get(SETS, "s"))
 
     def of_set(self) -> list[Record]:
-        """The states of the set that are of the new generation."""
+        """Return the states of the set that are of the new generation."""
         before = self.generation
-        return [each for each in self.span.records(SETS, "s") if updates.generation(each.object) != before]
+        return [record for record in self.span.records(SETS, "s") if updates.generation(record.object) != before]
 
     def end(self) -> Record | None:
-        """The first state of the set that reports the end of the update."""
+        """Return the first state of the set that reports the end of the update."""
         return next((record for record in self.of_set() if updates.ended(record.object)), None)
 
-    def named(self, resource: str, each: str) -> set[str | int]:
-        """What a clique or a group has named as selected, at that time or before."""
-        return {one for record in self.span.records(resource, each) for one in updates.named(record.object)}
+    def named(self, resource: str, part: str) -> set[str | int]:
+        """Return the pods or replicas that a clique or a group has named as selected, now or before."""
+        return {one for record in self.span.records(resource, part) for one in updates.named(record.object)}
 
 
 def replica(clique: str) -> str:
-    """The replica of the set that a clique belongs to."""
+    """Return the replica of the set that a clique belongs to."""
     return clique.partition("-")[2].partition("-")[0]
 
 
 def replica_of_group(clique: str) -> str:
-    """The replica of the group g that a clique belongs to, empty for any other."""
+    """Return the replica of the group g that a clique belongs to, empty for any other."""
     return clique.rpartition("-")[0] if clique.startswith(tuple(f"s-{index}-g-" for index in range(REPLICAS))) else ""
 
 
 def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
-    """Clique → the hash of its template, from its label."""
+    """Return the template hash of each clique, from its label."""
     return {clique: label(view.get(CLIQUES, clique), labels.TEMPLATE_HASH) for clique in cliques}
 
 
@@ -129,50 +129,50 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
 
 
 def agreed(view: View) -> bool:
-    """Cliques and groups report what they have to in the end; each is judged after it."""
-    counts = [updates.counts(view.get(GROUPS, each)) for each in SIZES_OF_GROUPS]
-    complete = all(each["updatedPodCliquesCount"] == each["totalPodCliquesCount"] for each in counts)
+    """Cliques and groups report the end of the update completely; the tests judge each report by itself."""
+    counts = [updates.counts(view.get(GROUPS, group)) for group in SIZES_OF_GROUPS]
+    complete = all(count["updatedPodCliquesCount"] == count["totalPodCliquesCount"] for count in counts)
     sound = set(breaches(view).values()) == {"False"}
-    told = not behind(view) and not selecting(view)
-    return complete and sound and told and updated_replicas(view) == SIZES_OF_GROUPS
+    ended = not behind(view) and not selecting(view)
+    return complete and sound and ended and updated_replicas(view) == SIZES_OF_GROUPS
 
 
 def updated_replicas(view: View) -> dict[str, int | None]:
-    """The updatedReplicas of each group."""
-    return {each: number(view.get(GROUPS, each), "status", "updatedReplicas") for each in SIZES_OF_GROUPS}
+    """Return the updatedReplicas of each group."""
+    return {group: number(view.get(GROUPS, group), "status", "updatedReplicas") for group in SIZES_OF_GROUPS}
 
 
 def breaches(view: View) -> Mapping[str, str]:
-    """The status of MinAvailableBreached of each standalone clique."""
-    return {each: condition_is(view.get(CLIQUES, each), BREACHED) for each in CLIQUES_ALONE}
+    """Return the status of MinAvailableBreached of each standalone clique."""
+    return {clique: condition_is(view.get(CLIQUES, clique), BREACHED) for clique in CLIQUES_ALONE}
 
 
 def concerned(change: str) -> list[str]:
-    """The standalone cliques and groups that one of the changes is about."""
+    """Return the standalone cliques and groups that one of the changes is about."""
     cliques = CHANGES[change].cliques
-    alone = [each for each in CLIQUES_ALONE if each.rpartition("-")[2] in cliques]
-    return alone + [each for each in SIZES_OF_GROUPS if MEMBERS[each.rpartition("-")[2]] & set(cliques)]
+    alone = [part for part in CLIQUES_ALONE if part.rpartition("-")[2] in cliques]
+    return alone + [part for part in SIZES_OF_GROUPS if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
 
 
 def selecting(view: View) -> list[str]:
-    """The standalone cliques and groups that report a selection."""
-    parts = [*((CLIQUES, each) for each in CLIQUES_ALONE), *((GROUPS, each) for each in SIZES_OF_GROUPS)]
-    return [each for kind, each in parts if updates.selection(view.get(kind, each)) is not None]
+    """Return the standalone cliques and groups that report a selection."""
+    parts = [*((CLIQUES, part) for part in CLIQUES_ALONE), *((GROUPS, part) for part in SIZES_OF_GROUPS)]
+    return [part for kind, part in parts if updates.selection(view.get(kind, part)) is not None]
 
 
 def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
-    """What standalone cliques and groups report that is not of an update that has ended."""
+    """Return the reports of standalone cliques and groups that do not fit an update that has ended."""
     wrong, generation = [], updates.generation(view.get(SETS, "s"))
-    for kind, each in [(CLIQUES if each in CLIQUES_ALONE else GROUPS, each) for each in parts]:
-        found = view.get(kind, each)
-        if not updates.ended(found):
-            wrong.append(f"{each}: its update has not ended")
-        reached = updates.reached(found)
+    for kind, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
+        current = view.get(kind, part)
+        if not updates.ended(current):
+            wrong.append(f"{part}: its update has not ended")
+        reached = updates.reached(current)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
-            wrong.append(f"{each}: is not of the set's generation")
-        targets = updates.targets(found) if kind == CLIQUES else {}
+            wrong.append(f"{part}: is not of the set's generation")
+        targets = updates.targets(current) if kind == CLIQUES else {}
         late = [field for field, hash in targets.items() if reached.get(field) != hash]
-        wrong += [f"{each}: {field} is not the one that its progress names" for field in late]
+        wrong += [f"{part}: {field} is not the one that its progress names" for field in late]
     return wrong
 
 

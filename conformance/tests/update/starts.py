@@ -25,8 +25,8 @@ PARTS_OF_O = [
     *((GROUPS, f"o-{index}-{group}") for index in (0, 1) for group in "gh"),
 ]
 """Resource and name of each standalone clique and scaling group of the set with two replicas."""
-CHANGED_PARTS_OF_O = [(kind, each) for kind, each in PARTS_OF_O if each.endswith(("-a", "-g"))]
-"""Those that the change under OnDelete is about. Whether others report an update is UPD-056."""
+CHANGED_PARTS_OF_O = [(kind, part) for kind, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
+"""The standalone cliques and groups that the change under OnDelete is about. UPD-056 judges the reports of others."""
 
 
 class ChangesOfAllKinds(Scene):
@@ -35,24 +35,24 @@ class ChangesOfAllKinds(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        starting = {each: env.workload("frontend", setName=each, pods=1) for each in STARTING}
+        starting = {set_name: env.workload("frontend", setName=set_name, pods=1) for set_name in STARTING}
         other = env.workload("kept", setName="other", aloneMinAvailable=1, groupsMinAvailable=1)
-        waiting = {each: _on_delete(env, each) for each in WAITING}
+        waiting = {set_name: _on_delete(env, set_name) for set_name in WAITING}
         for workload in (*starting.values(), other, *waiting.values()):
             env.create(workload)
-        replicas = {each: 2 if each == "o" else 1 for each in (*STARTING, "other", *waiting)}
+        replicas = {set_name: 2 if set_name == "o" else 1 for set_name in (*STARTING, "other", *waiting)}
         env.wait_for("sets available", all_of(*(predicates.available(e, n) for e, n in replicas.items())), 150)
         env.wait_for("OnDelete: all pods Ready", pods_are({"o-0-a": 3, "o-1-a": 3}, ready=True))
         env.quiet(0.7)
         env.mark("changes")
-        before = {each: updates.generation(env.history.view().get(SETS, each)) for each in replicas}
+        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in replicas}
         _change(env, starting)
         _change_what_pods_do_not_depend_on(env, other)
         for workload in waiting.values():
             changes.image(workload, "a", "c", tag="2")
             changes.apply(env, workload)
-        for each in STARTING:
-            env.settle(f"{each}: update ended", changes.done(each, before[each]), 60)
+        for set_name in STARTING:
+            env.settle(f"{set_name}: update ended", changes.done(set_name, before[set_name]), 60)
         ended = changes.parts_ended("o", CHANGED_PARTS_OF_O)
         env.settle("OnDelete: end reported", all_of(changes.begun("o", before["o"]), ended), 60)
         env.settle("OnDelete: templates in place", lambda view: not misplaced(view))
@@ -62,10 +62,10 @@ class ChangesOfAllKinds(Scene):
         self._back_to_rolling(env, waiting)
 
     def _delete_pods(self, env: SceneEnvironment) -> None:
-        """Deletes a pod of a standalone clique and one of a member, then all other old pods of the clique."""
+        """Delete a pod of a standalone clique and one of a member, then all other old pods of the clique."""
         complete = pods_are({"o-0-a": 3, "o-1-g-0-c": 2, "o-0-g-0-c": 2}, ready=True)
         env.wait_for("OnDelete: cliques have their pods", complete)
-        [lost, *others] = disruption.by_index(env, "o-0-a")
+        [lost, *remaining] = disruption.by_index(env, "o-0-a")
         member = disruption.by_index(env, "o-1-g-0-c")[0]
         self.lost = {uid(lost), uid(member)}
         for pod in (lost, member):
@@ -77,7 +77,7 @@ class ChangesOfAllKinds(Scene):
         env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1), 60)
         env.quiet(1, real=True)
         env.mark("OnDelete: one pod replaced")
-        for pod in others:
+        for pod in remaining:
             env.delete("pods", pod["metadata"]["name"])
         for pod in disruption.by_index(env, "o-0-g-0-c"):
             env.delete("pods", pod["metadata"]["name"])
@@ -87,10 +87,10 @@ class ChangesOfAllKinds(Scene):
         env.settle("OnDelete: clique and set counted as updated", _replica_updated, 60)
 
     def _back_to_rolling(self, env: SceneEnvironment, waiting: dict[str, Object]) -> None:
-        """Switches the strategy of both sets, and changes a clique that was not changed before."""
+        """Switch the strategy of both sets, and change a clique that was not changed before."""
         env.mark("switch to RollingRecreate")
-        for each in waiting:
-            changes.strategy(env, each, changes.ROLLING)
+        for set_name in waiting:
+            changes.strategy(env, set_name, changes.ROLLING)
         env.settled("the switch has been observed", all_of(*map(_switched, waiting)))
         env.quiet(1.5, real=True)
         env.mark("RollingRecreate: at rest")
@@ -103,19 +103,19 @@ class ChangesOfAllKinds(Scene):
 
 
 def misplaced(view: View) -> list[str]:
-    """The cliques under OnDelete without the template that they should have."""
+    """Return the cliques under OnDelete without the template that they should have."""
     wrong = []
     for clique in CLIQUES_OF_O:
-        found, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]
-        tag = text(found, "spec", "podSpec", "containers", 0, "image").rpartition(":")[2]
+        current, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]
+        tag = text(current, "spec", "podSpec", "containers", 0, "image").rpartition(":")[2]
         if tag != ("2" if letter in "ac" else "1"):
             wrong.append(f"{clique} has template {tag}")
     return wrong
 
 
-def _on_delete(env: SceneEnvironment, each: str) -> Object:
-    replicas = 2 if each == "o" else 1
-    workload = env.workload("rolling", setName=each, replicas=replicas, alone=3, groups=1, groupsMinAvailable=1)
+def _on_delete(env: SceneEnvironment, set_name: str) -> Object:
+    replicas = 2 if set_name == "o" else 1
+    workload = env.workload("rolling", setName=set_name, replicas=replicas, alone=3, groups=1, groupsMinAvailable=1)
     workload["spec"]["updateStrategy"] = {"type": changes.ON_DELETE}
     return workload
 
@@ -124,8 +124,8 @@ def _change(env: SceneEnvironment, starting: dict[str, Object]) -> None:
     changes.template(starting["labels"], "web")["labels"] = {"shade": "green"}
     changes.template(starting["annotations"], "web")["annotations"] = {"example.com/shade": "green"}
     changes.image(starting["image"], "web", tag="2")
-    for each in ("labels", "annotations", "image"):
-        changes.apply(env, starting[each])
+    for set_name in ("labels", "annotations", "image"):
+        changes.apply(env, starting[set_name])
     env.patch(SETS, "priority", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
 
 
@@ -151,23 +151,23 @@ def _updated_pods(view: View, clique: str, count: int) -> bool | Unmet:
 
 
 @predicate
-def _tags(view: View, wanted: dict[str, list[str]]) -> bool | Unmet:
-    found = {clique: changes.images(view, clique) for clique in wanted}
-    return found == wanted or Unmet(f"templates: {found}, wanted: {wanted}")
+def _tags(view: View, tags: dict[str, list[str]]) -> bool | Unmet:
+    current = {clique: changes.images(view, clique) for clique in tags}
+    return current == tags or Unmet(f"templates: {current}, wanted: {tags}")
 
 
 def _replica_updated(view: View) -> bool | Unmet:
-    found = view.get(CLIQUES, "o-0-a")
+    clique = view.get(CLIQUES, "o-0-a")
     own, count = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
-    if updates.reached(found) != updates.targets(found):
+    if updates.reached(clique) != updates.targets(clique):
         return Unmet("the clique does not have the hashes that its progress names")
     return (count == 1 and updates.ended(own)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
 
 
 @predicate
-def _switched(view: View, each: str) -> bool | Unmet:
-    """The operator has observed the present spec of a set, which is that of RollingRecreate."""
-    found = view.get(SETS, each)
-    there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
-    observed = number(found, "status", "observedGeneration")
-    return (there and observed == number(found, "metadata", "generation")) or Unmet(f"{each} is not observed")
+def _switched(view: View, set_name: str) -> bool | Unmet:
+    """The operator has observed the current spec of a set, whose strategy is RollingRecreate."""
+    pcs = view.get(SETS, set_name)
+    there = text(pcs, "spec", "updateStrategy", "type") == changes.ROLLING
+    observed = number(pcs, "status", "observedGeneration")
+    return (there and observed == number(pcs, "metadata", "generation")) or Unmet(f"{set_name} is not observed")

@@ -1,4 +1,4 @@
-"""How many members of a component an update with the strategy RollingRecreate takes down at a time."""
+"""The number of members of a component that an update with the strategy RollingRecreate takes down at a time."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ class ComponentsWithBudgets(Scene):
             GROUP: env.workload("kept", setName=GROUP, alone=1, **{**small, "groups": REPLICAS}),
             WHOLE: env.workload("kept", setName=WHOLE, alone=PODS, **{**small, "aloneMinAvailable": PODS}),
         }
-        for each, workload in workloads.items():
-            _give_budget(workload, of_group=each == GROUP)
+        for set_name, workload in workloads.items():
+            _give_budget(workload, of_group=set_name == GROUP)
         [reply] = env.dry_run.all([env.dry_run.create(workloads[WHOLE])])
         env.mark(f"{WHOLE}: accepted", "" if reply.accepted else f"refused: {reply.message}")
         if not reply.accepted:
             del workloads[WHOLE]
         for workload in workloads.values():
             env.create(workload)
-        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in workloads)))
-        alone = [each for each in workloads if each != GROUP]
-        sizes = {**{f"{each}-0-a": PODS for each in alone}, **dict.fromkeys(MEMBERS, 1)}
+        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
+        alone = [set_name for set_name in workloads if set_name != GROUP]
+        sizes = {**{f"{set_name}-0-a": PODS for set_name in alone}, **dict.fromkeys(MEMBERS, 1)}
         env.wait_for("all pods Ready", changes.ready(sizes))
         env.quiet(1)
         env.mark("change")
         before = {}
-        for each, workload in workloads.items():
-            parts = ("b", "c") if each == GROUP else ("a",)
+        for set_name, workload in workloads.items():
+            parts = ("b", "c") if set_name == GROUP else ("a",)
             changes.hold(workload, *parts)
-            before[each] = changes.change(env, workload, *parts, tag="2")
+            before[set_name] = changes.change(env, workload, *parts, tag="2")
         changes.require_held(env, f"{CLIQUE}-0-a")
-        for each in alone:
-            env.settle(f"{each}: budget used", _waiting(f"{each}-0-a", POD_BUDGET), 60)
+        for set_name in alone:
+            env.settle(f"{set_name}: budget used", _waiting(f"{set_name}-0-a", POD_BUDGET), 60)
         env.settle(f"{GROUP}: budget used", _replicas_waiting(REPLICA_BUDGET), 60)
         env.quiet(1.5)
         env.mark("first pods replaced")
-        every = [*(f"{each}-0-a" for each in alone), *MEMBERS]
-        ends = all_of(*(changes.done(each, generation) for each, generation in before.items()))
+        every = [*(f"{set_name}-0-a" for set_name in alone), *MEMBERS]
+        ends = all_of(*(changes.done(set_name, generation) for set_name, generation in before.items()))
         changes.release_until(env, "updates end", every, ends)
-        for each, generation in before.items():
-            env.settle(f"{each}: update ended", changes.done(each, generation), 30)
+        for set_name, generation in before.items():
+            env.settle(f"{set_name}: update ended", changes.done(set_name, generation), 30)
         env.quiet(1)
         env.mark("end")
 
@@ -82,12 +82,12 @@ def _ready(view: View, clique: str) -> int:
 @predicate
 def _waiting(view: View, clique: str, count: int) -> bool | Unmet:
     """So many new pods of a clique wait to become Ready."""
-    found = len(changes.held(view, clique))
-    return found == count or Unmet(f"{found} of {count} new pods of {clique} wait to become Ready")
+    waiting = len(changes.held_pods(view, clique))
+    return waiting == count or Unmet(f"{waiting} of {count} new pods of {clique} wait to become Ready")
 
 
 def _down(view: View) -> int:
-    """How many replicas of the group are not complete and Ready; none before the group exists."""
+    """Return how many replicas of the group are not complete and Ready; none before the group exists."""
     if view.get(changes.GROUPS, f"{GROUP}-0-g") is None:
         return 0
     ready: Mapping[str, int] = {clique: _ready(view, clique) for clique in MEMBERS}
@@ -97,8 +97,8 @@ def _down(view: View) -> int:
 @predicate
 def _replicas_waiting(view: View, count: int) -> bool | Unmet:
     """The new pods of so many replicas of the group wait to become Ready."""
-    found = sum(bool(changes.held(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
-    return found == count or Unmet(f"new pods of {found} replicas wait to become Ready, not of {count}")
+    waiting = sum(bool(changes.held_pods(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
+    return waiting == count or Unmet(f"new pods of {waiting} replicas wait to become Ready, not of {count}")
 
 
 @requirement("UPD-047", reaches=f"{CLIQUE}: update ended")
@@ -109,7 +109,7 @@ def test_a_clique_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWit
 
 @requirement("UPD-060", reaches=f"{WHOLE}: update ended")
 def test_a_clique_that_needs_all_its_pods_is_updated(run: Recorded[ComponentsWithBudgets]) -> None:
-    """Its minAvailable is more than its maxUnavailable leaves."""
+    """The minAvailable of the clique is more than its maxUnavailable leaves."""
     run.given(f"{WHOLE}: accepted")
     _within_budget(run, f"{WHOLE}-0-a")
 

@@ -22,20 +22,20 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        sets = {each: env.workload("frontend", setName=each, pods=2) for each in NAMES}
+        sets = {set_name: env.workload("frontend", setName=set_name, pods=2) for set_name in NAMES}
         for workload in sets.values():
             env.create(workload)
-        available = all_of(*(predicates.available(each, 1) for each in sets))
+        available = all_of(*(predicates.available(set_name, 1) for set_name in sets))
         env.wait_for("sets available", available)
         changes.hold(sets["during"], "web")
-        before = {each: changes.change(env, workload, "web", tag="2") for each, workload in sets.items()}
+        before = {set_name: changes.change(env, workload, "web", tag="2") for set_name, workload in sets.items()}
         changes.require_held(env, "during-0-web")
         env.wait_for("one update waits for a pod", changes.one_held("during-0-web"))
         env.wait_for("other update ended", changes.done("after", before["after"]))
         view = env.quiet(0.7)
 
-        for each in sets:
-            env.delete(SETS, each)
+        for set_name in sets:
+            env.delete(SETS, set_name)
         env.wait_for("set deleted during its update", all_gone(view, "during"), 150)
         env.wait_for("set deleted after its update", all_gone(view, "after"), 150)
 
@@ -46,15 +46,15 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         env.wait_for("new sets available", all_of(available, _have_generations))
         env.quiet(0.7)
         env.mark("new sets at rest")
-        before = {each: changes.change(env, workload, "web", tag="4") for each, workload in sets.items()}
-        env.settle("new sets updated", all_of(*(changes.done(each, before[each]) for each in sets)), 60)
+        before = {set_name: changes.change(env, workload, "web", tag="4") for set_name, workload in sets.items()}
+        env.settle("new sets updated", all_of(*(changes.done(set_name, before[set_name]) for set_name in sets)), 60)
         env.quiet(0.7)
         env.mark("end")
 
 
 @requirement("UPD-044", reaches="set deleted during its update")
 def test_a_set_is_deleted_during_its_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
-    """Its update waits for a pod that is not released before the set is gone."""
+    """The update waits for a pod that is not released before the set is gone."""
     run.given("sets available", "one update waits for a pod")
 
 
@@ -63,8 +63,8 @@ def test_a_set_of_the_same_name_has_no_update(run: Recorded[UpdatedSetsAreDelete
     """Neither the one whose predecessor was deleted during its update nor the other one has a progress."""
     run.given("new sets available")
     view = run.at("new sets at rest")
-    for each in NAMES:
-        run.expect(f"updateProgress of {each}", {}, dict(updates.progress(view.get(SETS, each))))
+    for set_name in NAMES:
+        run.expect(f"updateProgress of {set_name}", {}, dict(updates.progress(view.get(SETS, set_name))))
 
 
 @requirement("UPD-045")
@@ -72,7 +72,7 @@ def test_the_next_change_of_a_set_of_the_same_name_updates_it(
     run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain],
 ) -> None:
     """The change is another one than those of the sets before."""
-    view, cliques = run.at("end"), [f"{each}-0-web" for each in NAMES]
+    view, cliques = run.at("end"), [f"{set_name}-0-web" for set_name in NAMES]
     right = {clique: ["4", "4"] for clique in cliques}
     run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
 
@@ -81,5 +81,5 @@ test_invariants = invariants(UpdatedSetsAreDeletedAndCreatedAgain, "INV-001", "I
 
 
 def _have_generations(view: View) -> bool | Unmet:
-    late = [each for each in NAMES if not updates.generation(view.get(SETS, each))]
+    late = [set_name for set_name in NAMES if not updates.generation(view.get(SETS, set_name))]
     return not late or Unmet(f"without a generation: {', '.join(late)}")

@@ -1,4 +1,4 @@
-"""Which replicas of a scaling group an update recreates, and when."""
+"""The replicas of a scaling group that an update recreates, and their order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupsInDifferentStates(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         sets, before = {}, {}
-        for each, size in GROUPED.items():
+        for set_name, size in GROUPED.items():
             values = {
                 "alone": 1,
                 "aloneMinAvailable": 1,
@@ -34,28 +34,30 @@ class GroupsInDifferentStates(Scene):
                 "members": 1,
                 "membersMinAvailable": 1,
             }
-            sets[each] = env.workload("kept", setName=each, **values)
-            env.create(sets[each])
-        members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}
-        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in sets)), 150)
-        ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
+            sets[set_name] = env.workload("kept", setName=set_name, **values)
+            env.create(sets[set_name])
+        members = {set_name: [f"{set_name}-0-g-{j}-b" for j in range(size)] for set_name, size in GROUPED.items()}
+        env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in sets)), 150)
+        ones = [
+            f"{set_name}-0-g-{j}-{clique}" for set_name, size in GROUPED.items() for j in range(size) for clique in "bc"
+        ]
         env.wait_for("all pods of the groups Ready", changes.ready(dict.fromkeys(ones, 1)))
         disruption.become(env, members["sick"][2], disruption.STALLED, 1)
         env.wait_for("one pod not Ready", changes.ready({members["sick"][2]: 0}))
         env.quiet(0.7)
         env.mark("change")
-        for each, workload in sets.items():
-            if each != "sick":
+        for set_name, workload in sets.items():
+            if set_name != "sick":
                 changes.hold(workload, "b")
-            before[each] = changes.change(env, workload, "b", tag="2")
+            before[set_name] = changes.change(env, workload, "b", tag="2")
 
-        held = {each: members[each] for each in ("grows", "shrinks", "again")}
+        held_members = {set_name: members[set_name] for set_name in ("grows", "shrinks", "again")}
         changes.require_held(env, *members["again"])
-        env.settle("first replicas recreated", all_of(*(_waits(own) for own in held.values())), 60)
+        env.settle("first replicas recreated", all_of(*(_waits(own) for own in held_members.values())), 60)
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)
-        for each in members["shrinks"]:
-            changes.release(env, each)
+        for clique in members["shrinks"]:
+            changes.release(env, clique)
         before["again"] = changes.change(env, sets["again"], "b", tag="3")
         env.wait_for("grows: added replicas exist", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
         env.settle("shrinks: second replica recreated", _waits(members["shrinks"], recreated=2), 60)
@@ -65,11 +67,11 @@ class GroupsInDifferentStates(Scene):
         env.quiet(1, real=True)
         env.mark("restarted update at rest")
 
-        ends = {each: changes.done(each, before[each]) for each in GROUPED}
+        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in GROUPED}
         every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
         changes.release_until(env, "all updates end", every, all_of(*ends.values()))
-        for each, ended in ends.items():
-            env.settle(f"{each}: update ended", ended, 30)
+        for set_name, ended in ends.items():
+            env.settle(f"{set_name}: update ended", ended, 30)
         sizes = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
         env.settle("grows: all replicas have their pods", pods_are(sizes), 30)
         env.quiet(0.7)
@@ -78,7 +80,7 @@ class GroupsInDifferentStates(Scene):
 
 @requirement("UPD-025")
 def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[GroupsInDifferentStates]) -> None:
-    """An available one may go at the same time, and the API server writes its deletion first or second."""
+    """An available replica may go at the same time, and the API server writes its deletion first or second."""
     run.given("sets available", "all pods of the groups Ready", "one pod not Ready")
     order = replay.deleted_parts(run.between("change", "end"), _of_group("sick"))
     before = _before(order, "sick-0-g-2")
@@ -130,16 +132,16 @@ test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV
 @predicate
 def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
     """So many of these cliques, one of each replica, or more have a pod of that template; all held pods are of it."""
-    held = [changes.tag(pod) for clique in cliques for pod in changes.held(view, clique)]
+    held_tags = [changes.tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
     new = sum(tag in changes.images(view, clique) for clique in cliques)
-    return (set(held) == {tag} and new >= recreated) or Unmet(
-        f"of {', '.join(cliques)}, {new} have pods of template {tag}, wanted {recreated}; held are pods of {held}"
+    return (set(held_tags) == {tag} and new >= recreated) or Unmet(
+        f"of {', '.join(cliques)}, {new} have pods of template {tag}, wanted {recreated}; held are pods of {held_tags}"
     )
 
 
-def _of_group(each: str) -> replay.Part:
-    """The replica of the group of a set that a clique belongs to."""
-    return lambda clique: clique.rpartition("-")[0] if clique.startswith(f"{each}-0-g-") else ""
+def _of_group(set_name: str) -> replay.Part:
+    """Return a function from a clique to the replica of the group of a set that it belongs to."""
+    return lambda clique: clique.rpartition("-")[0] if clique.startswith(f"{set_name}-0-g-") else ""
 
 
 def _before(order: list[str], replica: str) -> list[str]:
@@ -147,7 +149,7 @@ def _before(order: list[str], replica: str) -> list[str]:
     return order[: order.index(replica)] if replica in order else order
 
 
-def _have_template(run: Recorded[GroupsInDifferentStates], each: str, replicas: Iterable[int], tag: str) -> None:
+def _have_template(run: Recorded[GroupsInDifferentStates], set_name: str, replicas: Iterable[int], tag: str) -> None:
     """In the end the pods of the changed clique have this template, in each of these replicas of the group."""
-    right, view = {f"{each}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
+    right, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
     run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})

@@ -22,7 +22,7 @@ SIZES = {
 }
 ATTEMPTS = 300
 HELD_SECONDS = 20.0
-"""How long the garbage collector is held at most."""
+"""The longest time for which the garbage collector is held."""
 
 
 class CollectorIsHeld(Scene):
@@ -80,7 +80,7 @@ def _a_pod(view: View) -> str | Unmet:
 
 
 def _wait_for_policy(env: SceneEnvironment, pod: str) -> None:
-    """Until a deletion by the garbage collector would be rejected; the API server takes a second to heed a policy."""
+    """Wait until a deletion by the garbage collector is rejected; the API server takes a second to heed a policy."""
     probe = env.dry_run.delete("pods", pod, user=COLLECTOR)
     for _ in range(ATTEMPTS):
         if env.dry_run.ask(probe).refused:

@@ -13,10 +13,10 @@ from conformance.tests.update.starts import CLIQUES_OF_O, PARTS_OF_O, WAITING, C
 
 @requirement("UPD-038", reaches="OnDelete: end reported")
 def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKinds]) -> None:
-    """Their first state of the update already has its end."""
+    """The first state of each object with the update already has its end."""
     span = run.until("OnDelete: end reported")
     of_set = span.records(SETS, "o")
-    records = [*of_set, *(record for kind, each in PARTS_OF_O for record in span.records(kind, each))]
+    records = [*of_set, *(record for kind, part in PARTS_OF_O for record in span.records(kind, part))]
     selected = [str(record) for record in records if updates.selection(record.object) is not None]
     turns = [str(record) for record in of_set if updates.turns(record.object)]
     run.expect("states with a selection", [], [*selected, *turns])
@@ -28,13 +28,13 @@ def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKind
 def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
     """Two sets with OnDelete were changed."""
     deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
-    prefixes = tuple(f"{each}-" for each in WAITING)
-    run.expect("deleted pods under OnDelete", [], [each for each in deleted if each.startswith(prefixes)])
+    prefixes = tuple(f"{set_name}-" for set_name in WAITING)
+    run.expect("deleted pods under OnDelete", [], [pod for pod in deleted if pod.startswith(prefixes)])
 
 
 @requirement("UPD-039")
 def test_on_delete_updates_all_cliques_at_once(run: Recorded[ChangesOfAllKinds]) -> None:
-    """Those of both replicas, members of scaling groups among them."""
+    """The cliques of both replicas are judged, members of scaling groups among them."""
     run.given("OnDelete: all pods Ready")
     run.expect("cliques without their template", [], misplaced(run.at("changes at rest")))
 
@@ -46,8 +46,10 @@ def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) 
     before, view = run.at("OnDelete: cliques have their pods"), run.at("OnDelete: one pod replaced")
     run.expect("templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
     run.expect("templates of the member's pods", ["1", "2"], changes.images(view, "o-1-g-0-c"))
-    kept = {each: changes.uids(before, each) - run.scene.lost <= changes.uids(view, each) for each in CLIQUES_OF_O}
-    run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
+    unchanged = {
+        clique: changes.uids(before, clique) - run.scene.lost <= changes.uids(view, clique) for clique in CLIQUES_OF_O
+    }
+    run.same("cliques that keep their other pods", dict.fromkeys(unchanged, True), unchanged)
 
 
 @requirement("UPD-041", reaches=("OnDelete: one pod counted as updated", "OnDelete: all pods counted as updated"))
@@ -59,8 +61,8 @@ def test_on_delete_counts_updated_pods(run: Recorded[ChangesOfAllKinds]) -> None
 @requirement("UPD-059", reaches="OnDelete: clique and set counted as updated")
 def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> None:
     """A clique counts as updated where its status has the hashes that its progress names."""
-    found = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
-    run.expect("the clique counts as updated", False, updates.reached(found) == updates.targets(found))
+    clique = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
+    run.expect("the clique counts as updated", False, updates.reached(clique) == updates.targets(clique))
     run.given("OnDelete: all pods of the clique replaced")
 
 
@@ -73,7 +75,7 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
 
 @requirement("UPD-042")
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
-    """It is about another clique than the change before."""
+    """The change is about another clique than the change before."""
     view = run.at("end")
     right = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
     right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
@@ -84,4 +86,4 @@ def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKi
 
 @requirement("UPD-043", reaches="RollingRecreate: update of the other set ended")
 def test_a_group_changed_under_on_delete_blocks_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
-    """Its pods are outdated when another clique of its set is changed."""
+    """The pods of the clique are outdated when another clique of its set is changed."""

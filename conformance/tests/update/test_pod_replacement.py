@@ -1,4 +1,4 @@
-"""Which pods of a standalone clique an update replaces, and when."""
+"""The pods of a standalone clique that an update replaces, and their order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ no node, those of `broken` have no image."""
 MINIMUMS = {"sick": 3}
 SIZES_IN_THE_END = {**SIZES, "shrinks": 1, "grows": 4}
 EITHER = (1, 2)
-"""How many of three Ready pods may be replaced after a second change, before a new pod becomes Ready. An unready pod of
-the first change is replaced at once (CHG-RU-21), and whether the next Ready pod waits for its successor is open: the
-selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The third waits in any case."""
+"""The numbers of three Ready pods that may be replaced after a second change, before a new pod becomes Ready. An
+unready pod of the first change is replaced at once (CHG-RU-21), and whether the next Ready pod waits for its successor
+is open: the selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The third waits in
+any case."""
 BESIDE = (2, 3)
 """How many pods of `ill` may be replaced at once: its two unready ones and, unless these count against maxUnavailable,
 a Ready one."""
@@ -53,9 +54,9 @@ LATE = "conformance.grove.io/late"
 Uids = dict[str, set[str]]
 
 
-def clique(each: str) -> str:
-    """The clique of a set."""
-    return f"{each}-0-web"
+def clique(set_name: str) -> str:
+    """Return the name of the clique of a set."""
+    return f"{set_name}-0-web"
 
 
 class CliquesInDifferentStates(Scene):
@@ -64,59 +65,62 @@ class CliquesInDifferentStates(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
-        sets = {each: _workload(env, each) for each in SIZES}
+        sets = {set_name: _workload(env, set_name) for set_name in SIZES}
         for workload in sets.values():
             env.create(workload)
-        env.wait_for("all pods Ready", changes.ready({clique(each): n for each, n in SIZES.items()}), 150)
-        for each in ("down", "sick", "ill"):
-            disruption.become(env, clique(each), disruption.STARTING, 2)
+        env.wait_for("all pods Ready", changes.ready({clique(set_name): n for set_name, n in SIZES.items()}), 150)
+        for set_name in ("down", "sick", "ill"):
+            disruption.become(env, clique(set_name), disruption.STARTING, 2)
         disruption.become(env, clique("crashed"), disruption.RECOVERED, 2)
         unready = {clique("down"): 0, clique("sick"): 2, clique("ill"): 2}
         env.wait_for("two pods not Ready", changes.ready(unready))
         env.quiet(0.7)
         env.mark("change")
         view = env.history.view()
-        self.first = {each: changes.uids(view, clique(each)) for each in SIZES}
-        before = {each: updates.generation(view.get(SETS, each)) for each in SIZES}
+        self.first = {set_name: changes.uids(view, clique(set_name)) for set_name in SIZES}
+        before = {set_name: updates.generation(view.get(SETS, set_name)) for set_name in SIZES}
 
-        for each, workload in sets.items():
+        for set_name, workload in sets.items():
             changes.image(workload, "web", tag="2")
-            _second_template(env, workload, each)
+            _second_template(env, workload, set_name)
             changes.apply(env, workload)
         env.settled("the first of two changes has been observed", changes.begun("twice", before["twice"]))
         changes.image(sets["twice"], "web", tag="3")
         changes.apply(env, sets["twice"])
         changes.require_held(env, clique("again"))
-        for each, size in SIZES.items():
-            bound = size - 1 if each == "fits" else size
-            wanted = changes.replaced(clique(each), self.first[each], FIRST.get(each, (1,)), bound)
-            env.settle(f"{each}: first pods replaced", wanted, 60)
+        for set_name, size in SIZES.items():
+            bound = size - 1 if set_name == "fits" else size
+            replaced = changes.replaced(clique(set_name), self.first[set_name], FIRST.get(set_name, (1,)), bound)
+            env.settle(f"{set_name}: first pods replaced", replaced, 60)
         env.quiet(1, real=True)
         env.mark("first pods replaced")
         self._release_others(env)
         self._change_again(env, sets)
 
         env.patch("nodes", nodes[0], {"metadata": {"labels": {LATE: "yes"}}})
-        ends = {each: _ended(each) if each == "back" else changes.done(each, before[each]) for each in SIZES}
+        ends = {
+            set_name: _ended(set_name) if set_name == "back" else changes.done(set_name, before[set_name])
+            for set_name in SIZES
+        }
         changes.release_until(env, "all updates end", map(clique, SIZES), all_of(*ends.values()))
-        for each, ended in ends.items():
-            env.settle(f"{each}: update ended", ended, 30)
+        for set_name, ended in ends.items():
+            env.settle(f"{set_name}: update ended", ended, 30)
         env.quiet(0.7)
         env.mark("end")
 
     def _release_others(self, env: SceneEnvironment) -> None:
-        """Makes pods Ready that are not the successor of a Ready pod, and scales two cliques."""
+        """Make pods Ready that are not the successor of a Ready pod, and scale two cliques."""
         first = self.first
         scale(env, CLIQUES, clique("grows"), 4)
         env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4), 60)
         successor = _oldest_new(env, "grows", first)
         self.added = changes.uids(env.history.view(), clique("grows")) - first["grows"] - successor
-        for each in ("down", "sick", "ill", "crashed", "shrinks", "twice"):
-            changes.release(env, clique(each))
+        for set_name in ("down", "sick", "ill", "crashed", "shrinks", "twice"):
+            changes.release(env, clique(set_name))
         changes.release(env, clique("grows"), successor)
-        for each, counts in NEXT.items():
-            wanted = changes.replaced(clique(each), first[each], counts, SIZES[each])
-            env.settle(f"{each}: next pod replaced", wanted, 60)
+        for set_name, counts in NEXT.items():
+            replaced = changes.replaced(clique(set_name), first[set_name], counts, SIZES[set_name])
+            env.settle(f"{set_name}: next pod replaced", replaced, 60)
         env.settle("grows: added pods Ready", _ready(clique("grows"), self.added), 60)
         env.settled("and their clique reports it", changes.ready({clique("grows"): 3}), 10)
         scale(env, CLIQUES, clique("shrinks"), 1)
@@ -125,17 +129,17 @@ class CliquesInDifferentStates(Scene):
         env.mark("next pods replaced")
 
     def _change_again(self, env: SceneEnvironment, sets: dict[str, Object]) -> None:
-        """A third template, the first one again, and one that is not broken."""
+        """Apply a third template, the first one again, and one that is not broken."""
         changes.image(sets["again"], "web", tag="3")
         sets["back"] = _workload(env, "back")
         changes.template(sets["broken"], "web").pop("annotations")
         changes.image(sets["broken"], "web", tag="3")
-        for each in ("again", "back", "broken"):
-            changes.apply(env, sets[each])
+        for set_name in ("again", "back", "broken"):
+            changes.apply(env, sets[set_name])
         of_second = changes.where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
         env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second), 60)
-        wanted = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
-        env.settle("again: pods of the third template exist", wanted, 60)
+        replaced = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
+        env.settle("again: pods of the third template exist", replaced, 60)
         env.quiet(1, real=True)
         env.mark("third template at rest")
 
@@ -147,16 +151,18 @@ Run = Recorded[CliquesInDifferentStates]
 def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
     """Of `down`, all pods are replaced at this moment, and none of the new ones is Ready."""
     view = run.at("first pods replaced")
-    early = [each for each in SIZES if updates.ended(view.get(SETS, each))]
+    early = [set_name for set_name in SIZES if updates.ended(view.get(SETS, set_name))]
     run.expect("sets that report the end while pods are not Ready", [], early)
 
 
 @requirement("UPD-055")
 def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The same of cliques."""
+    """The same is judged of cliques."""
     view = run.at("first pods replaced")
-    generations = {each: updates.generation(view.get(SETS, each)) for each in SIZES}
-    early = [each for each in SIZES if updates.ended(view.get(CLIQUES, clique(each)), generations[each])]
+    generations = {set_name: updates.generation(view.get(SETS, set_name)) for set_name in SIZES}
+    early = [
+        set_name for set_name in SIZES if updates.ended(view.get(CLIQUES, clique(set_name)), generations[set_name])
+    ]
     run.expect("cliques that report the end while pods are not Ready", [], early)
 
 
@@ -164,16 +170,16 @@ def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[Cliqu
 def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentStates]) -> None:
     """Their containers have not started, and those of their successors are held."""
     run.given("two pods not Ready")
-    for each in ("down", "ill"):
-        _replaced_at_first(run, each)
+    for set_name in ("down", "ill"):
+        _replaced_at_first(run, set_name)
     view = run.at("first pods replaced")
-    unready = {uid(pod) for each in ("down", "sick", "ill") for pod in _unready(view, each, run.scene.first)}
+    unready = {uid(pod) for set_name in ("down", "sick", "ill") for pod in _unready(view, set_name, run.scene.first)}
     run.expect("old pods that are not Ready", [], sorted(unready))
 
 
 @requirement("UPD-014")
 def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The Ready ones follow, each once."""
+    """The Ready pods follow, each once."""
     run.given("ill: next pod replaced")
     _updated(run, "ill")
     _created(run, "ill", 4)
@@ -213,7 +219,7 @@ def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDif
 
 @requirement("UPD-019", reaches="shrinks: update ended")
 def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDifferentStates]) -> None:
-    """It is scaled in to one pod while the successor of a Ready one is not Ready."""
+    """The clique is scaled in to one pod while the successor of a Ready pod is not Ready."""
     run.given("shrinks: next pod replaced", "shrinks: one pod left", "shrinks: update ended")
     _updated(run, "shrinks")
 
@@ -221,7 +227,7 @@ def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDi
 @requirement("UPD-020")
 def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates]) -> None:
     """Two pods are added while the successor of a first one is not Ready."""
-    old = changes.made_of_another(run.between("first pods replaced", "end"), clique("grows"), "2")
+    old = changes.created_with_another_tag(run.between("first pods replaced", "end"), clique("grows"), "2")
     run.expect("pods that were created with another template", [], old)
     run.given("grows: first pods replaced", "grows: added pods exist", "grows: update ended")
     left = changes.uids(run.at("end"), clique("grows"))
@@ -263,8 +269,8 @@ def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesIn
     run.given("back: first pods replaced")
     _updated(run, "back")
     first = run.scene.first["back"] & changes.uids(run.at("next pods replaced"), clique("back"))
-    kept = first & changes.uids(run.at("end"), clique("back"))
-    run.expect("kept pods of the first template", sorted(first), sorted(kept))
+    remaining = first & changes.uids(run.at("end"), clique("back"))
+    run.expect("kept pods of the first template", sorted(first), sorted(remaining))
 
 
 @requirement("UPD-046")
@@ -272,12 +278,12 @@ def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[Cl
     """All old pods of `down` are deleted at once, so that the end could be mistaken for their deletion."""
     run.given("two pods not Ready", "first pods replaced")
     early: dict[str, list[str]] = {}
-    for each in ("down", "sick", "ill", "crashed"):
-        if (end := _end_of_clique(run, each)) is not None:
-            own = [pod for pod in replay.surviving(run.history, end.revision) if replay.owner(pod) == clique(each)]
+    for set_name in ("down", "sick", "ill", "crashed"):
+        if (end := _end_of_clique(run, set_name)) is not None:
+            own = [pod for pod in replay.surviving(run.history, end.revision) if replay.owner(pod) == clique(set_name)]
             tags = sorted(changes.tag(pod.object) for pod in own)
-            if tags != ["2"] * SIZES[each]:
-                early[each] = tags
+            if tags != ["2"] * SIZES[set_name]:
+                early[set_name] = tags
     run.expect("templates of the pods of cliques that reported the end", {}, early)
     run.given("down: update ended")
 
@@ -288,88 +294,90 @@ test_invariants = invariants(CliquesInDifferentStates, "INV-001", "INV-004", "IN
 # -- acting ------------------------------------------------------------------------------------------------------------
 
 
-def _workload(env: SceneEnvironment, each: str) -> Object:
-    workload = env.workload("waiting", setName=each, pods=SIZES[each], minAvailable=MINIMUMS.get(each, 1))
+def _workload(env: SceneEnvironment, set_name: str) -> Object:
+    workload = env.workload("waiting", setName=set_name, pods=SIZES[set_name], minAvailable=MINIMUMS.get(set_name, 1))
     changes.template(workload, "web").pop("annotations")
     return workload
 
 
-def _second_template(env: SceneEnvironment, workload: Object, each: str) -> None:
-    """What new pods of a set lack: a node that takes them, an image, or that the scene releases them."""
-    if each == "fits":
+def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> None:
+    """Keep the new pods of a set from becoming Ready: without a node, without an image, or held by the scene."""
+    if set_name == "fits":
         spec = changes.template(workload, "web")["spec"]["podSpec"]
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE: "yes"}
-    elif each == "broken":
+    elif set_name == "broken":
         env.set_behavior(workload, "web", "image-pull-failure")
     else:
         changes.hold(workload, "web")
 
 
-def _oldest_new(env: SceneEnvironment, each: str, first: Uids) -> set[str]:
-    """The oldest of the pods that are not the first ones: what was created before any was added."""
-    new = changes.uids(env.history.view(), clique(each)) - first[each]
+def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
+    """Return the oldest of the pods that are not the first ones: the one created before any was added."""
+    new = changes.uids(env.history.view(), clique(set_name)) - first[set_name]
     order = [record.uid for record in env.history.records("pods")]
     return set(sorted(new, key=order.index)[:1])
 
 
 @predicate
-def _ready(view: View, clique: str, wanted: set[str]) -> bool | Unmet:
+def _ready(view: View, clique: str, uids: set[str]) -> bool | Unmet:
     """These pods (uids) of a clique are Ready."""
-    late = wanted - changes.where(view, clique, pods.ready)
-    return not late or Unmet(f"{len(late)} of {len(wanted)} pods of {clique} are missing or not Ready")
+    late = uids - changes.where(view, clique, pods.ready)
+    return not late or Unmet(f"{len(late)} of {len(uids)} pods of {clique} are missing or not Ready")
 
 
 @predicate
-def _ended(view: View, each: str) -> bool | Unmet:
+def _ended(view: View, set_name: str) -> bool | Unmet:
     """An update that restores the first template has ended: its generation is the one of before."""
-    found = view.get(SETS, each)
-    return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+    pcs = view.get(SETS, set_name)
+    return updates.ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
 
 
-def _end_of_clique(run: Run, each: str) -> Record | None:
-    """The first state of a set's clique that reports the end of the update."""
-    generation = updates.generation(run.at("first pods replaced").get(SETS, each))
-    records = run.after("change").records(CLIQUES, clique(each))
+def _end_of_clique(run: Run, set_name: str) -> Record | None:
+    """Return the first state of a set's clique that reports the end of the update."""
+    generation = updates.generation(run.at("first pods replaced").get(SETS, set_name))
+    records = run.after("change").records(CLIQUES, clique(set_name))
     return next((record for record in records if updates.ended(record.object, generation)), None)
 
 
-def _lost(view: View, each: str, first: Uids) -> set[str]:
-    return first[each] - changes.uids(view, clique(each))
+def _lost(view: View, set_name: str, first: Uids) -> set[str]:
+    return first[set_name] - changes.uids(view, clique(set_name))
 
 
-def _unready(view: View, each: str, first: Uids) -> list[changes.Pod]:
-    """The old pods of a set that exist and are not Ready."""
-    return [pod for pod in predicates.pods_of(view, clique(each)) if uid(pod) in first[each] and not pods.ready(pod)]
+def _unready(view: View, set_name: str, first: Uids) -> list[changes.Pod]:
+    """Return the old pods of a set that exist and are not Ready."""
+    return [
+        pod for pod in predicates.pods_of(view, clique(set_name)) if uid(pod) in first[set_name] and not pods.ready(pod)
+    ]
 
 
-def _replaced_at_first(run: Run, each: str) -> None:
+def _replaced_at_first(run: Run, set_name: str) -> None:
     """No more pods of a set are replaced than may be at once."""
-    _replaced(run, each, "first pods replaced", f"{each}: first pods replaced", FIRST.get(each, (1,)))
+    _replaced(run, set_name, "first pods replaced", f"{set_name}: first pods replaced", FIRST.get(set_name, (1,)))
 
 
-def _replaced_next(run: Run, each: str) -> None:
+def _replaced_next(run: Run, set_name: str) -> None:
     """No more pods of a set are replaced than may be once the first successors are Ready."""
-    _replaced(run, each, "next pods replaced", f"{each}: next pod replaced", NEXT[each])
+    _replaced(run, set_name, "next pods replaced", f"{set_name}: next pod replaced", NEXT[set_name])
 
 
-def _replaced(run: Run, each: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
+def _replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
     """The number of replaced pods of a set at a step is one of those allowed. That none is lacking is a premise, which
     an earlier step `awaited`."""
-    wanted, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), each, run.scene.first))
+    expected, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), set_name, run.scene.first))
     if count <= max(allowed):
         run.given(awaited)
-    run.expect(f"replaced pods of {each}", wanted, wanted if count in allowed else str(count))
+    run.expect(f"replaced pods of {set_name}", expected, expected if count in allowed else str(count))
 
 
-def _updated(run: Run, each: str) -> None:
-    """All pods of a set have the last template in the end. That the end is reported is UPD-007."""
-    tags = [LAST.get(each, "2")] * SIZES_IN_THE_END[each]
-    run.expect(f"templates of the pods of {each}", tags, changes.images(run.at("end"), clique(each)))
+def _updated(run: Run, set_name: str) -> None:
+    """All pods of a set have the last template in the end. UPD-007 judges the report of the end."""
+    tags = [LAST.get(set_name, "2")] * SIZES_IN_THE_END[set_name]
+    run.expect(f"templates of the pods of {set_name}", tags, changes.images(run.at("end"), clique(set_name)))
 
 
-def _created(run: Run, each: str, count: int) -> None:
+def _created(run: Run, set_name: str, count: int) -> None:
     """So many pods of a set were created since the change."""
-    run.expect(f"new pods of {each}", count, replay.created(run.between("change", "end")).get(clique(each)))
+    run.expect(f"new pods of {set_name}", count, replay.created(run.between("change", "end")).get(clique(set_name)))

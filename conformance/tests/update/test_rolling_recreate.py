@@ -1,4 +1,4 @@
-"""The order in which RollingRecreate replaces pods and replicas, and that it replaces each of them once."""
+"""The order in which RollingRecreate replaces pods and replicas, each of them once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPLICAS_OF_GROUPS = [f"s-{index}-g-{j}" for index in range(REPLICAS) for j in r
 """The replicas of the groups that the second change is about."""
 REPLACED = {
     "standalone": STANDALONE,
-    "member": [f"{each}-{clique}" for each in REPLICAS_OF_GROUPS for clique in "bc"],
+    "member": [f"{group_replica}-{clique}" for group_replica in REPLICAS_OF_GROUPS for clique in "bc"],
 }
 """The cliques whose pods a change replaces; the last change replaces all."""
 
@@ -56,7 +56,7 @@ def test_replicas_of_a_group_are_recreated_in_order(run: Recorded[SetUpdatedThre
     """The groups of several replicas of the set may come in any order here."""
     order = replay.sequence(Update(run, "member").span, replica_of_group)
     for index in range(REPLICAS):
-        own = [each for each in order if each.startswith(f"s-{index}-")]
+        own = [group_replica for group_replica in order if group_replica.startswith(f"s-{index}-")]
         run.expect(f"replicas of the group of replica {index}, in order", sorted(own), own)
 
 
@@ -105,8 +105,8 @@ def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTim
 
 @requirement("UPD-013", reaches="all: update ended")
 def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """It is killed twice, at random moments of the update. If a kill comes between the cliques of a replica of a group,
-    the replica has outdated Pods beside new ones, and may be recreated as a whole."""
+    """The operator is killed twice, at random moments of the update. If a kill comes between the cliques of a replica
+    of a group, the replica has outdated Pods beside new ones, and may be recreated as a whole."""
     span = Update(run, "all").span
     redone = replay.recreated_beside_outdated(span, replica_of_group, _outdated)
     _replaced_once(run, "all", Counter(map(replay.owner, redone)))
@@ -126,7 +126,7 @@ test_invariants = invariants(SetUpdatedThreeTimes, "INV-001", "INV-004", "INV-00
 
 
 def _outdated(record: Record) -> bool:
-    """A pod is not of the last change."""
+    """Return whether a pod is not of the last change."""
     return changes.tag(record.object) != CHANGES["all"].tag
 
 
@@ -140,17 +140,19 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
     run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
     before, now = hashes(span.begin(), sizes), hashes(view, sizes)
     changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]
-    run.expect("changed cliques with the hash of before", [], [each for each in changed if now[each] == before[each]])
+    run.expect(
+        "changed cliques with the hash of before", [], [clique for clique in changed if now[clique] == before[clique]]
+    )
     of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in right}
     run.same("template hashes of the pods", {clique: {now[clique]} for clique in right}, of_pods)
 
 
 def _lacked_more_than_one(update: Update) -> dict[str, int]:
-    """The standalone cliques of two pods that lacked more than one of them at some time of an update."""
+    """Return the standalone cliques of two pods that lacked more than one of them at some time of an update."""
     sizes = {clique: size for clique, size in update.run.scene.sizes.items() if clique.endswith("-a")}
     return {clique: count for clique, count in replay.lacking(update.span, sizes).items() if count > 1}
 
 
 def _of_group(group: str) -> replay.Part:
-    """The replica of one group that a clique belongs to."""
+    """Return the replica of one group that a clique belongs to."""
     return lambda clique: replica_of_group(clique) if clique.startswith(f"{group}-") else ""

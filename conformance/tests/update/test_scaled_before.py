@@ -42,28 +42,28 @@ class ScaledBeforeAChange(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        sets = {each: env.workload("kept", setName=each, **VALUES) for each in (*SCALED, SHRINKS)}
+        sets = {set_name: env.workload("kept", setName=set_name, **VALUES) for set_name in (*SCALED, SHRINKS)}
         sets[SHRINKS]["spec"]["replicas"] = 2
         for workload in sets.values():
             env.create(workload)
-        available = [predicates.available(each, 2 if each == SHRINKS else 1) for each in sets]
+        available = [predicates.available(set_name, 2 if set_name == SHRINKS else 1) for set_name in sets]
         env.wait_for("sets available", all_of(*available), 150)
-        first = {clique: size for each in sets for clique, size in _sizes(each, 3, 2).items()}
+        first = {clique: size for set_name in sets for clique, size in _sizes(set_name, 3, 2).items()}
         env.wait_for("all pods Ready", all_of(pods_are(first, ready=True), changes.ready(first)))
         env.quiet(0.7)
         env.mark("changes")
         before = {}
-        for each, workload in sets.items():
-            if each in SCALED:
-                kind, part, replicas = SCALED[each]
-                scale(env, kind, f"{each}-0-{part}", replicas)
-            before[each] = changes.change(env, workload, "a", "b", "c", tag="2")
-        for each in sets:
-            env.settle(f"{each}: update ended", changes.done(each, before[each]), 150)
-            env.settle(f"{each}: counters at their totals", changes.rest_reported(each), 30)
-        for each in SCALED:
-            sizes = _sizes_in_the_end(each)
-            env.settle(f"{each}: all pods Ready", all_of(pods_are(sizes, ready=True), changes.ready(sizes)), 60)
+        for set_name, workload in sets.items():
+            if set_name in SCALED:
+                kind, part, replicas = SCALED[set_name]
+                scale(env, kind, f"{set_name}-0-{part}", replicas)
+            before[set_name] = changes.change(env, workload, "a", "b", "c", tag="2")
+        for set_name in sets:
+            env.settle(f"{set_name}: update ended", changes.done(set_name, before[set_name]), 150)
+            env.settle(f"{set_name}: counters at their totals", changes.rest_reported(set_name), 30)
+        for set_name in SCALED:
+            sizes = _sizes_in_the_end(set_name)
+            env.settle(f"{set_name}: all pods Ready", all_of(pods_are(sizes, ready=True), changes.ready(sizes)), 60)
         env.quiet(0.7)
         env.mark("updated")
         scale(env, SETS, SHRINKS, 1)
@@ -73,85 +73,88 @@ class ScaledBeforeAChange(Scene):
         env.mark("scaled in after the update")
 
 
-@requirement("UPD-007", reaches="{each}: update ended")
-@pytest.mark.parametrize("each", SCALED)
-def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], each: str) -> None:
-    """What was added may have the old template, and what is removed may still be there, when the change comes."""
+@requirement("UPD-007", reaches="{set_name}: update ended")
+@pytest.mark.parametrize("set_name", SCALED)
+def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
+    """When the change comes, pods that were added may have the old template, and pods that are removed may still
+    exist."""
     run.given("sets available", "all pods Ready")
-    found = run.at("updated").get(SETS, each)
-    run.expect("replicas that are named as being updated", [], updates.turns(found))
-    counts = updates.counts(found)
+    pcs = run.at("updated").get(SETS, set_name)
+    run.expect("replicas that are named as being updated", [], updates.turns(pcs))
+    counts = updates.counts(pcs)
     behind = [one for one, total in updates.COUNTERS if counts[one] != counts[total]]
     run.expect("counters that differ from their totals", [], behind)
 
 
 @requirement("UPD-009")
-@pytest.mark.parametrize("each", SCALED)
-def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange], each: str) -> None:
-    """Those that were added immediately before the change, too."""
-    run.given(f"{each}: update ended")
+@pytest.mark.parametrize("set_name", SCALED)
+def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
+    """Pods that were added immediately before the change are updated, too."""
+    run.given(f"{set_name}: update ended")
     view = run.at("updated")
-    tags = {clique: sorted(set(changes.images(view, clique))) for clique in _sizes_in_the_end(each)}
+    tags = {clique: sorted(set(changes.images(view, clique))) for clique in _sizes_in_the_end(set_name)}
     run.expect(
-        "PodCliques with other templates", {}, {clique: found for clique, found in tags.items() if found != ["2"]}
+        "PodCliques with other templates", {}, {clique: images for clique, images in tags.items() if images != ["2"]}
     )
 
 
 @requirement("UPD-005")
-@pytest.mark.parametrize("each", ["clique-out", "group-out"])
-def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+@pytest.mark.parametrize("set_name", ["clique-out", "group-out"])
+def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
     """A Pod that has the new template is not replaced, whenever it was created. A replica of a group that is created
     partly with the old template may be recreated as a whole."""
-    run.given(f"{each}: update ended")
+    run.given(f"{set_name}: update ended")
     span = run.between("changes", "updated")
     permitted = {record.uid for record in replay.recreated_beside_outdated(span, _replica_of_group, _outdated)}
-    own = [r for r in replay.deleted(span) if r.name.startswith(f"{each}-") and r.uid not in permitted]
+    own = [r for r in replay.deleted(span) if r.name.startswith(f"{set_name}-") and r.uid not in permitted]
     run.expect("pods of the new template that were deleted", [], [r.name for r in own if not _outdated(r)])
 
 
-@requirement("RES-032", reaches="{each}: all pods Ready")
-@pytest.mark.parametrize("each", [each for each in SCALED if SCALED[each][0] == GROUPS])
-def test_an_update_keeps_groups_as_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+@requirement("RES-032", reaches="{set_name}: all pods Ready")
+@pytest.mark.parametrize("set_name", [set_name for set_name in SCALED if SCALED[set_name][0] == GROUPS])
+def test_an_update_keeps_groups_as_scaled(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
     """The template that is changed says another number."""
-    _keeps_replicas(run, each)
+    _keeps_replicas(run, set_name)
 
 
-@requirement("RES-097", reaches="{each}: all pods Ready")
-@pytest.mark.parametrize("each", [each for each in SCALED if SCALED[each][0] == CLIQUES])
-def test_an_update_keeps_cliques_as_scaled(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+@requirement("RES-097", reaches="{set_name}: all pods Ready")
+@pytest.mark.parametrize("set_name", [set_name for set_name in SCALED if SCALED[set_name][0] == CLIQUES])
+def test_an_update_keeps_cliques_as_scaled(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
     """The template that is changed says another number."""
-    _keeps_replicas(run, each)
+    _keeps_replicas(run, set_name)
 
 
-def _keeps_replicas(run: Recorded[ScaledBeforeAChange], each: str) -> None:
+def _keeps_replicas(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
     """A clique or scaling group has the replicas after the update to which it was scaled before."""
-    run.given(f"{each}: update ended")
-    kind, part, replicas = SCALED[each]
-    run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{each}-0-{part}"), "spec", "replicas"))
+    run.given(f"{set_name}: update ended")
+    kind, part, replicas = SCALED[set_name]
+    run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{set_name}-0-{part}"), "spec", "replicas"))
 
 
 @requirement("UPD-037")
 def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChange]) -> None:
-    """The update stays what it was, and has ended."""
+    """The update stays the same, and has ended."""
     run.given(f"{SHRINKS}: update ended", "second replica gone")
     span = run.between("updated", "scaled in after the update")
     before, after = (view.get(SETS, SHRINKS) for view in (span.begin(), span.view()))
     run.expect("generation", updates.generation(before), updates.generation(after))
     run.expect("start of the update", updates.started(before), updates.started(after))
     run.expect("the update has ended", True, bool(updates.ended(after)))
-    run.expect("cliques with new Pods", [], [each for each in replay.created(span) if each.startswith(f"{SHRINKS}-")])
+    run.expect(
+        "cliques with new Pods", [], [clique for clique in replay.created(span) if clique.startswith(f"{SHRINKS}-")]
+    )
 
 
 test_invariants = invariants(ScaledBeforeAChange, "INV-001", "INV-004", "INV-005", "INV-025")
 
 
-def _sizes(each: str, alone: int, groups: int) -> dict[str, int]:
-    """Pods by clique of a set with so many pods of the standalone clique, and replicas of the group."""
-    found: dict[str, int] = {}
-    for index in range(2 if each == SHRINKS else 1):
-        found[f"{each}-{index}-a"] = alone
-        found |= {f"{each}-{index}-g-{j}-{clique}": 1 for j in range(groups) for clique in "bc"}
-    return found
+def _sizes(set_name: str, alone: int, groups: int) -> dict[str, int]:
+    """Return the pods by clique of a set with so many pods of the standalone clique, and replicas of the group."""
+    sizes: dict[str, int] = {}
+    for index in range(2 if set_name == SHRINKS else 1):
+        sizes[f"{set_name}-{index}-a"] = alone
+        sizes |= {f"{set_name}-{index}-g-{j}-{clique}": 1 for j in range(groups) for clique in "bc"}
+    return sizes
 
 
 def _outdated(record: Record) -> bool:
@@ -159,10 +162,10 @@ def _outdated(record: Record) -> bool:
 
 
 def _replica_of_group(clique: str) -> str:
-    """The replica of a group that a clique belongs to, empty for a standalone one."""
+    """Return the replica of a group that a clique belongs to, empty for a standalone one."""
     return clique.rpartition("-")[0] if "-0-g-" in clique else ""
 
 
-def _sizes_in_the_end(each: str) -> dict[str, int]:
-    kind, _, replicas = SCALED[each]
-    return _sizes(each, replicas if kind == CLIQUES else 3, replicas if kind == GROUPS else 2)
+def _sizes_in_the_end(set_name: str) -> dict[str, int]:
+    kind, _, replicas = SCALED[set_name]
+    return _sizes(set_name, replicas if kind == CLIQUES else 3, replicas if kind == GROUPS else 2)

@@ -1,4 +1,4 @@
-"""Which replicas of a set an update changes, and when."""
+"""The replicas of a set that an update changes, and their order."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class SetsInDifferentStates(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
-        sets = {each: _workload(env, each, replicas) for each, replicas in REPLICAS.items()}
+        sets = {set_name: _workload(env, set_name, replicas) for set_name, replicas in REPLICAS.items()}
         sets[RECYCLED] = env.workload(
             "rolling", setName=RECYCLED, groups=1, groupsMinAvailable=1, aloneMinAvailable=1, delay="2s"
         )
         for workload in sets.values():
             env.create(workload)
-        available = [predicates.available(each, REPLICAS.get(each, 1)) for each in sets]
+        available = [predicates.available(set_name, REPLICAS.get(set_name, 1)) for set_name in sets]
         env.wait_for("sets available", all_of(*available), 150)
-        pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
+        pods = {f"{set_name}-{index}-web": 2 for set_name, replicas in REPLICAS.items() for index in range(replicas)}
         env.wait_for("all pods Ready", changes.ready({**pods, "recycled-0-a": 2}))
         disruption.become(env, "sound-1-web", disruption.STALLED, 2)
         disruption.cordon(env, nodes)
@@ -49,11 +49,11 @@ class SetsInDifferentStates(Scene):
         unplaced = changes.uids(env.quiet(0.7), "placed-2-web")
         env.mark("change")
         before = {}
-        for each, workload in sets.items():
-            clique = "a" if each == RECYCLED else "web"
-            if each not in ("placed", "sound"):
+        for set_name, workload in sets.items():
+            clique = "a" if set_name == RECYCLED else "web"
+            if set_name not in ("placed", "sound"):
                 changes.hold(workload, clique)
-            before[each] = changes.change(env, workload, clique, tag="2")
+            before[set_name] = changes.change(env, workload, clique, tag="2")
         changes.require_held(env, "out-0-web", "out-1-web")
         env.settle("placed: turn of the replica without a node", _turn("placed", 2), 60)
         env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced), 60)
@@ -62,11 +62,13 @@ class SetsInDifferentStates(Scene):
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, off=True)
 
-        first = {each: _one_held(each, n) for each, n in REPLICAS.items() if each not in ("placed", "sound")}
+        first = {
+            set_name: _one_held(set_name, n) for set_name, n in REPLICAS.items() if set_name not in ("placed", "sound")
+        }
         first[RECYCLED] = changes.one_held("recycled-0-a")
         env.settled("first pods replaced", all_of(*first.values()), 60)
-        for each, replaced in first.items():
-            env.settle(f"{each}: first pod replaced", replaced, 5)
+        for set_name, replaced in first.items():
+            env.settle(f"{set_name}: first pod replaced", replaced, 5)
         scale(env, SETS, "out", 3)
         disruption.become(env, "recycled-0-q", disruption.STALLED, 1)
         changes.strategy(env, "freezes", changes.ON_DELETE)
@@ -74,27 +76,27 @@ class SetsInDifferentStates(Scene):
         changes.release(env, "freezes-0-web")
         env.settle("freezes: pods Ready", changes.ready({"freezes-0-web": 2}), 60)
         self._second_replicas(env, sets, before)
-        env.settle("recycled: replica terminated", lambda view: len(changes.held(view, "recycled-0-a")) == 2, 60)
+        env.settle("recycled: replica terminated", lambda view: len(changes.held_pods(view, "recycled-0-a")) == 2, 60)
         env.quiet(0.7)
         env.mark("recycled: at rest")
         env.quiet(1, real=True)
         env.mark("twice: at rest")
 
-        ends = {each: changes.done(each, before[each]) for each in sets if each != "freezes"}
-        every = [f"{each}-{index}-web" for each in ("out", "in", "twice") for index in range(3)]
+        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in sets if set_name != "freezes"}
+        every = [f"{set_name}-{index}-web" for set_name in ("out", "in", "twice") for index in range(3)]
         changes.release_until(env, "all updates end", [*every, "recycled-0-a"], all_of(*ends.values()))
-        for each, ended in ends.items():
-            env.settle(f"{each}: update ended", ended, 30)
+        for set_name, ended in ends.items():
+            env.settle(f"{set_name}: update ended", ended, 30)
         env.quiet(0.7)
         env.mark("end")
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
-        """Lets the update come to the second replicas of two sets, then scales one of them in and changes the other."""
-        second = {each: changes.one_held(f"{each}-1-web") for each in ("in", "twice")}
+        """Let the update come to the second replicas of two sets, then scale one of them in and change the other."""
+        second = {set_name: changes.one_held(f"{set_name}-1-web") for set_name in ("in", "twice")}
         every = all_of(*second.values())
         changes.release_until(env, "pods of the second replicas replaced", ["in-0-web", "twice-0-web"], every)
-        for each, replaced in second.items():
-            env.settle(f"{each}: pod of the second replica replaced", replaced, 5)
+        for set_name, replaced in second.items():
+            env.settle(f"{set_name}: pod of the second replica replaced", replaced, 5)
         scale(env, SETS, "in", 1)
         env.settle("in: second replica deleted", absent(CLIQUES, ["in-1-web"]), 60)
         before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
@@ -103,7 +105,7 @@ class SetsInDifferentStates(Scene):
 
 @requirement("UPD-029", reaches="placed: turn of the replica without a node")
 def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """No node takes its new pods at first, so that others could be updated meanwhile."""
+    """No node takes the new pods of the replica at first, so that others could be updated meanwhile."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pods without a node replaced")
     lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
@@ -114,17 +116,17 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
 
 @requirement("UPD-030", reaches="sound: turn of the breached replica")
 def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """Its pods run and are not Ready, and terminationDelay is long."""
+    """The pods of the replica run and are not Ready, and terminationDelay is long."""
     run.given("sound: replica breached", "sound: update ended")
     run.expect("first turn of sound", [1], _turns(run, "sound")[:1])
 
 
 @requirement("UPD-031")
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
-    """It is added while the first replica is updated."""
+    """The replica is added while the first replica is updated."""
     run.given("out: first pod replaced")
     since = run.between("change", "end")
-    run.expect("pods created with another template", [], changes.made_of_another(since, "out-2-web", "2"))
+    run.expect("pods created with another template", [], changes.created_with_another_tag(since, "out-2-web", "2"))
     created = replay.created(since).get("out-2-web", 0)
     run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
     run.given("out: update ended")
@@ -134,7 +136,7 @@ def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStat
 
 @requirement("UPD-032", reaches="in: update ended")
 def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[SetsInDifferentStates]) -> None:
-    """A pod of it has been replaced, and its successor is not Ready."""
+    """A pod of the replica has been replaced, and its successor is not Ready."""
     run.given("in: first pod replaced", "in: pod of the second replica replaced", "in: second replica deleted")
     _have_template(run, ["in-0-web"], "2")
 
@@ -152,7 +154,7 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
 
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
-    """The pod of its other clique is not Ready for longer than terminationDelay; its new pods are held."""
+    """The pod of the other clique is not Ready for longer than terminationDelay; the new pods are held."""
     run.given("recycled: first pod replaced")
     view = run.at("recycled: at rest")
     if "1" in changes.images(view, "recycled-0-a"):
@@ -173,56 +175,56 @@ def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStat
 test_invariants = invariants(SetsInDifferentStates, "INV-001", "INV-004", "INV-005")
 
 
-def _workload(env: SceneEnvironment, each: str, replicas: int) -> Object:
-    workload = env.workload("waiting", setName=each, pods=2, minAvailable=2 if each == "sound" else 1)
+def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
+    workload = env.workload("waiting", setName=set_name, pods=2, minAvailable=2 if set_name == "sound" else 1)
     changes.template(workload, "web").pop("annotations")
     workload["spec"]["replicas"] = replicas
     return workload
 
 
-def _one_held(each: str, replicas: int) -> Predicate:
+def _one_held(set_name: str, replicas: int) -> Predicate:
     """One of two pods of a replica of a set is of the new template, and held. How many replicas are updated at a time
     is UPD-001."""
-    cliques = [f"{each}-{index}-web" for index in range(replicas)]
+    cliques = [f"{set_name}-{index}-web" for index in range(replicas)]
 
-    def seen(view: View) -> bool | Unmet:
+    def check(view: View) -> bool | Unmet:
         replaced = any(changes.one_held(clique)(view) is True for clique in cliques)
-        held = [len(changes.held(view, clique)) for clique in cliques]
-        return replaced or Unmet(f"{each}: {held} pods of its replicas are held")
+        counts = [len(changes.held_pods(view, clique)) for clique in cliques]
+        return replaced or Unmet(f"{set_name}: {counts} pods of its replicas are held")
 
-    return seen
+    return check
 
 
 @predicate
-def _turn(view: View, each: str, index: int) -> bool | Unmet:
+def _turn(view: View, set_name: str, index: int) -> bool | Unmet:
     """It is the turn of a replica of a set."""
-    found = updates.turns(view.get(SETS, each))
-    return index in found or Unmet(f"{each}: the turn is {found}, not {index}")
+    turns = updates.turns(view.get(SETS, set_name))
+    return index in turns or Unmet(f"{set_name}: the turn is {turns}, not {index}")
 
 
 def _closed(view: View) -> bool | Unmet:
     """The update that OnDelete found unfinished has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
-    late = [each for each, found in parts.items() if not updates.ended(found)]
+    late = [part for part, current in parts.items() if not updates.ended(current)]
     if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
         late.append("the breach of freezes-0-web is Unknown")
     return not late or Unmet(f"not ended: {', '.join(late)}")
 
 
-def _of(each: str) -> replay.Part:
-    """The index of the replica of a set that a clique belongs to."""
-    return lambda clique: clique.split("-")[1] if clique.startswith(f"{each}-") else ""
+def _of(set_name: str) -> replay.Part:
+    """Return a function from a clique to the index of the replica of a set that it belongs to."""
+    return lambda clique: clique.split("-")[1] if clique.startswith(f"{set_name}-") else ""
 
 
-def _turns(run: Recorded[SetsInDifferentStates], each: str) -> list[int | None]:
-    """The replicas of a set that had their turn, in order."""
-    found: list[int | None] = []
-    for record in run.between("change", "end").records(SETS, each):
-        found += [index for index in updates.turns(record.object) if index not in found[-1:]]
-    return found
+def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | None]:
+    """Return the replicas of a set that had their turn, in order."""
+    turns: list[int | None] = []
+    for record in run.between("change", "end").records(SETS, set_name):
+        turns += [index for index in updates.turns(record.object) if index not in turns[-1:]]
+    return turns
 
 
 def _have_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
     """In the end both pods of these cliques have this template."""
-    right, view = {each: [tag] * 2 for each in cliques}, run.at("end")
-    run.same("templates of the pods", right, {each: changes.images(view, each) for each in right})
+    right, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
+    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})

@@ -13,10 +13,14 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
-SIZES = {"o-0-a": 3, "o-0-q": 1, **{f"o-0-g-{j}-{each}": size for j in (0, 1) for each, size in (("b", 1), ("c", 2))}}
+SIZES = {
+    "o-0-a": 3,
+    "o-0-q": 1,
+    **{f"o-0-g-{j}-{clique}": size for j in (0, 1) for clique, size in (("b", 1), ("c", 2))},
+}
 CLIQUE = "o-0-a"
 CHANGED = [(CLIQUES, CLIQUE)]
-"""Resource and name of what the affinity is about. Whether others report an update is UPD-056."""
+"""Resource and name of the objects that the affinity is about. UPD-056 judges the reports of others."""
 HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
@@ -75,19 +79,21 @@ class StrategySwitchedTwice(Scene):
 
 @requirement("UPD-038", reaches="affinity: end reported")
 def test_an_affinity_deletes_no_pod(run: Recorded[StrategySwitchedTwice]) -> None:
-    """Not even pods on a node that the new affinity excludes."""
+    """Pods on a node that the new affinity excludes stay, too."""
     _nothing_deleted(run, "affinity")
 
 
 @requirement("UPD-040", reaches="affinity: deleted pods replaced")
 def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]) -> None:
-    """This is how somebody moves a few pods away from a node that fails."""
+    """An administrator moves a few pods away from a failing node in this way."""
     run.given("all pods Ready", "affinity: end reported")
     before, after = run.at("affinity: at rest"), run.at("affinity: replaced")
     right = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
     run.same("nodes that the replacements exclude", right, {name(pod): _excluded(pod) for pod in _new(before, after)})
-    kept = {each: changes.uids(before, each) - run.scene.lost <= changes.uids(after, each) for each in SIZES}
-    run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
+    unchanged = {
+        clique: changes.uids(before, clique) - run.scene.lost <= changes.uids(after, clique) for clique in SIZES
+    }
+    run.same("cliques that keep their other pods", dict.fromkeys(unchanged, True), unchanged)
 
 
 @requirement("SCHED-088")
@@ -102,7 +108,7 @@ def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> Non
 
 @requirement("UPD-038", reaches="OnDelete again: end reported")
 def test_a_second_switch_restores_on_delete(run: Recorded[StrategySwitchedTwice]) -> None:
-    """What the set did under RollingRecreate in between does not matter."""
+    """The updates under RollingRecreate in between are not judged."""
     run.given("RollingRecreate: update ended", "RollingRecreate: all pods Ready")
     _nothing_deleted(run, "OnDelete again")
 
@@ -121,12 +127,12 @@ def _new(before: View, after: View) -> list[changes.Pod]:
 
 
 def _excluded(pod: changes.Pod) -> list[str]:
-    """The nodes that the affinity of a pod excludes."""
+    """Return the nodes that the affinity of a pod excludes."""
     every = [match for term in items(pod, "spec", *REQUIRED) for match in items(term, "matchExpressions")]
     return [value for match in every if text(match, "operator") == "NotIn" for value in texts(match, "values")]
 
 
 def _observed(view: View) -> bool | Unmet:
-    found = view.get(SETS, "o")
-    observed = number(found, "status", "observedGeneration") == at(found, "metadata", "generation")
+    pcs = view.get(SETS, "o")
+    observed = number(pcs, "status", "observedGeneration") == at(pcs, "metadata", "generation")
     return observed or Unmet("the set's present generation is not observed")

@@ -1,4 +1,4 @@
-"""What the condition UpdateInProgress says of an update that goes on, stands still, and ends."""
+"""The condition UpdateInProgress during an update that goes on, stands still, and ends."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class UpdateThatStandsStill(Scene):
         env.create(workload)
         env.wait_for("set available", predicates.available("u", 1))
         env.wait_for("all pods Ready", changes.ready({CLIQUE: PODS}))
-        env.settle("rest told", _told({SETS: "False", CLIQUES: "False", GROUPS: "False"}))
+        env.settle("rest told", _reported({SETS: "False", CLIQUES: "False", GROUPS: "False"}))
         env.quiet(1)
         env.mark("change")
         changes.hold(workload, "a")
         self.before = changes.change(env, workload, "a", tag="2")
-        env.settle(BEGUN, _told({CLIQUES: "True"}))
+        env.settle(BEGUN, _reported({CLIQUES: "True"}))
         changes.require_held(env, CLIQUE)
-        env.settle(f"{BEGUN} by the set", _told({SETS: "True"}))
+        env.settle(f"{BEGUN} by the set", _reported({SETS: "True"}))
         env.wait_for("new pods wait", _held)
         env.settle(STUCK, _stuck(CLIQUES), 30, real=True)
         env.settle(f"{STUCK} by the set", _stuck(SETS), 30, real=True)
         env.mark("standing still")
-        first = changes.held(env.history.view(), CLIQUE)[0]
+        first = changes.held_pods(env.history.view(), CLIQUE)[0]
         env.patch("pods", name(first), {"metadata": {"annotations": {changes.HELD: None}}})
         env.settle(MOVED, _moving(CLIQUES), 30, real=True)
         env.settle(f"{MOVED} by the set", _moving(SETS), 30, real=True)
@@ -54,8 +54,8 @@ class UpdateThatStandsStill(Scene):
         ended = changes.done("u", self.before)
         changes.release_until(env, "update ends", [CLIQUE], ended)
         env.settle("update ended", ended, 60)
-        env.settle(ENDED, _told({CLIQUES: "False"}))
-        env.settle(f"{ENDED} by the set", _told({SETS: "False"}))
+        env.settle(ENDED, _reported({CLIQUES: "False"}))
+        env.settle(f"{ENDED} by the set", _reported({SETS: "False"}))
         env.quiet(1)
         env.mark("end")
 
@@ -64,18 +64,18 @@ NAMES = {SETS: "u", CLIQUES: CLIQUE, GROUPS: GROUP}
 
 
 @predicate
-def _told(view: View, wanted: dict[str, str]) -> bool | Unmet:
-    """The conditions of these objects are so."""
-    found = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in wanted}
-    return found == wanted or Unmet(f"{CONDITION} is {found}, not {wanted}")
+def _reported(view: View, statuses: dict[str, str]) -> bool | Unmet:
+    """The conditions of these objects have these statuses."""
+    current = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in statuses}
+    return current == statuses or Unmet(f"{CONDITION} is {current}, not {statuses}")
 
 
 @predicate
 def _stuck(view: View, kind: str) -> bool | Unmet:
     """The condition of this object is Unknown, or its update has ended, which UPD-052 judges."""
-    found = view.get(kind, NAMES[kind])
-    status = condition_is(found, CONDITION) or "absent"
-    return status == "Unknown" or updates.ended(found) or Unmet(f"{CONDITION} is {status}, not Unknown")
+    current = view.get(kind, NAMES[kind])
+    status = condition_is(current, CONDITION) or "absent"
+    return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
 
 
 @predicate
@@ -87,13 +87,13 @@ def _moving(view: View, kind: str) -> bool | Unmet:
 
 def _held(view: View) -> bool | Unmet:
     """At least one new pod waits to become Ready: an operator need not use its whole budget."""
-    return bool(changes.held(view, CLIQUE)) or Unmet("no new pod waits to become Ready")
+    return bool(changes.held_pods(view, CLIQUE)) or Unmet("no new pod waits to become Ready")
 
 
 def _one_ready(view: View) -> bool | Unmet:
     """One pod of the new template is Ready."""
-    found = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2" and pods.ready(pod)]
-    return len(found) == 1 or Unmet(f"{len(found)} new pods are Ready")
+    ready = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2" and pods.ready(pod)]
+    return len(ready) == 1 or Unmet(f"{len(ready)} new pods are Ready")
 
 
 @requirement("UPD-050", reaches=(BEGUN, ENDED))
@@ -112,7 +112,7 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
     """A pod that becomes Ready is movement; all pods of the new template stay."""
-    created = changes.made_of_another(run.after("new pods wait"), CLIQUE, "2")
+    created = changes.created_with_another_tag(run.after("new pods wait"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
     if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
         raise Blocked("the update had ended before any new Pod was Ready (UPD-052)", "circumstances")

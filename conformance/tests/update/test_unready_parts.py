@@ -27,7 +27,9 @@ class PodsThatRunUnready(Scene):
         frail = env.workload("kept", setName="frail", alone=1, groups=3, members=1, **one)
         for workload in (weak, frail):
             env.create(workload)
-        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in ("weak", "frail"))), 150)
+        env.wait_for(
+            "sets available", all_of(*(predicates.available(set_name, 1) for set_name in ("weak", "frail"))), 150
+        )
         members = {f"frail-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
         env.wait_for("all pods Ready", changes.ready({CLIQUE: 3, **members}))
         disruption.become(env, CLIQUE, disruption.STALLED, 2)
@@ -35,25 +37,25 @@ class PodsThatRunUnready(Scene):
         env.wait_for("three pods run and are not Ready", changes.ready({CLIQUE: 1, MEMBER: 0}))
         env.quiet(0.7)
         env.mark("change")
-        found = predicates.pods_of(env.history.view(), CLIQUE)
-        self.unready = {uid(pod) for pod in found if not pods.ready(pod)}
+        current = predicates.pods_of(env.history.view(), CLIQUE)
+        self.unready = {uid(pod) for pod in current if not pods.ready(pod)}
         changes.hold(weak, "web")
         before = {"weak": changes.change(env, weak, "web", tag="2"), "frail": changes.change(env, frail, "b", tag="2")}
         changes.require_held(env, CLIQUE)
         env.settle("unready pods replaced", changes.deleted(CLIQUE, self.unready), 60)
         env.quiet(1, real=True)
         env.mark("successors not Ready")
-        ends = {each: changes.done(each, before[each]) for each in before}
+        ends = {set_name: changes.done(set_name, before[set_name]) for set_name in before}
         changes.release_until(env, "all updates end", [CLIQUE], all_of(*ends.values()))
-        for each, ended in ends.items():
-            env.settle(f"{each}: update ended", ended, 60)
+        for set_name, ended in ends.items():
+            env.settle(f"{set_name}: update ended", ended, 60)
         env.quiet(0.7)
         env.mark("end")
 
 
 @requirement("UPD-014", reaches="unready pods replaced")
 def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnready]) -> None:
-    """A pod that is up and serves nobody is not to be waited for."""
+    """The update does not wait for a pod that runs and serves no requests."""
     run.given("three pods run and are not Ready")
     view = run.at("successors not Ready")
     new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
@@ -62,7 +64,7 @@ def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnr
 
 @requirement("UPD-025")
 def test_a_replica_that_runs_unready_is_recreated_at_once(run: Recorded[PodsThatRunUnready]) -> None:
-    """Its pod is up, and it is not available all the same. Beside it one that is available may be recreated."""
+    """The pod of the replica runs, but the replica is not available. An available one may be recreated beside it."""
     run.given("three pods run and are not Ready")
     order = replay.deleted_parts(run.between("change", "end"), _replica)
     before = order[: order.index(LAST)] if LAST in order else order
@@ -75,5 +77,5 @@ test_invariants = invariants(PodsThatRunUnready, "INV-001", "INV-004", "INV-005"
 
 
 def _replica(clique: str) -> str:
-    """The replica of the group that a clique belongs to."""
+    """Return the replica of the group that a clique belongs to."""
     return clique.rpartition("-")[0] if clique.startswith("frail-0-g-") else ""

@@ -1,4 +1,4 @@
-"""What a set, its cliques and its groups report of an update, while it is under way and in the end."""
+"""The reports of a set, its cliques and its groups about an update, while it is under way and in the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeT
 @requirement("UPD-006")
 @each_change
 def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """In which order the replicas have their turn is open."""
+    """The order of the replicas is open."""
     records = Update(run, change).of_set()
     running = [record for record in records if updates.running(record.object)]
     run.expect("updates that started", 1, len({updates.started(record.object) for record in records}))
@@ -63,13 +63,13 @@ def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes]
 @requirement("UPD-007", reaches="{change}: update ended")
 @each_change
 def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """What the totals are is left to UPD-008 and UPD-054."""
+    """UPD-008 and UPD-054 judge the totals."""
     run.given("set available")
-    found = Update(run, change).span.view().get(SETS, "s")
-    run.expect("replicas that are named as being updated", [], updates.turns(found))
-    run.expect("updatedReplicas", REPLICAS, number(found, "status", "updatedReplicas"))
+    pcs = Update(run, change).span.view().get(SETS, "s")
+    run.expect("replicas that are named as being updated", [], updates.turns(pcs))
+    run.expect("updatedReplicas", REPLICAS, number(pcs, "status", "updatedReplicas"))
     run.same("updatedReplicas of the groups", SIZES_OF_GROUPS, updated_replicas(Update(run, change).span.view()))
-    counts = updates.counts(found)
+    counts = updates.counts(pcs)
     for updated, total in updates.COUNTERS:
         run.expect(f"{updated} in the end", counts[total], counts[updated])
 
@@ -77,7 +77,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
 @requirement("UPD-008")
 @each_change
 def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """Whether the PodCliques of a set are its standalone ones or all of them is open here: see UPD-054."""
+    """The PodCliques of a set may be its standalone ones or all of them here: see UPD-054."""
     run.unbroken()
     update = Update(run, change)
     permitted = (TOTALS, {**TOTALS, "totalPodCliquesCount": len(run.scene.sizes)})
@@ -106,13 +106,13 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
     span, changed = Update(run, change).span, concerned(change)
     for group, total in CLIQUES_OF_GROUPS.items():
         totals = {"totalPodCliquesCount": total, "totalPodCliqueScalingGroupsCount": 0}
-        for each in (f"s-{index}-{group}" for index in range(REPLICAS)):
-            wrong = [_counts(record) for record in span.records(GROUPS, each) if not _fits(record, totals)]
-            run.expect(f"counters of {each} above their total, or a wrong total", [], wrong)
-            if each in changed:
-                end = updates.counts(span.view().get(GROUPS, each))
-                seen = [end["updatedPodCliquesCount"], end["totalPodCliquesCount"]]
-                run.expect(f"updated cliques of {each}, and all", [total, total], seen)
+        for group_name in (f"s-{index}-{group}" for index in range(REPLICAS)):
+            wrong = [_counts(record) for record in span.records(GROUPS, group_name) if not _fits(record, totals)]
+            run.expect(f"counters of {group_name} above their total, or a wrong total", [], wrong)
+            if group_name in changed:
+                end = updates.counts(span.view().get(GROUPS, group_name))
+                actual = [end["updatedPodCliquesCount"], end["totalPodCliquesCount"]]
+                run.expect(f"updated cliques of {group_name}, and all", [total, total], actual)
 
 
 @requirement("UPD-009")
@@ -155,7 +155,7 @@ def test_groups_name_the_selected_replica(run: Recorded[SetUpdatedThreeTimes]) -
 @requirement("UPD-010")
 @each_change
 def test_cliques_and_groups_report_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """Only those that the change is about are judged."""
+    """Only cliques and groups that the change is about are judged."""
     view = Update(run, change).span.view()
     run.expect("what cliques and groups report wrongly in the end", [], behind(view, concerned(change)))
 
@@ -176,24 +176,24 @@ def test_a_breach_is_unknown_during_an_update(
 ) -> None:
     """One such state of each clique and group suffices: statuses may be written late."""
     span = Update(run, change).span
-    for each in (f"s-{index}-{part}" for index in range(REPLICAS)):
-        running = [record.object for record in span.records(resource, each) if updates.running(record.object)]
-        reported = [condition(found, BREACHED) for found in running]
+    for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
+        running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
+        reported = [condition(state, BREACHED) for state in running]
         so = any((text(one, "status"), text(one, "reason")) == ("Unknown", "UpdateInProgress") for one in reported)
-        run.holds(f"{each} reports Unknown, UpdateInProgress while it is updated", so)
+        run.holds(f"{part_name} reports Unknown, UpdateInProgress while it is updated", so)
 
 
 @requirement("UPD-057")
 @pytest.mark.parametrize("change", ["standalone", "all"])
 def test_a_breach_is_reported_again_after_an_update(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """All pods are Ready when the update has ended, so that nothing is breached."""
-    right = dict.fromkeys((each for each in concerned(change) if each in CLIQUES_ALONE), "False")
-    found = breaches(Update(run, change).span.view())
-    run.same(f"{BREACHED} in the end", right, {each: found[each] for each in right})
+    right = dict.fromkeys((clique for clique in concerned(change) if clique in CLIQUES_ALONE), "False")
+    statuses = breaches(Update(run, change).span.view())
+    run.same(f"{BREACHED} in the end", right, {clique: statuses[clique] for clique in right})
 
 
 def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[Record]:
-    """The pods that there were when the end of an update was reported."""
+    """Return the pods that existed when the end of an update was reported."""
     run.given(f"{change}: update ended")
     end = Update(run, change).end()
     run.holds("the end is reported", end is not None)
@@ -201,7 +201,7 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
 
 
 def _fits(record: Record, totals: Mapping[str, int]) -> bool:
-    """Whether no counter of a progress is above its total, and the totals are right or not counted yet."""
+    """Return whether no counter of a progress is above its total, and the totals are right or not counted yet."""
     counts = updates.counts(record.object)
     return all(counts[one] <= counts[total] and counts[total] in (0, totals[total]) for one, total in updates.COUNTERS)
 

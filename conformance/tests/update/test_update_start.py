@@ -19,7 +19,7 @@ def test_a_change_of_the_pod_spec_starts_an_update(run: Recorded[ChangesOfAllKin
 
 
 @requirement("UPD-058", reaches="{part}: update ended")
-@pytest.mark.parametrize("part", [each for each in STARTING if each != "image"])
+@pytest.mark.parametrize("part", [part for part in STARTING if part != "image"])
 def test_a_change_of_the_rest_of_a_template_starts_an_update(run: Recorded[ChangesOfAllKinds], part: str) -> None:
     """Each is changed in a set of its own."""
     _replaced(run, part)
@@ -29,18 +29,18 @@ def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
     """No pod of a set is left from before the change."""
     run.given("sets available")
     first = incarnations.uids(run.at("changes"), "pods")
-    found = predicates.pods_of(run.at("changes at rest"), f"{part}-0-web")
-    run.expect("pods from before the update", [], [name(pod) for pod in found if first.get(name(pod)) == uid(pod)])
+    current = predicates.pods_of(run.at("changes at rest"), f"{part}-0-web")
+    run.expect("pods from before the update", [], [name(pod) for pod in current if first.get(name(pod)) == uid(pod)])
 
 
 @requirement("UPD-037")
 def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
     """All four are changed at once."""
-    before, found = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
-    run.expect("generation hash of the set", updates.generation(before), updates.generation(found))
-    run.expect("updateProgress of the set", {}, dict(updates.progress(found)))
+    before, after = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
+    run.expect("generation hash of the set", updates.generation(before), updates.generation(after))
+    run.expect("updateProgress of the set", {}, dict(updates.progress(after)))
     deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
-    run.expect("deleted pods of the set", [], [each for each in deleted if each.startswith("other-")])
+    run.expect("deleted pods of the set", [], [pod for pod in deleted if pod.startswith("other-")])
 
 
 test_invariants = invariants(ChangesOfAllKinds, "INV-001", "INV-004", "INV-005")
