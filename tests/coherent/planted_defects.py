@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 def test_planted_defects_are_found(
     mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the planner's histories show is confirmed by the control plane (COH-D03, COH-D05)."""
+    """The control plane confirms the defects that the planner's histories show (COH-D03, COH-D05)."""
     assert mutant in MUTANTS.all()
     monkeypatch.setattr("tests.coherent.histories.live.WAIT", 40.0)
     with stage(1, mutant) as on:
-        assert any(found.startswith(problem) for found in on.play(history))
+        assert any(line.startswith(problem) for line in on.play(history))

@@ -39,11 +39,11 @@ class Played:
         self._owners, self._budgets = owners, budgets
         self.index, self._after = 0, dict(after or {})
         self.before_updates: Fault | None = None
-        """What happens once the set is deployed."""
+        """The fault to inject once the set is deployed."""
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
         self._pods: dict[str, dict[str, Any]] = {}
-        self._made = 0
+        self._created = 0
         self._known: set[str] = set()
 
     def play(self) -> Played:
@@ -111,16 +111,16 @@ class Played:
             plural = "podcliques" if component.key.kind == "clique" else "podcliquescalinggroups"
             spec = {"replicas": component.replicas, "minAvailable": component.minimum}
             name = f"{SET}-{self.index}-{component.key.name}"
-            self._tell(plural, name, spec)
+            self._record(plural, name, spec)
             for at in range(component.replicas if component.key.kind == "group" else 0):
                 tags = {labels.GROUP: name, labels.GROUP_INDEX: str(at)}
-                self._tell("podcliques", f"{name}-{at}-{component.key.name.lower()}", {"replicas": 1}, tags)
+                self._record("podcliques", f"{name}-{at}-{component.key.name.lower()}", {"replicas": 1}, tags)
 
     def scale(self, clique: str, replicas: int) -> None:
         """Give a standalone clique another size."""
-        self._tell("podcliques", f"{SET}-{self.index}-{clique}", {"replicas": replicas, "minAvailable": 1})
+        self._record("podcliques", f"{SET}-{self.index}-{clique}", {"replicas": replicas, "minAvailable": 1})
 
-    def _tell(self, resource: str, name: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
+    def _record(self, resource: str, name: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
         self.story.record(
             resource, name, {"metadata": {"labels": {**self._tags(), **(tags or {})}}, "spec": dict(spec)}
         )
@@ -138,10 +138,10 @@ class Played:
         for entry in layout:
             self.gang(entry, ready=self._name(entry) in self._known)
         for entry in before:
-            if entry.key not in {each.key for each in layout}:
+            if entry.key not in {other.key for other in layout}:
                 self.story.delete("podgangs", self._name(entry))
         for entry in before:
-            self._shrink(entry, next((each for each in layout if each.key == entry.key), None))
+            self._shrink(entry, next((other for other in layout if other.key == entry.key), None))
         waiting = [pod for entry in layout for pod in self._grow(entry)]
         anchors = [entry for entry in layout if entry.anchor and self._name(entry) not in self._known]
         order = waiting if "tail-first" not in self.faults else waiting[::-1]
@@ -165,7 +165,7 @@ class Played:
             for e in layout
         ]  # fmt: skip
         spec = {"podCliqueSetReplicaIndex": self.index, "entries": entries}
-        self._tell("podgangmaps", f"{SET}-{self.index}", spec)
+        self._record("podgangmaps", f"{SET}-{self.index}", spec)
 
     def gang(self, entry: Entry, *, ready: bool) -> None:
         groups = [(f"{SET}-{self.index}-{name}", 1) for name in entry.cliques]
@@ -193,8 +193,8 @@ class Played:
 
     def _shrink(self, entry: Entry, now: Entry | None) -> None:
         for key in sorted(entry.components()):
-            for clique, wanted in self._wanted(now, key, entry).items():
-                for name in sorted(self._of(self._name(entry), clique))[wanted:]:
+            for clique, desired in self._desired(now, key, entry).items():
+                for name in sorted(self._of(self._name(entry), clique))[desired:]:
                     self.delete(name)
 
     def delete(self, name: str) -> None:
@@ -202,27 +202,27 @@ class Played:
         self.story.delete("pods", name)
         del self._pods[name]
 
-    def _wanted(self, entry: Entry | None, key: Key, also: Entry) -> dict[str, int]:
+    def _desired(self, entry: Entry | None, key: Key, also: Entry) -> dict[str, int]:
         """Clique → how many pods a gang is to have of it."""
         if key.kind == "clique":
             return {f"{SET}-{self.index}-{key.name}": entry.size(key) if entry else 0}
-        held = entry.groups.get(key.name, ()) if entry else ()
+        indices = entry.groups.get(key.name, ()) if entry else ()
         return {
-            f"{SET}-{self.index}-{key.name}-{i}-{key.name.lower()}": int(i in held)
-            for i in {*also.groups.get(key.name, ()), *held}
+            f"{SET}-{self.index}-{key.name}-{i}-{key.name.lower()}": int(i in indices)
+            for i in {*also.groups.get(key.name, ()), *indices}
         }
 
     def _grow(self, entry: Entry) -> list[str]:
-        made = []
+        created = []
         for key in sorted(entry.components()):
-            for clique, wanted in sorted(self._wanted(entry, key, entry).items()):
-                lacking = wanted - len(self._of(self._name(entry), clique))
-                made += [self.create(entry, key, clique) for _ in range(lacking)]
-        return made
+            for clique, desired in sorted(self._desired(entry, key, entry).items()):
+                lacking = desired - len(self._of(self._name(entry), clique))
+                created += [self.create(entry, key, clique) for _ in range(lacking)]
+        return created
 
     def create(self, entry: Entry, key: Key, clique: str, *, generation: str = "", gang: str = "") -> str:
-        self._made += 1
-        name = f"pod-{self._made}"
+        self._created += 1
+        name = f"pod-{self._created}"
         tags = self._tags()
         changed = key in self.trace.changed
         tags[labels.TEMPLATE_HASH] = f"{key.name}-{(generation or entry.generation) if changed else 'v0'}"
@@ -239,5 +239,5 @@ class Played:
         pod = self._pods[name]
         pod["ready"] = how.get("ready", False)
         owner = ("podcliques", pod["clique"]) if self._owners else None
-        told = {"gang": pod["gang"], "clique": pod["clique"], "extra": pod["tags"], "owner": owner}
-        self.story.pod(name, after=0.01, **told, **how)
+        fields = {"gang": pod["gang"], "clique": pod["clique"], "extra": pod["tags"], "owner": owner}
+        self.story.pod(name, after=0.01, **fields, **how)

@@ -1,4 +1,4 @@
-"""What an implementation of coherent updates may default, and what it may not."""
+"""Defaults that an implementation of coherent updates may set, and those that it may not."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 
 def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]) -> list[str]:
     """The checks of a test that fail."""
-    made: list[Check] = []
+    checks: list[Check] = []
     recording = Played("scene", scene, story.history, steps, {})
-    test(Recorded(recording, scene, Checks("test", [id], made.append)))
-    assert made
-    return [check.what for check in made if check.outcome == "failed"]
+    test(Recorded(recording, scene, Checks("test", [id], checks.append)))
+    assert checks
+    return [check.what for check in checks if check.outcome == "failed"]
 
 
 def step(name: str, story: Story) -> Step:
-    """A step after all that the story has told."""
-    told = story.record("configmaps", "clock", {})
-    return Step(name, told.seq, None, told.at)
+    """A step after all records of the story."""
+    record = story.record("configmaps", "clock", {})
+    return Step(name, record.seq, None, record.at)
 
 
 # -- writes of PodGangMaps ---------------------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
     story.record(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
     story.pod("s-0-f-a", gang="s-0-1", clique="s-0-f", extra=tags, owner=(sets.CLIQUES, "s-0-f"))
     own = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
-    group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": each} for each in referred]}
+    group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": pod_name} for pod_name in referred]}
     story.record(sets.GANGS, "s-0-1", {"metadata": {"labels": own}, "spec": {"podgroups": [group]}})
-    for each in further:
-        story.record(sets.GANGS, each, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
+    for gang in further:
+        story.record(sets.GANGS, gang, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
     steps = {name: step(name, story) for name in ("deployed", "at rest", f"{ALL}: at rest")}
     tests = {
         "COHR-012": test_first_deployment.test_a_gang_for_each_entry,
@@ -118,8 +118,8 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
         "COHR-014": test_first_deployment.test_gangs_say_of_what_they_are,
         "COHR-015": test_first_deployment.test_pods_name_their_gang,
     }
-    found = {id: failed(test, id, SetUpdatedFourTimes(), story, steps) for id, test in tests.items()}
-    return {id: wrong for id, wrong in found.items() if wrong}
+    failures = {id: failed(test, id, SetUpdatedFourTimes(), story, steps) for id, test in tests.items()}
+    return {id: wrong for id, wrong in failures.items() if wrong}
 
 
 def test_a_gang_that_no_entry_asks_for_is_judged_once() -> None:
@@ -142,8 +142,8 @@ def test_pods_must_be_in_their_gang_beside_whichever_others() -> None:
 
 
 def progress(*turns: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"updateStartedAt": "2026-01-01T00:00:00Z", "currentlyUpdating": list(turns)}
-    return {"status": {"currentGenerationHash": "2", "updateProgress": found}}
+    update_progress = {"updateStartedAt": "2026-01-01T00:00:00Z", "currentlyUpdating": list(turns)}
+    return {"status": {"currentGenerationHash": "2", "updateProgress": update_progress}}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def scaled(refused: Callable[[str], bool]) -> list[str]:
     """The requirements that fail where changes of these objects are refused."""
     story, scene = Story(), NeverReady()
     no = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
-    scene.refused = {each: no if refused(name) else Reply(200) for each, (_, name, _) in SCALED.items()}
+    scene.refused = {key: no if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
     steps = {"first sub-step": step("first sub-step", story)}
     tests = {
         "COHR-050": test_never_ready.test_children_cannot_be_scaled,
@@ -213,12 +213,13 @@ Budgets = tuple[int | None, int | None, int | None]
 def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[str]:
     def reply(clique: int | None, member: int | None, group: int | None) -> Reply:
         parts = [
-            {} if each is None else {"rollingUpdate": {"maxUnavailable": each}} for each in (clique, member, group)
+            {} if budget is None else {"rollingUpdate": {"maxUnavailable": budget}}
+            for budget in (clique, member, group)
         ]
         return Reply(201, {"spec": {"template": {"cliques": parts[:2], "podCliqueScalingGroups": parts[2:]}}})
 
     scene = test_served.AskedAboutCoherentUpdates()
-    scene.unset = {COHERENT: reply(2, None, 2), **{each: reply(*own) for each, own in defaults.items()}}
+    scene.unset = {COHERENT: reply(2, None, 2), **{strategy: reply(*own) for strategy, own in defaults.items()}}
     return failed(test, id, scene, Story(), {})
 
 

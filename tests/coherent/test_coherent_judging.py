@@ -86,7 +86,7 @@ def test_a_gang_without_members_is_waited_for() -> None:
 def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
     """The outcome of a test of switches, where the switch gives the pods of all sets other gangs."""
     recording = Recording()
-    cliques = [f"{each}-0-f" for each in ("joins", "asks", "part")] + ["part-0-e-0-em"]
+    cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
     uids = {clique: recording.pod(clique, clique) for clique in cliques}
     recording.scene.first = {clique.partition("-")[0]: {uid: "g"} for clique, uid in uids.items()}
     recording.at("deployed", "at rest")
@@ -100,7 +100,7 @@ def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
 
 
 def test_a_switch_that_renames_gangs_deletes_no_pod() -> None:
-    """What becomes of gangs is that of COHR-091."""
+    """COHR-091 judges the gangs."""
     assert of_switch(strategies.test_a_switch_deletes_nothing) == "passed"
     assert of_switch(strategies.test_a_switch_deletes_nothing, recreated=True) == "failed"
     assert of_switch(strategies.test_on_delete_rolls_nothing) == "passed"

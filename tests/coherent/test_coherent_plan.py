@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from conformance.grove.coherent import change, plan, traces
 from conformance.grove.coherent.model import Component, Key, broken_partition, total
 
-PLANS = {each.id: each for each in traces.plans()}
-TRACES = {each.name: each for each in traces.traces()}
+PLANS = {worked.id: worked for worked in traces.plans()}
+TRACES = {trace.name: trace for trace in traces.traces()}
 
 
 @pytest.mark.parametrize("id", PLANS)
@@ -56,33 +56,33 @@ def test_a_component_below_its_minimum_is_one_step() -> None:
 
 def test_one_anchor_only() -> None:
     worked = PLANS["COH-134"]
-    found = plan.readings(worked.components, single_anchor=True)[0]
-    assert [batch.opens for batch in found] == [True, False, False, False, False]
-    assert [dict(batch.counts) for batch in found] == [dict(b.counts) for b in plan.from_totals(worked.components)]
+    batches = plan.readings(worked.components, single_anchor=True)[0]
+    assert [batch.opens for batch in batches] == [True, False, False, False, False]
+    assert [dict(batch.counts) for batch in batches] == [dict(b.counts) for b in plan.from_totals(worked.components)]
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_worked_traces_are_permitted_step_by_step(name: str) -> None:
     trace, old, generation = TRACES[name], frozenset[str](), ""
-    sizes = {each.key: each.replicas for each in trace.components}
+    sizes = {component.key: component.replicas for component in trace.components}
     for before, write in zip(trace.writes, trace.writes[1:], strict=False):
         if write.begins:
             old, generation = frozenset(entry.key for entry in before.layout), write.begins
         assert broken_partition(write.layout, sizes) == []
-        found = change.problems(
+        problems = change.problems(
             change.Change(before.layout, write.layout),
             generation,
             trace.in_scope,
             before=old,
             unavailable=write.unavailable,
         )
-        assert found == []
+        assert problems == []
 
 
 @pytest.mark.parametrize("name", [name for name, trace in TRACES.items() if trace.whole])
 def test_worked_traces_follow_the_plan(name: str) -> None:
     trace = TRACES[name]
-    batches = [each.batch for each in change.changes(write.layout for write in trace.writes)]
+    batches = [step.batch for step in change.changes(write.layout for write in trace.writes)]
     assert [str(batch) for batch in batches] == [str(batch) for batch in plan.from_totals(trace.in_scope)]
     if len(trace.in_scope) == len(trace.components):
         assert len(trace.writes[-1].layout) == plan.gangs(trace.components)
@@ -104,8 +104,8 @@ WRONG = {
 def test_wrong_steps_are_found(what: str) -> None:
     components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
     before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in what else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
-    found = change.problems(change.Change(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
-    assert what in "; ".join(found)
+    problems = change.problems(change.Change(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
+    assert what in "; ".join(problems)
 
 
 def test_a_batch_beyond_the_budget_is_found_unless_it_was_unavailable() -> None:
@@ -126,9 +126,9 @@ def test_entries_may_lose_members_in_a_write_before_others_get_them() -> None:
         ["M1*@v1: F2 P[0]"],
         ["M1*@v1: F2 P[0]", "M2*@v1: F2 P[1]"],
     )
-    seen = [step.batch for step in change.changes(map(traces.layout, writes))]
-    assert plan.follows(seen, plan.from_totals(components), components)
-    assert not plan.follows(seen[:2], plan.from_totals(components), components)
+    batches = [step.batch for step in change.changes(map(traces.layout, writes))]
+    assert plan.follows(batches, plan.from_totals(components), components)
+    assert not plan.follows(batches[:2], plan.from_totals(components), components)
 
 
 def test_pods_join_the_newest_anchor_of_the_update() -> None:
@@ -137,8 +137,8 @@ def test_pods_join_the_newest_anchor_of_the_update() -> None:
     wrong = traces.layout(["s-0-1000*@v1: F3", "s-0-1100*@v1: F2"])
     right = traces.layout(["s-0-1000*@v1: F2", "s-0-1100*@v1: F3"])
     assert change.problems(change.Change(before, right), "v1", components) == []
-    found = change.problems(change.Change(before, wrong), "v1", components)
-    assert found == ["pods join s-0-1000, and not the newest anchor s-0-1100"]
+    problems = change.problems(change.Change(before, wrong), "v1", components)
+    assert problems == ["pods join s-0-1000, and not the newest anchor s-0-1100"]
 
 
 SIZES = st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(0, 3))
@@ -146,29 +146,29 @@ SIZES = st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(0, 3))
 
 @st.composite
 def sets(draw: st.DrawFn) -> list[Component]:
-    found = []
+    components = []
     for number in range(draw(st.integers(1, 4))):
         minimum, more, budget = draw(SIZES)
         kind = draw(st.sampled_from(["clique", "group"]))
         key = Key("clique" if kind == "clique" else "group", f"c{number}")
-        found.append(Component(key, minimum * draw(st.integers(1, 4)) + more, minimum, minimum + budget))
-    return found
+        components.append(Component(key, minimum * draw(st.integers(1, 4)) + more, minimum, minimum + budget))
+    return components
 
 
 @given(sets())
 def test_every_reading_replaces_everything_once_and_within_the_budget(components: list[Component]) -> None:
     for batches in plan.readings(components):
-        for each in components:
-            taken = [batch.counts.get(each.key, 0) for batch in batches]
-            assert sum(taken) == each.replicas
-            assert max(taken) <= each.unavailable
+        for component in components:
+            replaced = [batch.counts.get(component.key, 0) for batch in batches]
+            assert sum(replaced) == component.replicas
+            assert max(replaced) <= component.unavailable
         opened = [batch for batch in batches if batch.opens]
-        alone = not any(each.key.kind == "group" for each in components)
-        steps = min(each.replicas // each.minimum for each in components)
+        alone = not any(component.key.kind == "group" for component in components)
+        steps = min(component.replicas // component.minimum for component in components)
         assert len(opened) in ({1, steps} if alone else {steps})
-        assert all(batch.counts == {each.key: each.minimum for each in components} for batch in opened)
+        assert all(batch.counts == {component.key: component.minimum for component in components} for batch in opened)
 
 
 def test_total_and_shape() -> None:
-    found = traces.layout(["B0*@v0: F2 P[0]", "B1@v0: P[1]"])
-    assert total(found, Key("clique", "F")) == 2 and total(found, Key("group", "P")) == 2
+    layout = traces.layout(["B0*@v0: F2 P[0]", "B1@v0: P[1]"])
+    assert total(layout, Key("clique", "F")) == 2 and total(layout, Key("group", "P")) == 2

@@ -43,17 +43,17 @@ def test_updates_without_failures_follow_the_plan() -> None:
         letters = [word[0] for word in text.split()]
         changed = rng.sample(letters, rng.randint(1, len(letters)))
         replica.change("v1", [named(letter) for letter in changed])
-        wanted = [[str(batch) for batch in each] for each in plan.readings(sizes(replica, scope=True))]
-        old, seen = {entry.key for entry in read(replica.layout)}, []
+        expected = [[str(batch) for batch in reading] for reading in plan.readings(sizes(replica, scope=True))]
+        old, batches = {entry.key for entry in read(replica.layout)}, []
         for _ in range(200):
             before = read(replica.layout)
             step, wrong = sub_step(replica, old)
             assert wrong == [], text
             if isinstance(step, Complete):
                 break
-            seen.append(str(change.Change(before, read(replica.layout)).batch))
+            batches.append(str(change.Change(before, read(replica.layout)).batch))
             replica.settle()
-        assert seen in wanted, text
+        assert batches in expected, text
 
 
 def test_changes_reverts_and_lost_members_break_no_rule() -> None:
@@ -78,8 +78,8 @@ def history(rng: random.Random) -> list[str]:
                 if replica.generation != before:
                     old = {entry.key for entry in read(replica.layout)}
             case "lose":
-                found = [(key, member) for key, members in replica.members.items() for member in members]
-                key, member = rng.choice(found) if found else (None, None)
+                candidates = [(key, member) for key, members in replica.members.items() for member in members]
+                key, member = rng.choice(candidates) if candidates else (None, None)
                 if key is not None and member is not None:
                     replica.members[key].remove(member)
                     replica.act()

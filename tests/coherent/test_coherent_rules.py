@@ -16,7 +16,7 @@ from tests.coherent.playing import Fault, Played
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 
-TRACES = {each.name: each for each in traces.traces()}
+TRACES = {trace.name: trace for trace in traces.traces()}
 ALL, GROUPS = TRACES["all-components"], TRACES["groups-only"]
 IDS = [*(f"INV-{number:03}" for number in range(11, 24)), "COHR-109"]
 
@@ -27,13 +27,13 @@ def verdicts(played: Played) -> dict[str, RuleResult]:
 
 @pytest.mark.parametrize("name", [name for name, trace in TRACES.items() if trace.whole])
 def test_worked_traces_break_nothing(name: str) -> None:
-    found = verdicts(Played(TRACES[name], replicas=2).play())
-    assert {id: str(verdict) for id, verdict in found.items() if verdict.holds is False} == {}
-    silent = {id for id, verdict in found.items() if verdict.holds is None}
-    loose = any(each.unavailable > each.minimum for each in TRACES[name].components)
-    grouped = any(each.key.kind == "group" for each in TRACES[name].in_scope)
+    results = verdicts(Played(TRACES[name], replicas=2).play())
+    assert {id: str(verdict) for id, verdict in results.items() if verdict.holds is False} == {}
+    silent = {id for id, verdict in results.items() if verdict.holds is None}
+    loose = any(component.unavailable > component.minimum for component in TRACES[name].components)
+    grouped = any(component.key.kind == "group" for component in TRACES[name].in_scope)
     permitted = {"INV-015", "INV-023", *(["INV-012"] if loose or not grouped else [])}
-    assert silent <= permitted, {id: found[id].reason for id in silent}
+    assert silent <= permitted, {id: results[id].reason for id in silent}
     assert ("INV-015" in silent) == (len(TRACES[name].changed) == len(TRACES[name].components))
 
 
@@ -55,8 +55,8 @@ def half_a_map(played: Played) -> None:
 
 
 def pod(played: Played, entry: str, key: Key, clique: str, *, generation: str = "", gang: str = "") -> str:
-    found: Entry = next(each for each in played.layout[played.index] if each.key == entry)
-    return played.create(found, key, f"s-{played.index}-{clique}", generation=generation, gang=gang)
+    target: Entry = next(candidate for candidate in played.layout[played.index] if candidate.key == entry)
+    return played.create(target, key, f"s-{played.index}-{clique}", generation=generation, gang=gang)
 
 
 def of_first_replica(played: Played) -> None:
@@ -129,9 +129,9 @@ FAULTS: dict[str, tuple[str, Played]] = {
 @pytest.mark.parametrize("id", FAULTS)
 def test_each_rule_is_seen_broken(id: str) -> None:
     what, played = FAULTS[id]
-    found = verdicts(played.play())[id]
-    assert found.holds is False
-    assert what in found.reason
+    result = verdicts(played.play())[id]
+    assert result.holds is False
+    assert what in result.reason
 
 
 def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
@@ -171,25 +171,25 @@ def test_a_pod_that_others_delete_may_return_with_the_newest_version_where_the_u
 
 def test_what_an_update_should_have_replaced_is_not_left() -> None:
     """The update ends before its last sub-steps."""
-    found = verdicts(Played(dataclasses.replace(ALL, writes=ALL.writes[:3])).play())["INV-022"]
-    assert "of an old generation holds" in found.reason
+    result = verdicts(Played(dataclasses.replace(ALL, writes=ALL.writes[:3])).play())["INV-022"]
+    assert "of an old generation holds" in result.reason
 
 
 def test_pods_that_join_an_anchor_are_waited_for() -> None:
     """COH-151: the gang is Ready with its minimum, and the pods that it has taken over are not."""
     trace = TRACES["floor-and-absorb"]
     played = Played(trace, after={1: lambda p: p.faults.add("never-ready")})
-    found = verdicts(played.play())
-    assert "pods of F in gang s-0-M1 were Ready" in found["COHR-109"].reason
-    assert found["INV-017"].holds is True, "they are bound"
+    results = verdicts(played.play())
+    assert "pods of F in gang s-0-M1 were Ready" in results["COHR-109"].reason
+    assert results["INV-017"].holds is True, "they are bound"
 
 
 def test_nothing_is_said_of_sets_with_another_strategy() -> None:
     played = Played(TRACES["all-components"])
     played.strategy = "RollingRecreate"
-    found = verdicts(played.play())
-    assert {verdict.holds for verdict in found.values()} == {None}
-    assert {verdict.reason for verdict in found.values()} == {"no set has the strategy Coherent"}
+    results = verdicts(played.play())
+    assert {verdict.holds for verdict in results.values()} == {None}
+    assert {verdict.reason for verdict in results.values()} == {"no set has the strategy Coherent"}
 
 
 @pytest.mark.parametrize(("epoch", "holds"), [("17", True), ("18", False)])
@@ -208,15 +208,15 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
     story.pod("pod", gang="s-0-a", clique="s-0-f", extra={**tags, labels.TEMPLATE_HASH: "x"}, gated=True)
     own = {**tags, labels.EPOCH: epoch, labels.GANG_ROLE: labels.ANCHOR_ROLE}
     story.record("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
-    [found] = [each for each in invariants.judge(story.history, ["INV-020"]) if each.id == "INV-020"]
-    assert found.holds is holds, found
+    [result] = [candidate for candidate in invariants.judge(story.history, ["INV-020"]) if candidate.id == "INV-020"]
+    assert result.holds is holds, result
 
 
 def test_a_deleted_map_accuses_no_pod() -> None:
     """A map that somebody deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
     played = Played(ALL, after={5: lambda p: p.story.delete("podgangmaps", "s-0")})
-    found = verdicts(played.play())["INV-020"]
-    assert found.holds is not False, found
+    result = verdicts(played.play())["INV-020"]
+    assert result.holds is not False, result
 
 
 def switched(played: Played, *, followed: bool) -> None:
@@ -252,8 +252,8 @@ def test_pods_that_are_older_than_a_switch_to_coherent_are_known() -> None:
 
 @pytest.mark.parametrize("followed", [False, True])
 def test_a_strategy_that_changes_in_the_middle_of_an_update_binds_once_the_operator_follows(followed: bool) -> None:
-    found = verdicts(Played(ALL, after={1: lambda p: switched(p, followed=followed)}).play())["INV-011"]
-    assert (found.holds is False) == followed, found
+    result = verdicts(Played(ALL, after={1: lambda p: switched(p, followed=followed)}).play())["INV-011"]
+    assert (result.holds is False) == followed, result
 
 
 @pytest.mark.parametrize("name", ["broken-then-fixed", "reverted"])
@@ -262,8 +262,8 @@ def test_changes_in_the_middle_of_an_update(name: str) -> None:
     trace = TRACES[name]
     played = Played(trace)
     played.frozen = frozenset({"v1"} if name == "broken-then-fixed" else ())
-    found = verdicts(played.play())
-    assert {id: str(verdict) for id, verdict in found.items() if verdict.holds is False} == {}
+    results = verdicts(played.play())
+    assert {id: str(verdict) for id, verdict in results.items() if verdict.holds is False} == {}
 
 
 def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
@@ -299,14 +299,14 @@ def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> No
     assert verdicts(late.play())["INV-015"].holds is False
     late = Played(GROUPS, after={1: collected_late}, owners=True)
     late.before_updates = deleted_early
-    found = verdicts(late.play())["INV-015"]
-    assert found.holds is True, found
+    result = verdicts(late.play())["INV-015"]
+    assert result.holds is True, result
 
 
 def test_a_clique_that_an_update_deletes_is_judged_before_the_garbage_collector_comes() -> None:
-    found = verdicts(Played(GROUPS, after={1: lambda p: p.story.delete("podcliques", "s-0-F")}, owners=True).play())
-    assert found["INV-015"].holds is False
-    assert "and the update is of D, P" in found["INV-015"].reason
+    results = verdicts(Played(GROUPS, after={1: lambda p: p.story.delete("podcliques", "s-0-F")}, owners=True).play())
+    assert results["INV-015"].holds is False
+    assert "and the update is of D, P" in results["INV-015"].reason
 
 
 def scaled(played: Played) -> None:
@@ -326,8 +326,8 @@ def in_two_writes(played: Played) -> None:
 def test_a_scale_is_no_sub_step_and_a_sub_step_in_two_writes_is_seen_by_what_is_held_twice() -> None:
     unready = ["gang-not-ready"]
     only_first = dataclasses.replace(ALL, writes=ALL.writes[:2], whole=False)
-    found = verdicts(Played(only_first, unready, after={1: scaled}).play())
-    assert found["INV-017"].holds is not False, found["INV-017"]
+    results = verdicts(Played(only_first, unready, after={1: scaled}).play())
+    assert results["INV-017"].holds is not False, results["INV-017"]
     assert verdicts(Played(only_first, unready, after={1: in_two_writes}).play())["INV-013"].holds is False
     in_one_write = Played(only_first, unready, after={1: lambda p: p.write(ALL.writes[2].layout)})
     assert verdicts(in_one_write.play())["INV-017"].holds is False
@@ -350,8 +350,8 @@ def test_an_update_that_began_under_another_strategy_need_not_keep_a_version_who
         no_unit(played)
 
     assert verdicts(Played(ALL, after={1: no_unit}).play())["INV-012"].holds is False
-    found = verdicts(Played(ALL, after={1: taken_over}).play())["INV-012"]
-    assert found.holds is not False, found
+    result = verdicts(Played(ALL, after={1: taken_over}).play())["INV-012"]
+    assert result.holds is not False, result
 
 
 def test_bound_pods_of_a_deleted_clique_count() -> None:
@@ -363,8 +363,8 @@ def test_bound_pods_of_a_deleted_clique_count() -> None:
         story.owned("podcliques", "s-0-P-2-p", None, replicas=1)
         played.bind(pod(played, "B2", P, "P-2-p"))
 
-    found = verdicts(Played(ALL, after={1: recreated}, owners=True).play())["INV-019"]
-    assert found.holds is False and "2 pods of s-0-P-2-p are bound" in found.reason
+    result = verdicts(Played(ALL, after={1: recreated}, owners=True).play())["INV-019"]
+    assert result.holds is False and "2 pods of s-0-P-2-p are bound" in result.reason
 
 
 FIRST_TEXT = Trace(
@@ -391,14 +391,14 @@ FIRST_TEXT = Trace(
 
 
 def test_the_layout_of_the_first_text_may_take_down_what_it_says() -> None:
-    found = verdicts(Played(FIRST_TEXT, budgets=False).play())
-    assert found["INV-023"].holds is True, found["INV-023"].reason
-    assert found["INV-011"].holds is None
+    results = verdicts(Played(FIRST_TEXT, budgets=False).play())
+    assert results["INV-023"].holds is True, results["INV-023"].reason
+    assert results["INV-011"].holds is None
     assert verdicts(Played(FIRST_TEXT).play())["INV-011"].holds is False
 
 
 def unready(played: Played) -> None:
-    """What is created from now on never becomes Ready."""
+    """Pods that are created from now on never become Ready."""
     played.faults |= {"never-ready", "gang-not-ready"}
 
 
@@ -416,9 +416,9 @@ EXCESSES: dict[str, dict[int, Fault]] = {
 
 @pytest.mark.parametrize("excess", EXCESSES)
 def test_the_first_text_is_seen_broken(excess: str) -> None:
-    found = verdicts(Played(FIRST_TEXT, budgets=False, after=EXCESSES[excess]).play())["INV-023"]
-    assert found.holds is False
-    assert "are unavailable" in found.reason
+    result = verdicts(Played(FIRST_TEXT, budgets=False, after=EXCESSES[excess]).play())["INV-023"]
+    assert result.holds is False
+    assert "are unavailable" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -436,5 +436,5 @@ def test_a_pod_that_calls_itself_disrupted_is_not_excused_by_that(users: list[st
         played.delete(name)
         played.index = 1
 
-    found = verdicts(Played(ALL, replicas=2, after={1: first_replica_disrupted}).play())["INV-016"]
-    assert (found.holds is not False) is holds
+    result = verdicts(Played(ALL, replicas=2, after={1: first_replica_disrupted}).play())["INV-016"]
+    assert (result.holds is not False) is holds

@@ -1,4 +1,4 @@
-"""What CRDs show of coherent updates, and what an implementation is judged by because of it."""
+"""The features of coherent updates that CRDs show, and the judgement that follows from them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def maps(key: str, **version: Any) -> dict[str, Any]:
 
 
 def test_the_merged_proposal() -> None:
-    found = served.read([maps("name"), sets("Coherent", "RollingRecreate", "OnDelete", default="Coherent")])
-    assert found.features == {"coherent"}
-    assert found.findings == {
+    result = served.read([maps("name"), sets("Coherent", "RollingRecreate", "OnDelete", default="Coherent")])
+    assert result.features == {"coherent"}
+    assert result.findings == {
         "podgangmaps.grove.io": "served, entries by name",
         "updateStrategy.type": "Coherent, RollingRecreate, OnDelete; default Coherent",
         "rollingUpdate.maxUnavailable": "served",
@@ -49,13 +49,13 @@ def test_the_merged_proposal() -> None:
 
 
 def test_the_first_text_of_the_proposal() -> None:
-    found = served.read([maps("name"), sets("Coherent", default="Coherent", budget=False)])
-    assert found.features == {"coherent", "coherent-first-text"}
+    result = served.read([maps("name"), sets("Coherent", default="Coherent", budget=False)])
+    assert result.features == {"coherent", "coherent-first-text"}
 
 
 def test_epochs() -> None:
-    found = served.read([maps("epoch"), sets("Coherent", "RollingRecreate")])
-    assert found.key == "epoch" and found.features == {"coherent"}
+    result = served.read([maps("epoch"), sets("Coherent", "RollingRecreate")])
+    assert result.key == "epoch" and result.features == {"coherent"}
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_parts_of_it_are_reported() -> None:
 def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
     reference = loading.load("reference")
     assert "coherent" not in reference.features
-    found = discovery.completed(reference)
-    assert found.features == reference.features | {"coherent"}
-    assert found.discovered["podgangmaps.grove.io"] == "served, entries by epoch"
-    assert found.line == "maps"
+    result = discovery.completed(reference)
+    assert result.features == reference.features | {"coherent"}
+    assert result.discovered["podgangmaps.grove.io"] == "served, entries by epoch"
+    assert result.line == "maps"
 
 
 def test_without_podgangmaps_the_line_is_that_of_names() -> None:
     operator = loading.load("reference-names")
-    found = discovery.completed(operator)
-    assert (found.line, found.discovered["podgangmaps.grove.io"]) == ("names", "not served")
+    result = discovery.completed(operator)
+    assert (result.line, result.discovered["podgangmaps.grove.io"]) == ("names", "not served")
 
 
 def test_a_scheduler_is_on_the_line_of_the_operator_beside_it() -> None:

@@ -57,12 +57,12 @@ SHAPES = {"merged": MERGED, "without-labels": WITHOUT_LABELS, "branch": BRANCH, 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_maps(name: str) -> None:
-    found = shapes.entries(SHAPES[name])
-    assert shape(found) == sorted(["anchor {F5, D[0], P[0]}", "{P[1]}", "{P[2]}", "{D[1]}"])
-    assert [entry.dependent for entry in found if entry.anchor] == [False]
-    assert all(entry.dependent for entry in found if not entry.anchor)
-    assert {entry.generation for entry in found} == {"h1"} == shapes.generations(SHAPES[name])
-    assert len({entry.key for entry in found}) == len(found)
+    entries = shapes.entries(SHAPES[name])
+    assert shape(entries) == sorted(["anchor {F5, D[0], P[0]}", "{P[1]}", "{P[2]}", "{D[1]}"])
+    assert [entry.dependent for entry in entries if entry.anchor] == [False]
+    assert all(entry.dependent for entry in entries if not entry.anchor)
+    assert {entry.generation for entry in entries} == {"h1"} == shapes.generations(SHAPES[name])
+    assert len({entry.key for entry in entries}) == len(entries)
     assert shapes.replica(SHAPES[name]) == 0
 
 
@@ -74,8 +74,8 @@ def test_names_of_pod_cliques_stand_for_their_cliques() -> None:
     assert shape(shapes.entries(gang_map)) == ["anchor {F5, P[0]}"]
     assert [entry.cliques for entry in gang_maps.entries(gang_map)] == [{"F": 5}]
     progress = {"updatedStandalonePodCliques": ["s-0-F", "s-1-F"], "updatedPodCliqueScalingGroups": ["P"]}
-    found = {"metadata": {"name": "s"}, "status": {"updateProgress": progress}}
-    assert shapes.scope(found) == {("clique", "F"), ("group", "P")}
+    pcs = {"metadata": {"name": "s"}, "status": {"updateProgress": progress}}
+    assert shapes.scope(pcs) == {("clique", "F"), ("group", "P")}
 
 
 def test_entries_that_hold_nothing_are_told_apart() -> None:
@@ -166,15 +166,15 @@ def test_why_an_update_waits(field: str) -> None:
     ],
 )
 def test_the_scope(cliques: str, groups: str) -> None:
-    found = {"status": {"updateProgress": {cliques: ["F"], groups: ["P", "D"]}}}
-    assert shapes.scope(found) == {("clique", "F"), ("group", "P"), ("group", "D")}
+    pcs = {"status": {"updateProgress": {cliques: ["F"], groups: ["P", "D"]}}}
+    assert shapes.scope(pcs) == {("clique", "F"), ("group", "P"), ("group", "D")}
 
 
 def test_mappings_as_maps() -> None:
     assert shapes.clique_mapping({"status": {"podGangMapping": {"s-0-1": 2, "s-0-2": 1}}}) == {"s-0-1": 2, "s-0-2": 1}
-    found = {"status": {"podGangMapping": {"s-0-1": [0], "s-0-2": [1]}}}
-    assert shapes.group_mapping(found, "P") == {"s-0-1": (0,), "s-0-2": (1,)}
-    assert shapes.said_mapping(found) and not shapes.said_mapping({})
+    group = {"status": {"podGangMapping": {"s-0-1": [0], "s-0-2": [1]}}}
+    assert shapes.group_mapping(group, "P") == {"s-0-1": (0,), "s-0-2": (1,)}
+    assert shapes.said_mapping(group) and not shapes.said_mapping({})
 
 
 def test_mappings_as_lists() -> None:
@@ -184,8 +184,8 @@ def test_mappings_as_lists() -> None:
         {"epoch": "1", "role": "Anchor", "anchorIndex": 0, "replicaIndices": [0, 1]},
         {"epoch": "2", "role": "Tail", "replicaIndices": [2, 3]},
     ]
-    found = shapes.group_mapping({"status": {"podGangMapping": groups}}, "P")
-    assert found == {"1": (0, 1), "2/P/2": (2,), "2/P/3": (3,)}
+    mapping = shapes.group_mapping({"status": {"podGangMapping": groups}}, "P")
+    assert mapping == {"1": (0, 1), "2/P/2": (2,), "2/P/3": (3,)}
 
 
 def test_broken_objects_raise_nothing() -> None:
@@ -214,5 +214,5 @@ def test_a_timeline_shows_what_a_map_holds() -> None:
 )
 def test_a_start_may_be_written_before_the_scope(listed: list[list[str]], scopes: list[tuple[str, ...]]) -> None:
     """Of the states of a set while an update runs."""
-    progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": each} for each in listed)
-    assert shapes.scopes({"status": {"updateProgress": each}} for each in progress) == scopes
+    progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": parts} for parts in listed)
+    assert shapes.scopes({"status": {"updateProgress": pcs}} for pcs in progress) == scopes

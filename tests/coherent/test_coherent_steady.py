@@ -1,4 +1,4 @@
-"""What scaling may do to gangs: the walks of COH-T8 and COH-T9, and what they must not do."""
+"""Changes that scaling may make to gangs: the walks of COH-T8 and COH-T9, and changes that it must not make."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ WALK = [
 """COH-T8: the gangs, and how many of F, P and D there are to be."""
 
 
-def found(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
+def problems(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
     return steady.problems(Change(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
 
 
 @pytest.mark.parametrize("step", range(1, len(WALK)))
 def test_the_worked_walk_is_permitted(step: int) -> None:
-    assert found(WALK[step - 1][0], *WALK[step]) == []
+    assert problems(WALK[step - 1][0], *WALK[step]) == []
 
 
 def test_legacy_gangs_are_scaled_by_index() -> None:
     """COH-T9: a set that was made without maps."""
     before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
     right, gap = [before[0], before[1]], [before[0], before[2]]
-    assert found(before, right, (3, 2, 0)) == []
-    assert found(before, gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
+    assert problems(before, right, (3, 2, 0)) == []
+    assert problems(before, gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
 
 
 WRONG = [
@@ -54,4 +54,4 @@ WRONG = [
 
 @pytest.mark.parametrize(("after", "sizes", "what"), WRONG)
 def test_what_scaling_must_not_do_is_found(after: list[str], sizes: tuple[int, int, int], what: str) -> None:
-    assert what in "; ".join(found(AFTER_UPDATE, after, sizes))
+    assert what in "; ".join(problems(AFTER_UPDATE, after, sizes))

@@ -67,32 +67,32 @@ def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
 def smallest(folder: Path) -> tuple[GeneratedHistory, str]:
     """The smallest history that breaks a rule, and the commands that repeat it."""
     limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
-    found = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
-    return found, (reproduction.write(folder, found, problems(found)) / "commands.sh").read_text(encoding="utf-8")
+    example = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
+    return example, (reproduction.write(folder, example, problems(example)) / "commands.sh").read_text(encoding="utf-8")
 
 
 def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """After a revert, the replicas that are left are not those with the highest indices (COH-D03)."""
     monkeypatch.setattr(planner, "slots", planning.progress_by_count)
-    found, commands = smallest(tmp_path)
-    kinds = [type(action) for action in found.actions]
-    assert kinds.count(Change) in (1, 2) and len(kinds) <= 4, found
-    assert [part.group for part in found.parts] == [True]
+    history, commands = smallest(tmp_path)
+    kinds = [type(action) for action in history.actions]
+    assert kinds.count(Change) in (1, 2) and len(kinds) <= 4, history
+    assert [part.group for part in history.parts] == [True]
     assert "kubectl patch pcs s" in commands
 
 
 def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A scale-in that takes the oldest gangs first leaves gaps between the indices (COH-D05)."""
     monkeypatch.setattr(simulation, "fitted", scaling.fitted_with_gaps)
-    found, commands = smallest(tmp_path)
-    assert {type(action) for action in found.actions} == {Scale} and len(found.actions) <= 2, found
+    history, commands = smallest(tmp_path)
+    assert {type(action) for action in history.actions} == {Scale} and len(history.actions) <= 2, history
     assert "kubectl scale podcliquescalinggroups/s-0-" in commands
 
 
 async def test_no_history_breaks_an_invariant_in_memory() -> None:
     """`HISTORIES` is for the planner: one of eight is played on the operator, and as many with switches."""
-    wanted = [*drawn(max(1, HISTORIES // 8)), *switched(max(1, HISTORIES // 48))]
-    wrong = [str(each) for each, found in zip(wanted, await played(wanted), strict=True) if found]
+    generated = [*drawn(max(1, HISTORIES // 8)), *switched(max(1, HISTORIES // 48))]
+    wrong = [str(history) for history, errors in zip(generated, await played(generated), strict=True) if errors]
     assert not wrong
 
 
@@ -134,16 +134,16 @@ async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: p
         monkeypatch.setattr(planner, "slots", planning.progress_by_count)
         monkeypatch.setattr(control, "fitted", scaling.fitted_with_gaps)
         monkeypatch.setattr(control, "fits", scaling.fits_by_count)
-    assert [bool(found) for found in await played([COUNTED, GAPS])] == [planted, planted]
+    assert [bool(errors) for errors in await played([COUNTED, GAPS])] == [planted, planted]
 
 
 async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await played([LEFT]) == [[]]
     monkeypatch.setattr(Writer, "release", interrupted.left_to_collector)
     monkeypatch.setattr(Adoption, "_adopt", lifecycle.adopt_nothing)
-    [found] = await played([LEFT])
-    assert any(each.startswith("INV-019 broken") for each in found)
-    assert any(each.startswith("INV-024 broken") for each in found)
+    [errors] = await played([LEFT])
+    assert any(error.startswith("INV-019 broken") for error in errors)
+    assert any(error.startswith("INV-024 broken") for error in errors)
 
 
 def test_commands_repeat_a_history(tmp_path: Path) -> None:

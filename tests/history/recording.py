@@ -24,7 +24,7 @@ class Recording:
         self._cliques: set[str] = set()
 
     def pod(self, clique: str, name: str, tag: str = "1", gang: str = "g", node: str = "n") -> str:
-        """Tell of a pod, and of its clique; return the uid."""
+        """Record a pod, and its clique; return the uid."""
         of_set = clique.partition("-")[0]
         if clique not in self._cliques:
             self._cliques.add(clique)
@@ -41,11 +41,13 @@ class Recording:
 
     def outcome(self, test: Callable[..., None]) -> str:
         """Judge the scene: passed, failed or blocked."""
-        [mark] = [each for each in test.pytestmark if each.name == MARK]  # type: ignore[attr-defined]
-        made: list[Check] = []
+        [mark] = [mark for mark in test.pytestmark if mark.name == MARK]  # type: ignore[attr-defined]
+        checks: list[Check] = []
         scene: Any = self.scene
         played = Played("scene", scene, self.story.history, self._steps, {})
-        run: Any = Recorded(played, scene, Checks(test.__name__, list(mark.args), made.append), mark.kwargs["reaches"])
+        run: Any = Recorded(
+            played, scene, Checks(test.__name__, list(mark.args), checks.append), mark.kwargs["reaches"]
+        )
         try:
             test(run)
             run.judge_reaches()
@@ -53,4 +55,4 @@ class Recording:
             """It is among the checks."""
         except Blocked:
             return "blocked"
-        return "failed" if any(check.outcome == "failed" for check in made) else "passed"
+        return "failed" if any(check.outcome == "failed" for check in checks) else "passed"

@@ -20,15 +20,15 @@ class Scripted(Log):
     def now(self) -> float:
         return self.clock
 
-    def later(self, moment: float, tell: Callable[[], object]) -> None:
-        """Has `tell` append its records at this moment. In order of time."""
-        self._coming.append((moment, tell))
+    def later(self, moment: float, append: Callable[[], object]) -> None:
+        """Let `append` write its records at this moment. Calls are in order of time."""
+        self._coming.append((moment, append))
 
     def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
         until = self.clock + timeout
-        while not (found := super().beyond(namespace, seq)) and self._coming and self._coming[0][0] <= until:
-            self.clock, tell = self._coming.pop(0)
-            tell()
-        if not found:
+        while not (records := super().beyond(namespace, seq)) and self._coming and self._coming[0][0] <= until:
+            self.clock, append = self._coming.pop(0)
+            append()
+        if not records:
             self.clock = until
-        return found
+        return records

@@ -1,4 +1,4 @@
-"""Whatever an implementation writes into its objects, each rule still has a result: a crash would be no verdict."""
+"""Every rule has a result whatever an implementation writes into its objects: a crash would be no verdict."""
 
 from __future__ import annotations
 

@@ -58,58 +58,58 @@ class Server:
         return json.dumps({"metadata": {"resourceVersion": str(self.revision)}, "items": []}).encode()
 
 
-def recorder() -> Recorder:
+def new_recorder() -> Recorder:
     """Return a recorder of pods that has all revisions up to 10."""
-    made = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
-    made._feeds[0].changed("ADDED", pod(10))
-    made._whole = 10
-    return made
+    recorder = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
+    recorder._feeds[0].changed("ADDED", pod(10))
+    recorder._whole = 10
+    return recorder
 
 
-def arrive(made: Recorder, server: Server) -> int | None:
-    return asyncio.run(made._arrive(cast(Client, server)))
+def arrive(recorder: Recorder, server: Server) -> int | None:
+    return asyncio.run(recorder._arrive(cast(Client, server)))
 
 
 def test_one_request_shows_that_everything_has_arrived() -> None:
-    made, server = recorder(), Server(12)
-    made._feeds[0].changed("MODIFIED", pod(11))
-    _Counted(made.arrive).changed("MODIFIED", pod(12, "namespace"))
-    assert (arrive(made, server), server.requests) == (12, 1)
+    recorder, server = new_recorder(), Server(12)
+    recorder._feeds[0].changed("MODIFIED", pod(11))
+    _Counted(recorder.arrive).changed("MODIFIED", pod(12, "namespace"))
+    assert (arrive(recorder, server), server.requests) == (12, 1)
 
 
 def test_an_event_that_is_on_its_way_is_waited_for() -> None:
-    made, server = recorder(), Server(11)
-    server.meanwhile = lambda: made._feeds[0].changed("DELETED", pod(11))
-    assert arrive(made, server) == 11
-    assert [record.kind for record in made.beyond(SPACE, 0)] == ["ADDED", "DELETED"]
+    recorder, server = new_recorder(), Server(11)
+    server.meanwhile = lambda: recorder._feeds[0].changed("DELETED", pod(11))
+    assert arrive(recorder, server) == 11
+    assert [record.kind for record in recorder.beyond(SPACE, 0)] == ["ADDED", "DELETED"]
 
 
 def test_a_revision_that_does_not_arrive_leaves_the_answer_to_lists() -> None:
-    made, server = recorder(), Server(12)
-    made._feeds[0].changed("MODIFIED", pod(12))
-    assert arrive(made, server) is None
+    recorder, server = new_recorder(), Server(12)
+    recorder._feeds[0].changed("MODIFIED", pod(12))
+    assert arrive(recorder, server) is None
 
 
 def test_a_list_does_not_show_the_revisions_before_it() -> None:
-    made, server = recorder(), Server(12)
-    made._feeds[0].replaced([pod(12)])
-    assert arrive(made, server) is None
+    recorder, server = new_recorder(), Server(12)
+    recorder._feeds[0].replaced([pod(12)])
+    assert arrive(recorder, server) is None
 
 
 def test_nothing_is_known_before_the_first_lists() -> None:
-    made, server = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[]), Server(10)
-    assert arrive(made, server) is None and server.requests == 0
+    recorder, server = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[]), Server(10)
+    assert arrive(recorder, server) is None and server.requests == 0
 
 
 def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -> None:
-    made, server = recorder(), cast(Client, Server(12))
+    recorder, server = new_recorder(), cast(Client, Server(12))
 
     async def twice_in_vain() -> None:
         for times in (1, 2):
-            assert await made._arrive(server) is None and made._in_vain == times
+            assert await recorder._arrive(server) is None and recorder._in_vain == times
         for revision in (11, 12):
-            made._feeds[0].changed("MODIFIED", pod(revision))
-        assert await made._arrive(server) == 12 and made._in_vain == 0
+            recorder._feeds[0].changed("MODIFIED", pod(revision))
+        assert await recorder._arrive(server) == 12 and recorder._in_vain == 0
 
     begin = time.monotonic()
     asyncio.run(twice_in_vain())

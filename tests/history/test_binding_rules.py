@@ -28,8 +28,8 @@ def bind(story, name: str, node: str, spec: Mapping[str, Any], tags: Mapping[str
     story.record("pods", name, {"metadata": metadata, "spec": {**spec, "nodeName": node}})
 
 
-def ports(*wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {"containers": [{"name": "main", "ports": [{"containerPort": 80, **port} for port in wanted]}]}
+def ports(*container_ports: Mapping[str, Any]) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "ports": [{"containerPort": 80, **port} for port in container_ports]}]}
 
 
 def apart(key: str = HOST, **term: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ PODS = ("a1", "a2", "a3")
 
 
 def verdict(story) -> RuleResult:
-    [found] = invariants.judge(story.history, only=["INV-009"])
-    return found
+    [result] = invariants.judge(story.history, only=["INV-009"])
+    return result
 
 
 def own(**changes: Any) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def test_a_gang_whose_pods_stay_is_right(story):
 def test_a_deletion_that_nothing_asked_for_is_wrong(story):
     standing(story)
     goes(story)
-    found = verdict(story)
-    assert found.holds is False
-    assert "pod a3 was Ready, gang s-0 was sound, and nothing asked for its deletion" in found.reason
+    result = verdict(story)
+    assert result.holds is False
+    assert "pod a3 was Ready, gang s-0 was sound, and nothing asked for its deletion" in result.reason
 
 
 def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
@@ -204,7 +204,9 @@ def test_before_a_gang_has_stood_nothing_is_known(story):
 def test_pods_without_a_controller_are_judged(story, owned):
     """Pods that their PodClique owns, or labels name, without being controlled."""
     controlled = story.owners
-    story.owners = lambda owner: [{**each, "controller": False} for each in controlled(owner)] if owned else []
+    story.owners = lambda owner: (
+        [{**reference, "controller": False} for reference in controlled(owner)] if owned else []
+    )
     standing(story)
     goes(story)
     assert verdict(story).holds is False

@@ -12,8 +12,8 @@ CLIQUE = {"clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
 
 
 def judged(story) -> RuleResult:
-    [found] = invariants.judge(story.history, only=["INV-024"])
-    return found
+    [result] = invariants.judge(story.history, only=["INV-024"])
+    return result
 
 
 def recreate(story) -> None:
@@ -37,8 +37,8 @@ def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
     assert judged(replaced).holds is None
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
     replaced.pod("new", **CLIQUE, node="n")
-    found = judged(replaced)
-    assert found.holds is False and [record.name for record in found.records] == ["also-old", "new"]
+    result = judged(replaced)
+    assert result.holds is False and [record.name for record in result.records] == ["also-old", "new"]
 
 
 def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
@@ -53,7 +53,9 @@ def test_pods_without_a_controller_are_judged(story, owned):
     """Pods that their PodClique owns, or labels name, without being controlled."""
 
     def bound(name: str) -> None:
-        references = [{**each, "controller": False} for each in story.owners(CLIQUE["owner"])] if owned else []
+        references = (
+            [{**reference, "controller": False} for reference in story.owners(CLIQUE["owner"])] if owned else []
+        )
         tags = {labels.CLIQUE: CLIQUE["clique"]}
         story.record(
             "pods", name, {"metadata": {"labels": tags, "ownerReferences": references}, "spec": {"nodeName": "n"}}

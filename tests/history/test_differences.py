@@ -8,7 +8,7 @@ from conformance.history.differences import reduced
 
 
 @pytest.mark.parametrize(
-    ("expected", "seen", "shown"),
+    ("expected", "actual", "difference"),
     [
         ({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 2, "d": 4}}, ({"b": {"d": 3}}, {"b": {"d": 4}})),
         ({"a": 1}, {}, ({"a": 1}, {})),
@@ -18,5 +18,5 @@ from conformance.history.differences import reduced
         (3, 2, (3, 2)),
     ],
 )
-def test_what_is_equal_is_left_out(expected: object, seen: object, shown: tuple[object, object]) -> None:
-    assert reduced(expected, seen) == shown
+def test_what_is_equal_is_left_out(expected: object, actual: object, difference: tuple[object, object]) -> None:
+    assert reduced(expected, actual) == difference

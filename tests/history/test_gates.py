@@ -13,8 +13,8 @@ W = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"
 
 
 def verdict(story, id: str) -> RuleResult:
-    [found] = invariants.judge(story.history, only=[id])
-    return found
+    [result] = invariants.judge(story.history, only=[id])
+    return result
 
 
 def test_a_pod_ungated_after_its_gang_was_complete_is_right(story):
@@ -36,10 +36,10 @@ def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
     story.pod("a1", **A, gated=True)
     let_go = story.pod("a1", **A)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    found = verdict(story, "INV-001")
-    assert found.holds is False
-    assert found.records[-1] is let_go
-    assert "did not exist" in found.reason
+    result = verdict(story, "INV-001")
+    assert result.holds is False
+    assert result.records[-1] is let_go
+    assert "did not exist" in result.reason
 
 
 def test_a_pod_made_without_a_gate_is_wrong(story):
@@ -58,9 +58,9 @@ def test_a_pod_ungated_before_it_is_referenced_is_wrong(story):
     story.pod("a2", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a2", **A)
-    found = verdict(story, "INV-001")
-    assert found.holds is False
-    assert "did not reference it" in found.reason
+    result = verdict(story, "INV-001")
+    assert result.holds is False
+    assert "did not reference it" in result.reason
 
 
 def test_a_reference_in_another_pod_group_is_none(story):
@@ -75,9 +75,9 @@ def test_a_pod_ungated_before_initialized_is_wrong(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])}, initialized=False)
     story.pod("a1", **A)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    found = verdict(story, "INV-005")
-    assert found.holds is False
-    assert "not Initialized" in found.reason
+    result = verdict(story, "INV-005")
+    assert result.holds is False
+    assert "not Initialized" in result.reason
     assert verdict(story, "INV-001").holds is True
 
 
@@ -129,9 +129,9 @@ def test_a_scaled_pod_ungated_before_its_base_gang_is_bound_is_wrong(story):
     base_and_scaled(story)
     story.pod("w1", **W)
     story.pod("a1", **A, node="n1")
-    found = verdict(story, "INV-002")
-    assert found.holds is False
-    assert "s-0-a has 0 of 1 bound" in found.reason
+    result = verdict(story, "INV-002")
+    assert result.holds is False
+    assert "s-0-a has 0 of 1 bound" in result.reason
     assert verdict(story, "INV-001").holds is True
 
 
@@ -211,8 +211,8 @@ def test_a_gate_of_any_name_is_the_operators(story, gate):
     for gates in ([{"name": gate}, foreign], [foreign]):
         story.record("pods", "a1", {"metadata": {"labels": tags}, "spec": {"schedulingGates": gates}})
     assert verdict(story, "GANG-005").holds is True
-    found = verdict(story, "INV-001")
-    assert found.holds is False and "was ungated" in found.reason
+    result = verdict(story, "INV-001")
+    assert result.holds is False and "was ungated" in result.reason
 
 
 def test_a_gate_of_the_suite_is_not_the_operators(story):

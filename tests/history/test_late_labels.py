@@ -13,18 +13,18 @@ GROUPS = {"s-0-w": (1, ["w0"])}
 
 
 def verdict(story: Story, id: str, **how: object) -> bool | None:
-    [found] = invariants.judge(story.history, only=[id], **how)  # type: ignore[arg-type]
-    return found.holds
+    [result] = invariants.judge(story.history, only=[id], **how)  # type: ignore[arg-type]
+    return result.holds
 
 
 def labelled_late(story: Story) -> Record:
     """A pod that is created and bound without its labels, before its gang is complete."""
     story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
-    made = story.pod("w0")
+    created = story.pod("w0")
     story.pod("w0", node="n1")
     story.gang("s-0", GROUPS)
     story.pod("w0", node="n1", **IN_GANG)
-    return made
+    return created
 
 
 @pytest.mark.parametrize("id", ["INV-001", "INV-005", "GANG-005"])
@@ -60,8 +60,8 @@ def test_a_pod_without_its_labels_for_a_while_is_judged_meanwhile(story: Story) 
 
 
 def test_what_another_operator_made_may_be_adopted(story: Story) -> None:
-    made = labelled_late(story)
-    assert verdict(story, "GANG-005", others=[(made.seq - 1, made.seq)]) is None
+    created = labelled_late(story)
+    assert verdict(story, "GANG-005", others=[(created.seq - 1, created.seq)]) is None
 
 
 def test_a_pod_of_nobody_stays_one(story: Story) -> None:

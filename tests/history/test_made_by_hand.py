@@ -1,5 +1,5 @@
-"""Gangs and pods that the suite makes in the place of an operator: nobody is judged by how they came to be, and only
-what becomes of them shows that anybody is at work. They are known from the suite's own writes, never from what an
+"""Gangs and pods that the suite makes in the place of an operator: their creation is not judged, and only their later
+changes show that an operator or a scheduler is at work. They are known from the suite's own writes, never from what an
 object says of itself."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def by_hand(story: Story, name: str, *, bound: bool = False) -> None:
     story.history.origins.by_hand[record.uid] = ByHand(TAG, bound)
 
 
-def told(story: Story) -> Story:
+def two_pods(story: Story) -> Story:
     """Two pods without a gate, one of which is bound later."""
     story.pod("w0", **A, extra=TAG)
     story.pod("w1", **A, extra=TAG)
@@ -36,39 +36,39 @@ def told(story: Story) -> Story:
 
 def test_no_rule_judges_what_was_made_by_hand(story):
     for name in ("w0", "w1"):
-        by_hand(told(story), name)
-    found = invariants.judge(story.history)
-    assert len(found) == len(invariants.rules())
-    assert all(verdict.holds is None for verdict in found), [str(verdict) for verdict in found]
+        by_hand(two_pods(story), name)
+    results = invariants.judge(story.history)
+    assert len(results) == len(invariants.rules())
+    assert all(verdict.holds is None for verdict in results), [str(verdict) for verdict in results]
 
 
 @pytest.mark.parametrize("id", ["INV-001", "INV-005"])
 def test_an_operator_that_labels_its_pods_as_ours_is_judged(story, id):
     story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
     story.pod("mine", gang="s-0", clique="s-0-w", extra=TAG)
-    [found] = invariants.judge(story.history, only=[id])
-    assert found.holds is False
+    [result] = invariants.judge(story.history, only=[id])
+    assert result.holds is False
 
 
 def test_an_operators_own_pods_are_judged_beside_them(story):
-    by_hand(told(story), "w0")
+    by_hand(two_pods(story), "w0")
     by_hand(story, "w1")
     story.pod("mine", gang="s-0", clique="s-0-w")
-    [found] = invariants.judge(story.history, only=["INV-001"])
-    assert found.holds is False
+    [result] = invariants.judge(story.history, only=["INV-001"])
+    assert result.holds is False
 
 
 def test_an_object_of_the_same_name_is_not_ours(story):
-    by_hand(told(story), "w0")
+    by_hand(two_pods(story), "w0")
     by_hand(story, "w1")
     story.delete("pods", "w0")
     story.pod("w0", **A, extra=TAG)
-    [found] = invariants.judge(story.history, only=["INV-001"])
-    assert found.holds is False
+    [result] = invariants.judge(story.history, only=["INV-001"])
+    assert result.holds is False
 
 
 def test_a_saved_history_and_a_frozen_one_know_it_too(story: Story, tmp_path: Path) -> None:
-    by_hand(told(story), "w0")
+    by_hand(two_pods(story), "w0")
     by_hand(story, "w1", bound=True)
     story.history.save(tmp_path / "history.jsonl")
     for copy in (History.load(tmp_path / "history.jsonl"), story.history.frozen()):
@@ -81,27 +81,27 @@ def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story)
     by_hand(story, "w0")
     story.pod("old", **A, node="n1")
     by_hand(story, "old", bound=True)
-    assert not seen(story, alive) and not seen(story, binds)
+    assert not has_sign(story, alive) and not has_sign(story, binds)
     story.pod("w0", **A, node="n1")
-    assert seen(story, alive) and seen(story, binds)
+    assert has_sign(story, alive) and has_sign(story, binds)
 
 
 def test_a_label_hides_no_sign_of_life(story):
     """Nor does an annotation."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
     story.record("podcliques", "s-0-w", {"metadata": metadata})
-    assert seen(story, alive)
+    assert has_sign(story, alive)
     story.record("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
-    assert seen(story, binds)
+    assert has_sign(story, binds)
 
 
 def test_a_finalizer_of_the_api_server_is_no_sign_of_life(story):
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
-    assert not seen(story, alive)
+    assert not has_sign(story, alive)
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})
-    assert seen(story, alive)
+    assert has_sign(story, alive)
 
 
-def seen(story: Story, sign: Callable[[Record, Origins], bool]) -> bool:
+def has_sign(story: Story, sign: Callable[[Record, Origins], bool]) -> bool:
     """Whether the story has this sign of life."""
     return any(sign(record, story.history.origins) for record in story.history.records())

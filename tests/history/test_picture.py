@@ -21,11 +21,11 @@ def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") ->
     """A gang of which all prefill pods are bound and become Ready, and no decode pod is; the moment of the first."""
     groups = {f"{name}-prefill": prefills, f"{name}-decode": decodes}
     pods = {group: [f"{group}-{i}" for i in range(count)] for group, count in groups.items()}
-    told = [(group, pod) for group in groups for pod in pods[group]]
-    for group, pod in told:
+    members = [(group, pod) for group in groups for pod in pods[group]]
+    for group, pod in members:
         story.pod(pod, gang=name, clique=group, gated=True, after=0.01)
     story.gang(name, {group: (1, pods[group]) for group in groups})
-    for group, pod in told:
+    for group, pod in members:
         story.pod(pod, gang=name, clique=group, after=0.01)
     first = story.at
     for i, pod in enumerate(pods[f"{name}-prefill"]):
@@ -46,9 +46,9 @@ def drawn(history: History, *failures: tuple[float | None, str], title: str = "a
 
 
 def height(text: str) -> float:
-    found = re.search(r'height="([\d.]+)"', text)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r'height="([\d.]+)"', text)
+    assert match is not None
+    return float(match[1])
 
 
 def test_a_torn_gang_is_told_in_words_and_in_colour(story):
@@ -144,10 +144,10 @@ def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says
     first = serve(story)
     for i in range(2):
         story.pod(f"serve-0-decode-{i}", gang="serve-0", clique="serve-0-decode", node="n1", after=0.5)
-    text, shown = drawn(story.history, *([(first + after, words)] if after else []))
-    assert ('class="torn"' in text) == torn == ("gang TORN: bound in part" in shown)
+    text, drawn_words = drawn(story.history, *([(first + after, words)] if after else []))
+    assert ('class="torn"' in text) == torn == ("gang TORN: bound in part" in drawn_words)
     assert ('class="partial"' in text) != torn
-    assert "its minimums are bound" in shown
+    assert "its minimums are bound" in drawn_words
 
 
 def test_what_was_asked_for_is_marked(story):
@@ -159,8 +159,8 @@ def test_what_was_asked_for_is_marked(story):
     story.owned("podcliquesets", "serve", None, replicas=3)
     story.delete("nodes", "n1")
     story.delete("podcliquesets", "serve")
-    found = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
-    assert found == [
+    changes = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
+    assert changes == [
         "1 node added",
         "set serve is created",
         "1 node added",
@@ -169,7 +169,7 @@ def test_what_was_asked_for_is_marked(story):
         "set serve is deleted",
     ]
     _, words = drawn(story.history)
-    assert set(found) <= set(words)
+    assert set(changes) <= set(words)
 
 
 def test_pods_that_have_gone_have_an_end(story):

@@ -16,8 +16,8 @@ ONE = {"nvidia.com/gpu": "1"}
 
 
 def verdict(story, id: str) -> RuleResult:
-    [found] = invariants.judge(story.history, only=[id])
-    return found
+    [result] = invariants.judge(story.history, only=[id])
+    return result
 
 
 # -- INV-003 --------------------------------------------------------------------------------------------------------
@@ -33,9 +33,9 @@ def torn(story) -> None:
 def test_a_gang_that_rested_in_part_and_was_made_whole_later_is_wrong(story):
     torn(story)
     story.pod("b1", **B, node="n1", after=SETTLED + 1)
-    found = verdict(story, "INV-003")
-    assert found.holds is False
-    assert "s-0-b has 0 of 1 bound" in found.reason
+    result = verdict(story, "INV-003")
+    assert result.holds is False
+    assert "s-0-b has 0 of 1 bound" in result.reason
 
 
 def test_a_gang_that_is_made_whole_at_once_is_right(story):
@@ -75,9 +75,9 @@ def test_a_scaled_pod_that_is_bound_before_is_wrong(story):
     scaled_story(story, BASED)
     story.pod("w1", **SCALED, extra=BASED, node="n1")
     story.pod("a1", **A, node="n1")
-    found = verdict(story, "INV-008")
-    assert found.holds is False
-    assert "scaled pod w1 was bound while in its base gang s-0 s-0-a has 0 of 1 bound" in found.reason
+    result = verdict(story, "INV-008")
+    assert result.holds is False
+    assert "scaled pod w1 was bound while in its base gang s-0 s-0-a has 0 of 1 bound" in result.reason
 
 
 def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
@@ -146,9 +146,9 @@ def test_a_second_pod_on_a_node_for_one_is_wrong(story):
     for name in ("a1", "a2"):
         story.pod(name, **A, asks=ONE)
         story.pod(name, **A, asks=ONE, node="n1")
-    found = verdict(story, "INV-010")
-    assert found.holds is False
-    assert "pod a2 was bound to n1, whose pods then asked for 2 nvidia.com/gpu of 1" in found.reason
+    result = verdict(story, "INV-010")
+    assert result.holds is False
+    assert "pod a2 was bound to n1, whose pods then asked for 2 nvidia.com/gpu of 1" in result.reason
 
 
 def test_a_device_that_a_node_does_not_have_is_wrong_and_memory_that_it_does_not_tell_of_is_not(story):

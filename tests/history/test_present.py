@@ -22,28 +22,28 @@ class Lagging(Scripted):
     def __init__(self, resource: str, *, ever: bool = True) -> None:
         super().__init__()
         self._resource, self._ever = resource, ever
-        self._held: list[Callable[[], Record]] = []
+        self._delayed: list[Callable[[], Record]] = []
 
     def append(self, kind: str, resource: str, **how: object) -> Record:
-        def tell() -> Record:
+        def write() -> Record:
             return super(Lagging, self).append(kind, resource, **how)
 
         if resource == self._resource:
-            self._held.append(tell)
+            self._delayed.append(write)
         else:
-            tell()
+            write()
         return None
 
     def complete(self, namespace: str, timeout: float) -> Present:
         if not self._ever:
             return Present(0, self._resource)
-        for tell in self._held:
-            tell()
-        self._held.clear()
+        for write in self._delayed:
+            write()
+        self._delayed.clear()
         return Present()
 
 
-def tell(story: Story, *, referenced: bool = True) -> None:
+def record_set(story: Story, *, referenced: bool = True) -> None:
     """A set with one pod, which is ungated after its gang has referenced it, or is not referenced at all."""
     story.owned("podcliquesets", "s", None)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
@@ -57,7 +57,7 @@ def tell(story: Story, *, referenced: bool = True) -> None:
 def judged(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
     """The verdicts of all invariants."""
     story = Story(log)
-    tell(story, referenced=referenced)
+    record_set(story, referenced=referenced)
     story.node("n1", pods="1")
     story.pod("a1", node="n1", gang="s-0", clique="s-0-a", owner=("podcliques", "s-0-a"))
     return {verdict.id: verdict.holds for verdict in invariants.judge(story.history)}
@@ -77,14 +77,14 @@ def test_a_history_that_never_comes_to_the_present_is_our_own_failure() -> None:
 
 def test_a_view_shows_what_belongs_together() -> None:
     story = Story(Lagging("podcliques"))
-    tell(story)
+    record_set(story)
     assert story.history.view().names("podcliques") == ["s-0-a"]
     assert [record.name for record in story.history.records("podcliques")] == ["s-0-a"]
 
 
 def test_a_view_that_cannot_be_whole_is_our_own_failure() -> None:
     story = Story(Lagging("podcliques", ever=False))
-    tell(story)
+    record_set(story)
     with pytest.raises(HarnessError, match="podcliques"):
         story.history.view()
 
@@ -95,14 +95,14 @@ def test_nothing_newer_than_the_present_is_compared() -> None:
             return Present(102)
 
     story = Story(Cut())
-    tell(story)  # revisions 101 to 105
+    record_set(story)  # revisions 101 to 105
     assert [record.revision for record in story.history.records()] == [101, 102]
     assert story.history.view().names("pods") == []
 
 
 def test_a_wait_in_vain_looks_at_what_is_late() -> None:
     story = Story(Lagging("podcliques"))
-    tell(story)
+    record_set(story)
     assert story.history.wait("a clique", lambda view: view.names("podcliques") or Unmet("none"), 5) == ["s-0-a"]
     with pytest.raises(WaitTimeout):
         story.history.wait("another exists", lambda view: view.get("podcliques", "b") is not None, 5)
@@ -119,7 +119,7 @@ def test_the_present_moves_on_while_nothing_arrives() -> None:
 
 def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
     story = Story(Recorder("kubeconfig"))
-    tell(story)
+    record_set(story)
     story.log.fail(HarnessError("the recorder died"))
     with pytest.raises(HarnessError, match="the recorder died"):
         story.history.view()
@@ -131,14 +131,14 @@ def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
 
 def test_what_a_stopped_recorder_has_seen_stays_readable() -> None:
     story = Story(Recorder("kubeconfig"))
-    tell(story)
+    record_set(story)
     story.log.fail(Stopped())
     assert story.history.view().names("pods") == ["a1"]
 
 
 def test_what_comes_after_the_end_is_not_waited_for() -> None:
     story = Story(Lagging("podcliques", ever=False))
-    tell(story)
+    record_set(story)
     story.history.end()
     assert story.history.view().names("pods") == ["a1"]
 
@@ -162,6 +162,6 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
 
 def test_a_predicate_goes_by_what_has_arrived() -> None:
     story = Story(Lagging("podcliques", ever=False))
-    tell(story)
+    record_set(story)
     history: History = story.history
     assert history.wait("a pod", lambda _: history.view().names("pods"), 1) == ["a1"]

@@ -48,13 +48,13 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
 
 
 def test_events_wake_nobody(story):
-    asked = []
+    sequences = []
     story.history.wait("first", lambda view: True, 0)
     story.keep_pace()
     story.record("events", "e1", {}, after=0)
     with pytest.raises(WaitTimeout):
-        story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
-    assert len(asked) == 1
+        story.history.wait("never", lambda view: sequences.append(view.seq), 0.05)
+    assert len(sequences) == 1
 
 
 def test_a_dead_recorder_ends_every_wait(story):
@@ -84,16 +84,16 @@ def test_a_view_of_the_past_stays_as_it_was(story):
 def test_labels_are_looked_up_in_every_state(story):
     story.pod("a1", **A)
     story.pod("b1", gang="s-0", clique="s-0-b")
-    wanted = {"grove.io/podclique": "s-0-a"}
-    assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["a1"]
+    selector = {"grove.io/podclique": "s-0-a"}
+    assert story.history.wait("", lambda view: view.names("pods", selector), 0) == ["a1"]
     story.pod("b1", gang="s-0", clique="s-0-a")
-    assert story.history.view().names("pods", wanted) == ["a1", "b1"]
-    assert story.history.wait("", lambda view: view.names("pods", {**wanted, "grove.io/podgang": "s-0"}), 0) == [
+    assert story.history.view().names("pods", selector) == ["a1", "b1"]
+    assert story.history.wait("", lambda view: view.names("pods", {**selector, "grove.io/podgang": "s-0"}), 0) == [
         "a1",
         "b1",
     ]
     story.delete("pods", "a1")
-    assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["b1"]
+    assert story.history.wait("", lambda view: view.names("pods", selector), 0) == ["b1"]
 
 
 @pytest.fixture
@@ -102,10 +102,10 @@ def scripted():
     return Story(Scripted())
 
 
-def later(story, moments, tell) -> None:
+def later(story, moments, append) -> None:
     def sentence() -> None:
         story.keep_pace()
-        tell()
+        append()
 
     for moment in moments:
         story.log.later(moment, sentence)
@@ -127,7 +127,7 @@ def test_a_wait_that_may_not_last_longer_does_not(scripted):
 
 def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
-    later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # what nobody's work is
+    later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # nodes are no part of the work
     with pytest.raises(WaitTimeout, match="not seen within 6 s"):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == pytest.approx(0.9 + LULL)

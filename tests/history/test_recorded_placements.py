@@ -1,4 +1,4 @@
-"""What became of gangs in a recording of any cluster: each state and each rule, seen right and wrong."""
+"""The states of gangs in a recording of any cluster: each state occurs, and each rule is kept and broken."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def judged(story: Story) -> Placements:
     return placements.judge(records(story), story.at + LATER)
 
 
-def states(found: Placements) -> dict[str, State]:
-    return {fate.gang: fate.state for fate in found.fates}
+def states(judgement: Placements) -> dict[str, State]:
+    return {fate.gang: fate.state for fate in judgement.fates}
 
 
-def broken(found: Placements) -> list[str]:
-    return [result.id for _, result in found.broken]
+def broken(judgement: Placements) -> list[str]:
+    return [result.id for _, result in judgement.broken]
 
 
 def whole(story: Story) -> None:
@@ -83,13 +83,13 @@ def older(story: Story) -> None:
 
 
 def bound_by_hand(story: Story) -> None:
-    """Whoever creates a pod with a node has bound it, and no scheduler."""
+    """The creator of a pod with a node has bound it, and no scheduler."""
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
     story.pod("a1", node="n1", **A)
 
 
 @pytest.mark.parametrize(
-    ("tell", "state", "rules"),
+    ("prepare", "state", "rules"),
     [
         (bound_by_hand, {"s-0": State.OLDER}, []),
         (whole, {"s-0": State.ADMITTED}, []),
@@ -100,11 +100,11 @@ def bound_by_hand(story: Story) -> None:
     ],
 )
 def test_what_became_of_a_gang(
-    tell: Callable[[Story], None], state: dict[str, State], rules: list[str], story: Story
+    prepare: Callable[[Story], None], state: dict[str, State], rules: list[str], story: Story
 ) -> None:
-    tell(story)
-    found = judged(story)
-    assert (states(found), broken(found)) == (state, rules)
+    prepare(story)
+    judgement = judged(story)
+    assert (states(judgement), broken(judgement)) == (state, rules)
 
 
 def test_the_time_between_the_first_bound_pod_and_the_admission(story: Story) -> None:
@@ -139,9 +139,9 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
     for name, node in list({"t1": "n2", "t2": "n2", "t3": "n1"}.items())[3 - bound :]:
         story.pod(name, gang="t-0", clique="t-0-a")
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
-    found = judged(story)
-    assert broken(found) == [rule]
-    assert "r1" in found.broken[0][1].reason and "r2" in found.broken[0][1].reason
+    judgement = judged(story)
+    assert broken(judgement) == [rule]
+    assert "r1" in judgement.broken[0][1].reason and "r2" in judgement.broken[0][1].reason
 
 
 def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
@@ -177,8 +177,8 @@ def test_nodes_are_full_with_the_pods_of_all_namespaces(story: Story) -> None:
             "MODIFIED" if node else "ADDED", "pods", namespace="other", name="a1", uid="uid-other",
             version=str(story.revision), raw=orjson.dumps(pod), at=story.at,
         )  # fmt: skip
-    found = judged(story)
-    assert [(space, result.id) for space, result in found.broken] == [("", "INV-010")]
+    judgement = judged(story)
+    assert [(space, result.id) for space, result in judgement.broken] == [("", "INV-010")]
 
 
 # -- files and commands
@@ -199,16 +199,16 @@ def recording(tmp_path: Path, story: Story, *, ends: bool = True) -> Path:
 
 def test_a_recording_is_read_again(tmp_path: Path, story: Story) -> None:
     torn(story)
-    space, now, found = storage.load(recording(tmp_path, story))
+    space, now, loaded = storage.load(recording(tmp_path, story))
     assert (space, now) == ("", story.at + LATER)
-    assert [(each.seq, each.raw) for each in found] == [(each.seq, each.raw) for each in records(story)]
+    assert [(record.seq, record.raw) for record in loaded] == [(record.seq, record.raw) for record in records(story)]
     assert (tmp_path / "recording.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_recording_that_was_killed_ends_with_its_last_record(tmp_path: Path, story: Story) -> None:
     torn(story)
-    _, now, found = storage.load(recording(tmp_path, story, ends=False))
-    assert (now, len(found)) == (story.at, len(records(story)))
+    _, now, loaded = storage.load(recording(tmp_path, story, ends=False))
+    assert (now, len(loaded)) == (story.at, len(records(story)))
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> None:
@@ -260,9 +260,9 @@ def test_a_recording_lasts_until_ctrl_c_unless_told_otherwise(tmp_path: Path, mo
     assert "Ctrl-C ends it" in ran.output and (tmp_path / "h.jsonl").exists()
 
 
-@pytest.mark.parametrize(("tell", "code", "words"), [(whole, 0, "1 admitted"), (torn, 1, "s-0-a has 1 of 2 bound")])
-def test_the_command(tell: Callable[[Story], None], code: int, words: str, tmp_path: Path, story: Story) -> None:
-    tell(story)
+@pytest.mark.parametrize(("prepare", "code", "words"), [(whole, 0, "1 admitted"), (torn, 1, "s-0-a has 1 of 2 bound")])
+def test_the_command(prepare: Callable[[Story], None], code: int, words: str, tmp_path: Path, story: Story) -> None:
+    prepare(story)
     path, result = recording(tmp_path, story), tmp_path / "result.json"
     ran = CliRunner().invoke(app, ["scheduler", "judge", str(path), "--json", str(result)], standalone_mode=False)
     assert ran.return_value == code, ran.output
@@ -285,8 +285,8 @@ def test_what_pods_run_is_not_recorded(story: Story) -> None:
         "resources": {"limits": {"nvidia.com/gpu": 1}},
     }
     raw = orjson.dumps({"metadata": {"name": "a1", "labels": {"l": "v"}}, "spec": {"containers": [container]}})
-    kept = orjson.loads(redaction.placement(raw))
-    assert kept["spec"]["containers"] == [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
-    assert kept["metadata"] == {"name": "a1", "labels": {"l": "v"}}
+    placement = orjson.loads(redaction.placement(raw))
+    assert placement["spec"]["containers"] == [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
+    assert placement["metadata"] == {"name": "a1", "labels": {"l": "v"}}
     node = orjson.dumps({"metadata": {"name": "n", "annotations": {"a": "b"}}, "status": {"addresses": [1]}})
     assert orjson.loads(redaction.node(node)) == {"metadata": {"name": "n"}, "spec": {}, "status": {}}

@@ -69,7 +69,7 @@ def there(name: str):
     return lambda view: view.get("services", name) is not None
 
 
-def gone(name: str):
+def deleted(name: str):
     return lambda view: view.get("services", name) is None
 
 
@@ -79,7 +79,7 @@ def test_every_change_is_recorded_once_in_order_and_byte_for_byte(cluster: Clust
     ask(cluster, lambda client: client.patch(SERVICES, "default", "one", {"metadata": {"labels": {"step": "two"}}}))
     remove(cluster, "one")
     history.wait("the service has come", lambda view: any(history.records("services", "one")), 30)
-    history.wait("the service has gone", gone("one"), 30)
+    history.wait("the service has gone", deleted("one"), 30)
     records = history.records("services", "one")
     assert [record.kind for record in records] == ["ADDED", "MODIFIED", "DELETED"]
     assert [record.revision for record in records] == sorted({record.revision for record in records})
@@ -107,15 +107,15 @@ def test_a_watch_that_lags_is_named_and_waited_for(
 ) -> None:
     """A watch whose events are held back on their way to the log, longer than a watch takes on an idle machine."""
     watch = next(feed.reflector for feed in recorder._feeds if feed.resource == SERVICES)
-    held: list[bytes] = []
-    monkeypatch.setattr(watch, "_take", held.append)
+    delayed: list[bytes] = []
+    monkeypatch.setattr(watch, "_take", delayed.append)
     make(cluster, "held")
     assert recorder.complete("default", 1).late == "services"
     monkeypatch.undo()
     answers: list[str] = []
     waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 1).late))
     waiting.start()
-    for line in held:
+    for line in delayed:
         recorder._loop.call_soon_threadsafe(recorder._loop.call_later, 2, watch._take, line)
     waiting.join()
     assert answers == [""]
@@ -140,8 +140,8 @@ def requests(counting: Recorder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def counting(cluster: Cluster) -> Iterator[Recorder]:
     """A recorder that knows by the revisions what it has received."""
-    others = [LEASES, NAMESPACES, CONFIG_MAPS]
-    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(other) for other in others])
+    unrecorded = [LEASES, NAMESPACES, CONFIG_MAPS]
+    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(other) for other in unrecorded])
     recorder.start()
     yield recorder
     recorder.stop()
@@ -192,7 +192,7 @@ def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Re
     cluster.start()
     remove(cluster, "before")
     make(cluster, "after")
-    history.wait("the deletion was seen", gone("before"), 60)
+    history.wait("the deletion was seen", deleted("before"), 60)
     history.wait("the creation was seen", there("after"), 60)
     assert [record.kind for record in history.records("services", "before")] == ["ADDED", "DELETED"]
 

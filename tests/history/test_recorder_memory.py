@@ -19,7 +19,9 @@ from kube.objects import envelope
 from kube.resource import PODS
 
 
-def tell(log: Log, name: str, *, namespace: str, kind: str = "ADDED", resource: str = "pods", more: str = "") -> Record:
+def append(
+    log: Log, name: str, *, namespace: str, kind: str = "ADDED", resource: str = "pods", more: str = ""
+) -> Record:
     raw = orjson.dumps({"metadata": {"name": name, "namespace": namespace}, "more": more})
     how = {"namespace": namespace, "name": name, "uid": f"uid-{name}", "version": "1", "raw": raw}
     return log.append(kind, resource, **how)
@@ -31,7 +33,7 @@ def names(log: Log, namespace: str) -> list[str]:
 
 def test_every_namespace_is_kept_where_none_was_opened() -> None:
     log = Log()
-    tell(log, "a", namespace="one")
+    append(log, "a", namespace="one")
     assert names(log, "one") == ["a"]
 
 
@@ -39,13 +41,13 @@ def test_only_open_namespaces_are_kept() -> None:
     log = Log()
     log.open("one")
     for namespace in ("one", "two"):
-        tell(log, "a", namespace=namespace)
+        append(log, "a", namespace=namespace)
     assert (names(log, "one"), names(log, "two")) == (["a"], [])
     log.forget("one")
-    tell(log, "late", namespace="one", kind="DELETED")
+    append(log, "late", namespace="one", kind="DELETED")
     assert names(log, "one") == []
     log.open("three")
-    tell(log, "c", namespace="three")
+    append(log, "c", namespace="three")
     assert names(log, "three") == ["c"]
 
 
@@ -53,18 +55,18 @@ def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.
     monkeypatch.setattr(logs, "FEW", 4)
     log = Log()
     for name in "abc":
-        tell(log, name, namespace="one")
-        tell(log, name, namespace="two")
-    read = tell(log, "a", namespace="one", kind="MODIFIED")
-    tell(log, "b", namespace="one", kind="DELETED")
-    unread = tell(log, "c", namespace="one", kind="MODIFIED")
+        append(log, name, namespace="one")
+        append(log, name, namespace="two")
+    read = append(log, "a", namespace="one", kind="MODIFIED")
+    append(log, "b", namespace="one", kind="DELETED")
+    unread = append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", read.seq)
     assert log.beyond("one", read.seq)[-1] is unread and names(log, "one") == ["b", "c", "a", "b", "c"]
-    tell(log, "c", namespace="one", kind="MODIFIED")
+    append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", log.last_seq())
     assert names(log, "one") == ["b", "c", "a", "b", "c", "c"], "little can have become superfluous since"
     for _ in range(9):
-        tell(log, "c", namespace="one", kind="MODIFIED")
+        append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", log.last_seq())
     assert names(log, "one") == ["a", "c"] and names(log, "two") == ["a", "b", "c"]
     last = log.last("pods", "one", "a")
@@ -74,7 +76,7 @@ def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.
 def test_condensing_costs_nothing_where_there_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log()
     for _ in range(100):
-        tell(log, "a", namespace="one", kind="MODIFIED")
+        append(log, "a", namespace="one", kind="MODIFIED")
     log.condense("one", log.last_seq())
     log.condense("none", log.last_seq())
     assert len(names(log, "one")) == 100
@@ -87,7 +89,7 @@ def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.Monk
     log, pods, changes = Log(), 5_000, 10
     for change in range(changes):
         for pod in range(pods):
-            tell(log, f"pod-{pod}", namespace="one", kind="MODIFIED" if change else "ADDED")
+            append(log, f"pod-{pod}", namespace="one", kind="MODIFIED" if change else "ADDED")
             if pod % 100 == 0:
                 log.condense("one", log.last_seq())
     assert len(names(log, "one")) < 2 * pods + logs.FEW + 100
@@ -107,8 +109,13 @@ def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch
     feed.replaced(pods)
     again = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
     feed.replaced([*pods[:1], envelope(again)])
-    told = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
-    assert told[3:] == [("DELETED", "b", "v"), ("DELETED", "c", "w"), ("DELETED", "a", "u-two"), ("ADDED", "a", "new")]
+    changes = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
+    assert changes[3:] == [
+        ("DELETED", "b", "v"),
+        ("DELETED", "c", "w"),
+        ("DELETED", "a", "u-two"),
+        ("ADDED", "a", "new"),
+    ]
     assert [record.name for record in log.beyond("one", 3)] == ["b", "c"]
     assert len(passes) == 2
 
@@ -117,9 +124,9 @@ def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
     log = Log()
     log.open("one")
     for _ in range(100):
-        tell(log, "n1", namespace="", kind="MODIFIED", resource="nodes")
-    tell(log, "n2", namespace="", resource="nodes")
-    tell(log, "n2", namespace="", kind="DELETED", resource="nodes")
+        append(log, "n1", namespace="", kind="MODIFIED", resource="nodes")
+    append(log, "n2", namespace="", resource="nodes")
+    append(log, "n2", namespace="", kind="DELETED", resource="nodes")
     assert len(names(log, "one")) == 102
     log.forget("one")
     log.open("two")
@@ -130,19 +137,19 @@ def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
 def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
     log = Log()
     log.open("one")
-    small, large = tell(log, "a", namespace="one"), tell(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    small, large = append(log, "a", namespace="one"), append(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
     assert isinstance(small._raw, bytes)
     assert not isinstance(large._raw, bytes)
     assert orjson.loads(large.raw)["more"] == large.object["more"] == "x" * (logs.LARGE + 1)
     assert [record.object["metadata"]["name"] for record in log.beyond("one", 0)] == ["a", "b"]
     log.forget("one")
-    assert large.object["metadata"]["name"] == "b"  # whoever has it still reads it
+    assert large.object["metadata"]["name"] == "b"  # a reader that has the record can still read it
 
 
 def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
     log = Log()
     log.open("one")
-    large = tell(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    large = append(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
     assert large.object["metadata"]["name"] == "b"
     file = weakref.ref(log._spilled["one"])
     log.forget("one")
@@ -151,16 +158,16 @@ def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
     assert file() is None
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(kept: bool) -> None:
+@pytest.mark.parametrize("opened", [True, False])
+def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> None:
     log = Log()
-    log.open("one" if kept else "other")
+    log.open("one" if opened else "other")
     feed = _Feed(log, Watched(PODS))
     metadata = {"name": "a", "namespace": "one", "uid": "u", "resourceVersion": "5", "labels": {"x": "y"}}
     feed.replaced([envelope(orjson.dumps({"metadata": metadata}))])
     feed.replaced([])
     records = log.beyond("one", 0)
-    assert [record.kind for record in records] == (["ADDED", "DELETED"] if kept else [])
+    assert [record.kind for record in records] == (["ADDED", "DELETED"] if opened else [])
     assert all(record.object["metadata"]["labels"] == {"x": "y"} for record in records)
 
 
@@ -170,22 +177,22 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
     log = Log()
     log.open("one")
     for version in range(100):
-        tell(log, f"p{version % 3}", namespace="one", kind="MODIFIED", more="x" * 1_000)
+        append(log, f"p{version % 3}", namespace="one", kind="MODIFIED", more="x" * 1_000)
     records = log.beyond("one", 0)
     assert 8_000 < sum(record.in_memory for record in records) == log._in_memory["one"] <= 10_000
     assert [record.object["metadata"]["name"] for record in records] == [f"p{n % 3}" for n in range(100)]
     monkeypatch.setattr(logs, "FEW", 0)
     log.condense("one", log.last_seq())
     assert log._in_memory["one"] == 0 and log._spilled == {}
-    assert isinstance(tell(log, "a", namespace="one")._raw, bytes)
+    assert isinstance(append(log, "a", namespace="one")._raw, bytes)
     log.forget("one")
     assert not any(log._in_memory.values())
 
 
 def test_a_worker_stays_below_its_bound_under_many_large_writes() -> None:
     """20,000 objects of 60 KiB take 1.3 GiB, and decoded several times as much."""
-    said = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True).stdout
-    assert int(said) < 500, f"{said} MiB"
+    output = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True).stdout
+    assert int(output) < 500, f"{output} MiB"
 
 
 _MANY = """

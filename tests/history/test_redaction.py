@@ -45,7 +45,7 @@ def secret(**changes: Any) -> dict[str, Any]:
 KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 KUBECONFIG = f"users: [{{user: {{client-key-data: {base64.b64encode(KEY.encode()).decode()}}}}}]"
 PRINTED = f"{KUBECONFIG}\n{KEY}"
-"""What an implementation may print, or write into objects."""
+"""Text that an implementation may print, or write into objects."""
 PARTS = (KEY.splitlines()[1], base64.b64encode(KEY.encode()).decode()[60:120])
 
 
@@ -53,8 +53,8 @@ def assert_clean(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     for path in files:
-        for found in (TOKEN, ENCODED, TOKEN[:60], *PARTS):
-            assert found.encode() not in path.read_bytes(), path.name
+        for part in (TOKEN, ENCODED, TOKEN[:60], *PARTS):
+            assert part.encode() not in path.read_bytes(), path.name
 
 
 def test_a_recorded_secret_keeps_its_keys_and_loses_their_values() -> None:
@@ -76,15 +76,15 @@ def test_every_recorder_redacts_secrets(tmp_path: Path) -> None:
 def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
     log = Log()
     _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(json.dumps(secret()).encode()))
-    said = tmp_path / "operator.log"
-    said.write_text(f"authenticating with {TOKEN}\n{PRINTED}\nstarted\n")
+    log_file = tmp_path / "operator.log"
+    log_file.write_text(f"authenticating with {TOKEN}\n{PRINTED}\nstarted\n")
     about = dict.fromkeys(("namespace", "version"), "t")
     for resource, kind in (("pods", "Pod"), ("events", "Event"), ("podgangs", "PodGang")):
         metadata = {"name": "a", "namespace": "t", "annotations": {"with": PRINTED}}
         body = {"kind": kind, "metadata": metadata, "message": PRINTED, "reason": PRINTED, "status": {"phase": PRINTED}}
         log.append("ADDED", resource, name="a", uid=kind, raw=json.dumps(body).encode(), **about)
-    kept: list[Check] = []
-    checks = Checks("t", ["AA-001", "AA-002"], kept.append)
+    recorded: list[Check] = []
+    checks = Checks("t", ["AA-001", "AA-002"], recorded.append)
     checks.expect("AA-001", "the Secret", {}, {"live": [secret()]})
     error = checks.fail("AA-002", "the answer", "", f"refused: {TOKEN}")
     checks.fail("AA-002", "the other answer", PRINTED, PRINTED)
@@ -99,7 +99,7 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
             ("patch secrets/token", {"data": {"token": ENCODED}}),
             ("create", {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"config": PRINTED}}),
         ],
-        logs={"operator": (said, 0)},
+        logs={"operator": (log_file, 0)},
         reproduce=["true", PRINTED],
         steps=[(0.5, PRINTED)],
     )

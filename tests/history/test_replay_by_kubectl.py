@@ -1,4 +1,4 @@
-"""What a test did, as a script."""
+"""Tests of the script that repeats what a test did."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance.evidence import replay
 
-MADE: list[replay.Act] = [
+ACTS: list[replay.Act] = [
     ("create", {"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "n"}}]}),
     ("create", {"kind": "Pod", "metadata": {"name": "p"}}),
     ("wait", {"for": "p's node"}),
@@ -29,7 +29,7 @@ def test_the_script_does_what_the_test_did(tmp_path: Path) -> None:
     kubectl.write_text(KUBECTL)
     kubectl.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CALLS": str(calls), "REST": "0"}
-    subprocess.run(["sh", "-c", replay.script(MADE, "one")], env=environment, check=True, timeout=30)
+    subprocess.run(["sh", "-c", replay.script(ACTS, "one")], env=environment, check=True, timeout=30)
     own = "--namespace one"
     rest = "wait node --all --for=condition=Ready --timeout=60s"
     assert calls.read_text().splitlines() == [

@@ -58,9 +58,9 @@ def test_a_status_written_at_rest_is_told(story):
     clique(story, {})
     clique(story, {"replicas": 1})
     clique(story, {"replicas": 2}, after=REST + 1)
-    found = rested(story)
-    assert found.holds is False
-    assert "podcliques/s-0-a was written 11.0 s after anything had changed" in found.reason
+    result = rested(story)
+    assert result.holds is False
+    assert "podcliques/s-0-a was written 11.0 s after anything had changed" in result.reason
 
 
 def test_a_status_that_follows_a_change_is_right(story):
@@ -126,7 +126,7 @@ def test_what_leaves_the_status_alone_is_no_write_of_it(story):
 
 
 def test_a_late_reaction_is_no_write_at_rest(story):
-    """Whatever has happened since the last write of a status may be its reason, however late it is."""
+    """Any change since the last write of a status may be its reason, however late it is."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
     clique(story, {"replicas": 1}, after=REST + 1)
@@ -144,9 +144,9 @@ def test_a_status_that_is_written_again_and_again_is_at_rest(story):
     assert rested(story).holds is True
     for second in range(int(REST)):
         clique(story, {"replicas": second % 2}, after=1)
-    found = rested(story)
-    assert found.holds is False
-    assert "10.5 s after anything had changed" in found.reason
+    result = rested(story)
+    assert result.holds is False
+    assert "10.5 s after anything had changed" in result.reason
 
 
 def test_a_status_follows_those_below_it(story):
@@ -189,5 +189,5 @@ def test_what_is_breached_or_in_trouble_is_not_at_rest(story):
 def test_nothing_that_was_there_is_unknown(story):
     story.pod("a1")
     assert rested(story, calm=REST + 1).holds is None
-    [found] = invariants.judge(story.history, only=["INV-007"])
-    assert found.holds is None
+    [result] = invariants.judge(story.history, only=["INV-007"])
+    assert result.holds is None

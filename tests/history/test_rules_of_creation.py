@@ -1,5 +1,5 @@
-"""What holds when objects are created (CORE-007, CORE-036, GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen
-true, false and unknown."""
+"""Rules of the creation of objects (CORE-007, CORE-036, GANG-005, GANG-023, GANG-024, INV-025, TERM-012): each is true,
+false and unknown."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SET, CLIQUE = ("podcliquesets", "s"), ("podcliques", "s-0-a")
 
 
 def verdict(story, id: str) -> RuleResult:
-    [found] = invariants.judge(story.history, only=[id])
-    return found
+    [result] = invariants.judge(story.history, only=[id])
+    return result
 
 
 # -- GANG-024 -------------------------------------------------------------------------------------------------------
@@ -34,10 +34,10 @@ def test_a_pod_that_is_created_before_its_gang_is_wrong_in_any_history(story):
     story.pod("a1", **A, gated=True)
     early = story.pod("b1", gang="s-1", clique="s-1-a", gated=True)
     story.gang("s-1", {"s-1-a": (1, [])})
-    found = verdict(story, "GANG-024")
-    assert found.holds is False
-    assert found.records == (early,)
-    assert found.reason == "pod b1 was created while its gang s-1 did not exist"
+    result = verdict(story, "GANG-024")
+    assert result.holds is False
+    assert result.records == (early,)
+    assert result.reason == "pod b1 was created while its gang s-1 did not exist"
 
 
 def test_the_order_of_the_server_counts_for_gangs_and_pods(story):
@@ -69,9 +69,9 @@ def test_what_another_operator_has_done_is_not_judged(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a2", **A, gated=True)
 
-    def judged(*others: tuple[int, int | None]) -> bool | None:
-        [found] = invariants.judge(story.history, only=["GANG-024"], others=others)
-        return found.holds
+    def judged(*periods: tuple[int, int | None]) -> bool | None:
+        [result] = invariants.judge(story.history, only=["GANG-024"], others=periods)
+        return result.holds
 
     assert judged() is False
     assert judged((begin, until)) is True
@@ -137,7 +137,7 @@ def test_two_active_pods_of_a_clique_with_one_index_are_wrong(clique):
 
 def test_pods_that_are_owned_and_not_controlled_have_one_index_each(clique):
     controlled = clique.owners
-    clique.owners = lambda owner: [{**each, "controller": False} for each in controlled(owner)]
+    clique.owners = lambda owner: [{**reference, "controller": False} for reference in controlled(owner)]
     indexed(clique, "a1", 0)
     indexed(clique, "a2", 0)
     assert verdict(clique, "INV-025").holds is False
@@ -239,9 +239,9 @@ def test_a_recreated_clique_has_a_size_that_somebody_has_asked_for(story, templa
     assert verdict(story, "TERM-012").holds is None
     a_clique(story, scaled, kind=DELETED)
     a_clique(story, recreated)
-    found = verdict(story, "TERM-012")
-    assert found.holds is holds
-    assert holds or f"clique s-0-a was recreated with {recreated} replicas instead of 2" in found.reason
+    result = verdict(story, "TERM-012")
+    assert result.holds is holds
+    assert holds or f"clique s-0-a was recreated with {recreated} replicas instead of 2" in result.reason
 
 
 def test_a_clique_of_a_group_has_the_size_of_its_own_template(story):

@@ -1,4 +1,4 @@
-"""What statuses say (COHR-018, CORE-018, CORE-019, UPD-008) and where pods are bound (SCHED-042), each seen true, false
+"""Rules of statuses (COHR-018, CORE-018, CORE-019, UPD-008) and of the nodes of pods (SCHED-042): each is true, false
 and unknown."""
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from conformance.invariants.result import RuleResult
 
 
 def verdict(story, id: str) -> RuleResult:
-    [found] = invariants.judge(story.history, only=[id])
-    return found
+    [result] = invariants.judge(story.history, only=[id])
+    return result
 
 
 def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
-    told = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
-    story.record("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}}, after=after)
+    listed = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
+    story.record(
+        "podcliques", "s-0-a", {"status": {**status, **({"conditions": listed} if listed else {})}}, after=after
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
     names = {"podcliquesets": "s", "podcliquescalinggroups": "s-0-g"}
     counts = {"updateStartedAt": "2026-01-01T00:00:00Z", "totalPodCliquesCount": 2}
 
-    def tell(replicas: int, updated: int) -> None:
+    def write(replicas: int, updated: int) -> None:
         for resource, name in names.items():
             spec = {"replicas": replicas if resource == scaled else 1}
             status = {"updateProgress": {**counts, "updatedPodCliquesCount": updated}}
@@ -83,7 +85,7 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
             story.record(resource, name, {"metadata": metadata, "spec": spec, "status": status})
 
     for now, updated in ((2, 2), (replicas, 2), (replicas, 4)):
-        tell(now, updated)
+        write(now, updated)
     assert verdict(story, "UPD-008").holds is holds
 
 
@@ -103,8 +105,8 @@ def test_a_gang_that_is_ready_before_it_was_scheduled_is_wrong_in_coherent_sets(
     judged = strategy == "Coherent"
     assert verdict(story, "COHR-018").holds is (True if judged else None)
     a_gang(story, "s-0-3", "Ready")
-    found = verdict(story, "COHR-018")
-    assert (found.holds is False, "gang s-0-3 was reported as Ready" in found.reason) == (judged, judged)
+    result = verdict(story, "COHR-018")
+    assert (result.holds is False, "gang s-0-3 was reported as Ready" in result.reason) == (judged, judged)
 
 
 # -- SCHED-042 ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 
 
-def held(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
+def verdict(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
     """INV-003 as it is `calm` seconds after the last record."""
     rule, gangs = NoGangHeldBelowMinimum(settle), Gangs()
     for record in story.history.records():
@@ -21,8 +21,8 @@ def held(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
 
 
 def owned(story) -> RuleResult:
-    [found] = invariants.judge(story.history, only=["INV-004"])
-    return found
+    [result] = invariants.judge(story.history, only=["INV-004"])
+    return result
 
 
 def two_groups(story) -> None:
@@ -35,42 +35,42 @@ def test_a_gang_bound_whole_is_right(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_a_gang_bound_not_at_all_is_right(story):
     two_groups(story)
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_a_gang_bound_in_part_is_wrong_once_settled(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    found = held(story)
-    assert found.holds is False
-    assert [record.name for record in found.records] == ["a1"]
-    assert "s-0-b has 0 of 1 bound" in found.reason
+    result = verdict(story)
+    assert result.holds is False
+    assert [record.name for record in result.records] == ["a1"]
+    assert "s-0-b has 0 of 1 bound" in result.reason
 
 
 def test_a_gang_bound_in_part_a_moment_ago_is_not_known_yet(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    assert held(story, calm=1).holds is None
+    assert verdict(story, calm=1).holds is None
 
 
 def test_a_slow_scheduler_has_longer_to_bind_the_rest(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    assert held(story, settle=SETTLED + 5).holds is None
-    assert held(story, settle=SETTLED + 5, calm=SETTLED + 6).holds is False
-    assert held(story, settle=1).holds is False
+    assert verdict(story, settle=SETTLED + 5).holds is None
+    assert verdict(story, settle=SETTLED + 5, calm=SETTLED + 6).holds is False
+    assert verdict(story, settle=1).holds is False
 
 
 def test_a_partial_binding_that_is_being_undone_is_right(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     story.pod("a1", **A, node="n1", terminating=True)
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_a_gang_that_was_whole_once_may_lose_pods(story):
@@ -78,7 +78,7 @@ def test_a_gang_that_was_whole_once_may_lose_pods(story):
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
     story.delete("pods", "b1")
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 MOVED = {"gang": "s-0-1795511111", "clique": "s-0-a"}
@@ -96,7 +96,7 @@ def test_a_gang_that_takes_over_bound_pods_was_admitted_before(story):
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
     moved(story)
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_a_gang_that_takes_over_pods_from_several_gangs_was_admitted_before(story):
@@ -105,20 +105,20 @@ def test_a_gang_that_takes_over_pods_from_several_gangs_was_admitted_before(stor
     story.pod("b1", **B, node="n1")
     moved(story)
     moved(story, "s-0-1795522222")
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_a_bound_pod_without_a_gang_is_no_binding_of_the_gang_that_adopts_it(story):
     story.pod("a1", clique="s-0-a", node="n1")
     moved(story)
-    assert held(story).holds is True
+    assert verdict(story).holds is True
 
 
 def test_pods_that_were_bound_too_early_are_so_in_another_gang_too(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     moved(story)
-    assert held(story).holds is False
+    assert verdict(story).holds is False
 
 
 def test_a_pod_that_joins_a_gang_before_it_is_bound_proves_nothing(story):
@@ -129,12 +129,12 @@ def test_a_pod_that_joins_a_gang_before_it_is_bound_proves_nothing(story):
     story.pod("a2", **A)
     story.pod("a2", **MOVED)
     story.pod("a2", **MOVED, node="n1")
-    assert held(story).holds is False
+    assert verdict(story).holds is False
 
 
 def test_without_a_gang_there_is_nothing_to_hold(story):
     story.pod("a1", **A, node="n1")
-    assert held(story).holds is None
+    assert verdict(story).holds is None
 
 
 def tree(story) -> None:
@@ -175,9 +175,9 @@ def test_a_map_without_a_controller_is_not_judged(story):
 def test_a_pod_without_a_controller_is_wrong(story):
     tree(story)
     story.pod("a2", **A)
-    found = owned(story)
-    assert found.holds is False
-    assert "pods/a2 has no controller" in found.reason
+    result = owned(story)
+    assert result.holds is False
+    assert "pods/a2 has no controller" in result.reason
 
 
 def test_a_pod_of_a_clique_without_a_controller_is_wrong(story):

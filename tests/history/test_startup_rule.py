@@ -33,8 +33,8 @@ class Ordered:
         return self.story.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
     def verdict(self, rule="INV-026"):
-        [found] = invariants.judge(self.story.history, only=[rule])
-        return found
+        [result] = invariants.judge(self.story.history, only=[rule])
+        return result
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def test_a_pod_that_is_ready_before_the_floor_is_wrong(ordered):
     ordered.pod("a1", ready=True)
     early = ordered.pod("b1", ready=True)
     ordered.pod("a2", ready=True)
-    found = ordered.verdict()
-    assert found.holds is False and found.records == (early,)
-    assert "s-0-a had 1 of 2 pods Ready" in found.reason
+    result = ordered.verdict()
+    assert result.holds is False and result.records == (early,)
+    assert "s-0-a had 1 of 2 pods Ready" in result.reason
 
 
 def test_one_ready_pod_of_a_parent_is_enough_where_documents_disagree(ordered):
@@ -72,9 +72,9 @@ def test_a_pod_that_is_ready_before_any_of_its_parent_is_wrong(ordered):
     ordered.pod("b1")
     early = ordered.pod("b1", ready=True)
     ordered.pod("a1", ready=True)
-    found = ordered.verdict("INV-006")
-    assert found.holds is False and found.records == (early,)
-    assert "s-0-a had 0 of 1 pods Ready" in found.reason
+    result = ordered.verdict("INV-006")
+    assert result.holds is False and result.records == (early,)
+    assert "s-0-a had 0 of 1 pods Ready" in result.reason
 
 
 def test_a_wait_that_is_over_stays_over(ordered):

@@ -12,8 +12,8 @@ RULES = ["GANG-005", "INV-001", "INV-005"]
 
 
 def verdict(story: Story, id: str) -> bool | None:
-    [found] = invariants.judge(story.history, only=[id])
-    return found.holds
+    [result] = invariants.judge(story.history, only=[id])
+    return result.holds
 
 
 def pod_without_gate(story: Story, of_set: str) -> None:

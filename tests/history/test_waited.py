@@ -12,7 +12,7 @@ from tests.history.scripted import Scripted
 from tests.history.story import Story
 
 
-def told(transition: str, arrival: float, deletion: str, end: float) -> tuple[Record, Record]:
+def breach_and_deletion(transition: str, arrival: float, deletion: str, end: float) -> tuple[Record, Record]:
     """A breach and a deletion: their stamps (seconds and minutes), and when their records arrive."""
     story = Story(Scripted())
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": stamp(transition)}
@@ -26,23 +26,23 @@ def stamp(minute: str) -> str:
 
 
 def test_what_arrives_late_was_not_deleted_early() -> None:
-    assert waited(*told("00:10", 11.1, "00:16", 16.1), 9.2) == 6
+    assert waited(*breach_and_deletion("00:10", 11.1, "00:16", 16.1), 9.2) == 6
 
 
 def test_what_was_deleted_early_is_seen_however_late_that_arrives() -> None:
-    assert waited(*told("00:10", 10.1, "00:15", 19.0), 9.2) == 5
+    assert waited(*breach_and_deletion("00:10", 10.1, "00:15", 19.0), 9.2) == 5
 
 
 def test_no_breach_is_older_than_what_made_it() -> None:
-    """Who tells the time of an earlier breach doesn't get away with it."""
-    assert waited(*told("00:04", 10.1, "00:15", 15.1), 9.9) == 6
+    """An operator that gives the time of an earlier breach gains nothing by it."""
+    assert waited(*breach_and_deletion("00:04", 10.1, "00:15", 15.1), 9.9) == 6
 
 
 @pytest.mark.parametrize("transition", ["", "soon"])
 def test_without_stamps_arrivals_count(transition: str) -> None:
-    assert waited(*told(transition, 10.1, "", 17.6), 9.2) == 7.5
+    assert waited(*breach_and_deletion(transition, 10.1, "", 17.6), 9.2) == 7.5
 
 
 def test_without_a_record_there_is_no_duration() -> None:
-    cause, end = told("00:10", 10.1, "00:16", 16.1)
+    cause, end = breach_and_deletion("00:10", 10.1, "00:16", 16.1)
     assert waited(None, end, 0) == waited(cause, None, 0) == -1

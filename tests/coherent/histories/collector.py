@@ -19,9 +19,9 @@ class Collector:
     """The garbage collector of a cluster. Any thread may use it."""
 
     def __init__(self, cluster: Cluster) -> None:
-        found = cluster.monitor.process(COMPONENT)
-        assert found is not None
-        self._process: psutil.Process = found
+        process = cluster.monitor.process(COMPONENT)
+        assert process is not None
+        self._process: psutil.Process = process
         self._lock, self._until, self._timer = threading.Lock(), 0.0, threading.Timer(0, lambda: None)
         self.pauses = 0
 

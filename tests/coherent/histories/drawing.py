@@ -46,7 +46,7 @@ def _paused(history: GeneratedHistory) -> GeneratedHistory:
 
 
 def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[GeneratedHistory]:
-    found: dict[GeneratedHistory, None] = {}
+    examples: dict[GeneratedHistory, None] = {}
 
     @seed(SEED)
     @settings(
@@ -58,28 +58,30 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
     )
     @given(kind)
     def draw(history: GeneratedHistory) -> None:
-        alike = sum(each.parts == history.parts for each in found)
+        alike = sum(earlier.parts == history.parts for earlier in examples)
         if alike < ALIKE and any(isinstance(action, Change) for action in history.actions):
-            found[history] = None
+            examples[history] = None
 
     draw()
-    return list(found)[-count:] if count else []
+    return list(examples)[-count:] if count else []
 
 
-def counterexamples(wanted: Sequence[GeneratedHistory], play_all: PlayAll, where: str) -> list[str]:
+def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, where: str) -> list[str]:
     """Play histories; returns those that go wrong as texts, small, and keeps them in a folder."""
-    wrong = [(history, found) for history, found in zip(wanted, play_all(wanted), strict=True) if found]
+    wrong = [
+        (history, problems) for history, problems in zip(candidates, play_all(candidates), strict=True) if problems
+    ]
     return [
-        _kept(FOLDER / f"{where}-{number}", *smaller(history, found, play_all))
-        for number, (history, found) in enumerate(wrong, 1)
+        _write_reproduction(FOLDER / f"{where}-{number}", *smaller(history, problems, play_all))
+        for number, (history, problems) in enumerate(wrong, 1)
     ]
 
 
 def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tuple[GeneratedHistory, Problems]:
     """Leave out what is not needed: without any further action or replica, the history that remains breaks no rule."""
     while candidates := list(_with_less(history)):
-        found = zip(candidates, play_all(candidates), strict=True)
-        if (bad := next(((each, problems) for each, problems in found if problems), None)) is None:
+        played = zip(candidates, play_all(candidates), strict=True)
+        if (bad := next(((candidate, problems) for candidate, problems in played if problems), None)) is None:
             break
         history, wrong = bad
     return history, wrong
@@ -93,6 +95,6 @@ def _with_less(history: GeneratedHistory) -> Iterator[GeneratedHistory]:
         yield replace(history, replicas=1)
 
 
-def _kept(folder: Path, history: GeneratedHistory, problems: Problems) -> str:
+def _write_reproduction(folder: Path, history: GeneratedHistory, problems: Problems) -> str:
     reproduction.write(folder, history, problems)
     return "\n".join([str(history), *problems, *reproduction.commands(history), f"kept in {folder}"])

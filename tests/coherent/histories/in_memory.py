@@ -110,15 +110,15 @@ class _Play:
                 if all(works for _, works in self.versions.values()):
                     self.wrong += self._running(rest)
                 for name, version in reproduction.due(self.history, self.strategy, self.versions).items():
-                    if (found := self.world.images(f"{SET}-0-{name}")) != {f"registry.example/{name}:{version}"}:
-                        self.wrong.append(f"pods of {name} have the images {sorted(found)} at rest")
+                    if (images := self.world.images(f"{SET}-0-{name}")) != {f"registry.example/{name}:{version}"}:
+                        self.wrong.append(f"pods of {name} have the images {sorted(images)} at rest")
 
     def _cliques(self) -> list[dict[str, Any]]:
-        found = reproduction.cliques(self.history, self.versions)
-        for clique in found:
+        cliques = reproduction.cliques(self.history, self.versions)
+        for clique in cliques:
             if clique.pop("annotations", {}).get(HELD):
                 clique["annotations"] = {NEVER_READY: "yes"}
-        return found
+        return cliques
 
     async def _patch(self, spec: dict[str, Any]) -> None:
         await self.world.api.patch(PCS, {"spec": spec}, "merge", False)
@@ -130,13 +130,13 @@ class _Play:
         await self.world.scale(plural, f"{SET}-0-{part}", replicas)
 
     def _observed(self) -> bool:
-        found = self.world.api.objects[PCS]
-        return number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+        pcs = self.world.api.objects[PCS]
+        return number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
 
     async def _lose(self, index: int, count: int) -> None:
         for _ in range(count):
-            if found := sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.world.pods()):
-                lost, uid = found[index % len(found)]
+            if pods := sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.world.pods()):
+                lost, uid = pods[index % len(pods)]
                 self.excused.add(uid)
                 await self.world.api.delete(("pods", NAMESPACE, lost))
 
@@ -149,12 +149,12 @@ class _Play:
                 await asyncio.sleep(TICK)
 
     async def _replace(self, pods: int) -> None:
-        def made() -> int:
+        def created_pods() -> int:
             return sum((plural, kind) == ("pods", "ADDED") for plural, kind, _ in self.world.api.history)
 
-        wanted = made() + pods
+        expected = created_pods() + pods
         for _ in range(round(WAIT / TICK)):
-            if made() >= wanted:
+            if created_pods() >= expected:
                 return
             await asyncio.sleep(TICK)
             if self.world.at_rest():
@@ -181,20 +181,20 @@ class _Play:
         if world.images() != images:
             wrong.append(f"pods have the images {sorted(world.images())}, not {sorted(images)}")
         ready, every = world.ready()
-        wanted = sum(item["spec"]["replicas"] for item in world.api.all("podcliques"))
-        if not ready == every == wanted:
-            wrong.append(f"{ready} of {every} pods are Ready, {wanted} are expected")
+        expected = sum(item["spec"]["replicas"] for item in world.api.all("podcliques"))
+        if not ready == every == expected:
+            wrong.append(f"{ready} of {every} pods are Ready, {expected} are expected")
         return wrong
 
     def _judged(self) -> list[str]:
         history = History(recorded(self.world.api), NAMESPACE)
         history.origins.excused = self.excused
-        found = invariants.judge(history, INVARIANTS)
-        return [str(result) for result in found if result.holds is False]
+        results = invariants.judge(history, INVARIANTS)
+        return [str(result) for result in results if result.holds is False]
 
 
 def recorded(api: SmallApi) -> Scripted:
-    """What happened on an API server in memory, as a log."""
+    """Return the events of an API server in memory, as a log."""
     log = Scripted()
     for moment, (plural, kind, item) in enumerate(api.history):
         log.clock = moment / 1000

@@ -166,14 +166,14 @@ class _Play:
 
     @retry(retry=retry_if_exception_type(ApiError), wait=wait_fixed(0.2), stop=stop_after_delay(WAIT), reraise=True)
     def _account(self) -> None:
-        """Wait for the account of the namespace's pods: while the garbage collector stands still, nobody makes it."""
+        """Wait for the account of the namespace's pods. It is not created while the garbage collector stands still."""
         self.on.api.get("serviceaccounts", self.namespace, "default")
 
     def _play(self) -> None:
         workload = reproduction.manifest(self.history)
         workload["metadata"]["namespace"] = self.namespace
         workload["spec"]["template"]["cliques"] = self._cliques()
-        self._asked(lambda: self.on.api.create(workload))
+        self._retried(lambda: self.on.api.create(workload))
         self.events.wait("the set is deployed", sets.deployed(SET, self.history.replicas), WAIT)
         self.events.wait("the set has a PodGangMap", lambda view: bool(sets.layout(view, SET)), WAIT)
         for action in self.history.actions:
@@ -192,9 +192,9 @@ class _Play:
             case Scale(part=part, replicas=replicas):
                 self._scale(part, replicas)
             case LosePod(number=index):
-                found = self._pods()
-                if found:
-                    self._lose([found[index % len(found)]])
+                current_pods = self._pods()
+                if current_pods:
+                    self._lose([current_pods[index % len(current_pods)]])
             case FailNode():
                 self._fail_node()
             case Restart():
@@ -218,14 +218,14 @@ class _Play:
     # -- acts ------------------------------------------------------------------------------------------------------
 
     def _cliques(self) -> list[dict[str, Any]]:
-        found = reproduction.cliques(self.history, self.versions)
-        for clique in found:
+        cliques = reproduction.cliques(self.history, self.versions)
+        for clique in cliques:
             pod = clique["spec"]["podSpec"]
             pod["nodeSelector"], pod["tolerations"] = {nodes.POOL: self.pool}, [nodes.toleration(self.pool)]
-        return found
+        return cliques
 
     def _patch(self, spec: Mapping[str, Any]) -> None:
-        self._asked(lambda: self.on.api.patch(SETS, self.namespace, SET, {"spec": spec}))
+        self._retried(lambda: self.on.api.patch(SETS, self.namespace, SET, {"spec": spec}))
 
     @retry(
         retry=retry_if_exception_message(match="(?s).*failed calling webhook"),
@@ -233,7 +233,7 @@ class _Play:
         stop=stop_after_delay(AGAIN),
         reraise=True,
     )
-    def _asked(self, ask: Callable[[], object]) -> None:
+    def _retried(self, ask: Callable[[], object]) -> None:
         """Ask, and again while the operator that serves the webhooks is being restarted."""
         ask()
 
@@ -252,7 +252,7 @@ class _Play:
             after = self._set()
         if number(old, "spec", "replicas") == replicas or updates.started(before) != updates.started(after):
             return
-        running = [_blocked(each) for each in (before, after)]
+        running = [_blocked(pcs) for pcs in (before, after)]
         if all(running) and not refused:
             self.wrong.append(f"{part} is scaled to {replicas}, although an update is running")
         if not any(running) and refused:
@@ -282,21 +282,21 @@ class _Play:
         """Wait until so many pods more have been created, or until there is nothing left to do."""
         since = self.events.mark()
 
-        def made(view: View) -> bool:
-            found = sum(record.kind == ADDED for record in self.events.records("pods", since=since))
-            return found >= pods or bool(self._at_rest(view))
+        def created(view: View) -> bool:
+            count = sum(record.kind == ADDED for record in self.events.records("pods", since=since))
+            return count >= pods or bool(self._at_rest(view))
 
         with suppress(WaitTimeout):
-            self.events.wait("pods are created", made, STEP)
+            self.events.wait("pods are created", created, STEP)
 
     def _proceed(self, steps: int) -> None:
         """Wait until the gangs of the first replica have changed so often, or until there is nothing left to change."""
         for _ in range(steps):
-            found: list[Layout] = []
+            layouts: list[Layout] = []
 
-            def changed(view: View, found: list[Layout] = found) -> bool:
-                found.append(sets.layout(view, SET))
-                return found[0] != found[-1] or bool(self._at_rest(view))
+            def changed(view: View, layouts: list[Layout] = layouts) -> bool:
+                layouts.append(sets.layout(view, SET))
+                return layouts[0] != layouts[-1] or bool(self._at_rest(view))
 
             try:
                 self.events.wait("a sub-step", changed, STEP)
@@ -306,30 +306,30 @@ class _Play:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _at_rest(self, view: View) -> bool | Unmet:
-        found = view.get(SETS, SET)
-        if number(found, "status", "observedGeneration") != number(found, "metadata", "generation"):
-            return Unmet(f"the present set is not observed: {dict(updates.progress(found))}")
-        if updates.running(found):
-            return Unmet(f"an update is running: {dict(updates.progress(found))}")
-        wanted = {
-            each["name"]: [each["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
-            for each in reproduction.cliques(self.history, self.versions)
+        pcs = view.get(SETS, SET)
+        if number(pcs, "status", "observedGeneration") != number(pcs, "metadata", "generation"):
+            return Unmet(f"the present set is not observed: {dict(updates.progress(pcs))}")
+        if updates.running(pcs):
+            return Unmet(f"an update is running: {dict(updates.progress(pcs))}")
+        expected = {
+            clique["name"]: [clique["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
+            for clique in reproduction.cliques(self.history, self.versions)
         }
-        if (seen := sets.tags(view, SET)) != wanted and not self._left:
-            return Unmet(f"versions of pods: {seen}, wanted: {wanted}")
+        if (actual := sets.tags(view, SET)) != expected and not self._left:
+            return Unmet(f"versions of pods: {actual}, wanted: {expected}")
         return sets.complete(view, SET)
 
     def _rolled(self, view: View, due: Mapping[str, int]) -> bool | Unmet:
         """Whether all pods of these parts have these versions."""
         tags = sets.tags(view, SET)
         cliques = {reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in due.items()}
-        found = {clique: tags.get(clique, []) for clique in cliques}
-        return found == cliques or Unmet(f"versions of pods: {found}, wanted: {cliques}")
+        actual = {clique: tags.get(clique, []) for clique in cliques}
+        return actual == cliques or Unmet(f"versions of pods: {actual}, wanted: {cliques}")
 
     def _judged(self) -> list[str]:
-        found = invariants.judge(self.events, INVARIANTS)
-        return [str(result) for result in found if result.holds is False]
+        results = invariants.judge(self.events, INVARIANTS)
+        return [str(result) for result in results if result.holds is False]
 
 
-def _blocked(found: Mapping[str, Any]) -> bool:
-    return text(found, "spec", "updateStrategy", "type") == COHERENT and updates.running(found)
+def _blocked(pcs: Mapping[str, Any]) -> bool:
+    return text(pcs, "spec", "updateStrategy", "type") == COHERENT and updates.running(pcs)

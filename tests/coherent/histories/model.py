@@ -123,7 +123,7 @@ class GeneratedHistory:
     @property
     def keeps_old(self) -> bool:
         """Whether OnDelete may have left pods of old versions."""
-        return ON_DELETE in (self.strategy, *(each.strategy for each in self.actions if isinstance(each, Switch)))
+        return ON_DELETE in (self.strategy, *(action.strategy for action in self.actions if isinstance(action, Switch)))
 
     def part(self, name: str) -> Part:
         """The part of this name."""
@@ -133,7 +133,7 @@ class GeneratedHistory:
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
     """One to three parts: f and h are standalone cliques, p and d scaling groups."""
     names = st.lists(st.sampled_from("fpdh"), min_size=1, max_size=3, unique=True)
-    return names.flatmap(lambda found: st.tuples(*map(_part, sorted(found))))
+    return names.flatmap(lambda chosen: st.tuples(*map(_part, sorted(chosen))))
 
 
 def _part(name: str) -> st.SearchStrategy[Part]:
@@ -146,10 +146,10 @@ def _part(name: str) -> st.SearchStrategy[Part]:
     )
 
 
-def _actions(found: tuple[Part, ...]) -> st.SearchStrategy[Action]:
-    names = [part.name for part in found]
+def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
+    names = [part.name for part in members]
     some = st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True).map(sorted).map(tuple)
-    least = {part.name: part.minimum for part in found}
+    least = {part.name: part.minimum for part in members}
     scaled = st.sampled_from(names).flatmap(
         lambda name: st.builds(Scale, st.just(name), st.integers(least[name], least[name] + 4))
     )
@@ -173,11 +173,11 @@ def _actions(found: tuple[Part, ...]) -> st.SearchStrategy[Action]:
 def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
     """Histories with at most so many actions."""
     return parts().flatmap(
-        lambda found: st.builds(
+        lambda members: st.builds(
             GeneratedHistory,
-            st.just(found),
+            st.just(members),
             st.sampled_from([1, 1, 2]),
-            st.lists(_actions(found), min_size=1, max_size=most).map(tuple),
+            st.lists(_actions(members), min_size=1, max_size=most).map(tuple),
         )
     )
 
@@ -190,23 +190,23 @@ def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
     """Histories of sets that are created with one strategy and switched to another one during an update, at any phase.
     In a third of them a switch precedes, too: gangs of a set that was Coherent once keep what says so. Under OnDelete,
     pods are deleted to be replaced."""
-    others = [(), (), *((each,) for each in STRATEGIES if each != before)]
+    earlier = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
 
-    def of(found: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
-        names = tuple(part.name for part in found)
+    def of(members: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
+        names = tuple(part.name for part in members)
 
-        def made(first: tuple[str, ...], change: Change, pods: int, rest: list[Action]) -> GeneratedHistory:
+        def history(first: tuple[str, ...], change: Change, pods: int, rest: list[Action]) -> GeneratedHistory:
             created, *_ = (*first, before)
             lost = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
             begun = [*([Switch(before)] if first else []), change, *lost, Replace(pods)]
-            return GeneratedHistory(found, 1, (*begun, Switch(after), Settle(), *rest), created)
+            return GeneratedHistory(members, 1, (*begun, Switch(after), Settle(), *rest), created)
 
         return st.builds(
-            made,
-            st.sampled_from(others),
+            history,
+            st.sampled_from(earlier),
             st.builds(Change, st.just(names), st.integers(2, 3), st.sampled_from([True, True, False])),
-            st.integers(0, sum(part.replicas for part in found)),
-            st.lists(_actions(found), max_size=2),
+            st.integers(0, sum(part.replicas for part in members)),
+            st.lists(_actions(members), max_size=2),
         )
 
     return parts().flatmap(of)

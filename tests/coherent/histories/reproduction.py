@@ -139,7 +139,7 @@ def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
 
 
 def commands(history: GeneratedHistory) -> Iterator[str]:
-    """What to type, with comments where something has to be awaited."""
+    """The commands to type, with comments where something has to be awaited."""
     versions = first_versions(history)
     before = versions
     yield "kubectl apply -f set.yaml"

@@ -36,12 +36,14 @@ ENOUGH = 60
 """Sub-steps that no update of such a set has."""
 
 
-def read(found: ReferenceLayout) -> Layout:
+def read(layout: ReferenceLayout) -> Layout:
     """A layout of the reference as the suite reads it from a map: the gangs of all entries."""
     return tuple(
-        Entry(_name(gang), each.generation, dict(gang.cliques), dict(gang.groups), each.anchor, bool(each.depends_on))
-        for each in found
-        for gang in layouts.gangs(each)
+        Entry(
+            _name(gang), entry.generation, dict(gang.cliques), dict(gang.groups), entry.anchor, bool(entry.depends_on)
+        )
+        for entry in layout
+        for gang in layouts.gangs(entry)
     )
 
 
@@ -56,8 +58,8 @@ def key_of(key: ReferenceKey) -> Key:
 
 def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
     """The components of a replica, or those in the scope of its update."""
-    found = replica.in_scope() if scope else replica.components
-    return [Component(key_of(c.key), c.replicas, c.minimum, c.budget) for c in found]
+    selected = replica.in_scope() if scope else replica.components
+    return [Component(key_of(c.key), c.replicas, c.minimum, c.budget) for c in selected]
 
 
 def unavailable(replica: Replica) -> dict[Key, int]:
@@ -71,11 +73,11 @@ def unavailable(replica: Replica) -> dict[Key, int]:
 def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
     """Whether what a gang holds is of the present template."""
 
-    def seen(entry: Entry, key: Key) -> bool:
+    def is_current(entry: Entry, key: Key) -> bool:
         own = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
         return replica.templates[entry.generation][own] == replica.versions[own]
 
-    return seen
+    return is_current
 
 
 def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
@@ -84,13 +86,13 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
     in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
     after = read(replica.layout)
-    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)})
-    found = change.Change(before, after)
+    wrong = broken_partition(after, {component.key: component.replicas for component in sizes(replica)})
+    changes = change.Change(before, after)
     if isinstance(step, Advance):
         wrong += change.problems(
-            found, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
+            changes, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
         )
-    elif found:
+    elif changes:
         wrong.append("the layout changes without a sub-step")
     if isinstance(step, Complete):
         wrong += [
@@ -102,7 +104,7 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
 
 
 def problems(history: GeneratedHistory) -> list[str]:
-    """What is wrong with the first step that is; empty if nothing is."""
+    """Return the problems of the first step that has any."""
     return next(_Play(history).run(), [])
 
 
@@ -125,7 +127,7 @@ class _Play:
         }
 
     def run(self) -> Iterator[list[str]]:
-        """What is wrong, as soon as anything is."""
+        """Yield the problems of each step that has any."""
         for action in self.history.actions:
             self.versions, self._last = reproduction.after(self.versions, self._last, action)
             match action:
@@ -175,9 +177,9 @@ class _Play:
 
     def _lose(self, number: int, count: int) -> None:
         for _ in range(count):
-            found = [(key, member) for key, members in self.replica.members.items() for member in members]
-            if found:
-                key, member = found[number % len(found)]
+            candidates = [(key, member) for key, members in self.replica.members.items() for member in members]
+            if candidates:
+                key, member = candidates[number % len(candidates)]
                 self.replica.members[key].remove(member)
         self.replica.act()
 
@@ -192,8 +194,8 @@ class _Play:
         replica.fit()
         replica.act()
         replica.settle()
-        wanted = {each.key: each.replicas for each in sizes(replica)}
-        return steady_rules.problems(change.Change(before, read(replica.layout)), wanted)
+        expected = {component.key: component.replicas for component in sizes(replica)}
+        return steady_rules.problems(change.Change(before, read(replica.layout)), expected)
 
 
 def _key(part: Part) -> ReferenceKey:
