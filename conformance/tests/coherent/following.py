@@ -1,4 +1,4 @@
-"""What the updates of SetUpdatedFourTimes did, beside what the plan says."""
+"""Expectations of the updates of SetUpdatedFourTimes: layouts, plans, and components that do not change."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ Run = Recorded[SetUpdatedFourTimes]
 AnyScene = TypeVar("AnyScene", bound=Scene)
 
 
-def layouts(run: Run, each: str) -> list[Layout]:
-    """What the map asked for during one of the updates."""
-    run.given(f"{each}: updated")
-    return sets.layouts(run.between(f"{each}: change", f"{each}: at rest"), "s")
+def layouts(run: Run, update: str) -> list[Layout]:
+    """Return the gangs that the map declared during one of the updates, by version of the map."""
+    run.given(f"{update}: updated")
+    return sets.layouts(run.between(f"{update}: change", f"{update}: at rest"), "s")
 
 
-def generation(run: Run, each: str) -> str:
-    """The generation hash that an update led to."""
-    return updates.generation(run.at(f"{each}: at rest").get(SETS, "s"))
+def generation(run: Run, update: str) -> str:
+    """Return the generation hash of the set after an update."""
+    return updates.generation(run.at(f"{update}: at rest").get(SETS, "s"))
 
 
-def by_plan(
-    run: Recorded[AnyScene], what: str, found: Sequence[Change], components: Sequence[Component], **how: bool
+def expect_plan(
+    run: Recorded[AnyScene], title: str, changes: Sequence[Change], components: Sequence[Component], **how: bool
 ) -> None:
-    """An update of these components, whose writes of a map are found, follows one of the accepted plans."""
-    seen, wanted = [each.batch for each in found], plan.readings(components, **how)
-    texts = [str(batch) for batch in seen]
-    permitted = any(plan.follows(seen, reading, components) for reading in wanted)
-    run.expect(f"{what}: sub-steps", texts if permitted else [str(batch) for batch in wanted[0]], texts)
+    """Expect that the changes of a map by an update of these components follow one of the accepted plans."""
+    batches, readings = [change.batch for change in changes], plan.readings(components, **how)
+    texts = [str(batch) for batch in batches]
+    permitted = any(plan.follows(batches, reading, components) for reading in readings)
+    run.expect(f"{title}: sub-steps", texts if permitted else [str(batch) for batch in readings[0]], texts)
 
 
-def kept_in_place(run: Run, each: str, *parts: str) -> None:
-    """The pods of these components are those of before, and so are the gangs that hold them."""
-    templates = [template for part in parts for template in ([part] if part == "f" else sets.members(part))]
-    before, after = run.at(f"{each}: change"), run.at(f"{each}: at rest")
-    place = [
+def expect_unchanged(run: Run, update: str, *names: str) -> None:
+    """Expect that an update changes neither the pods of these components nor the gangs that hold them."""
+    templates = [clique for name in names for clique in ([name] if name == "f" else sets.members(name))]
+    before, after = run.at(f"{update}: change"), run.at(f"{update}: at rest")
+    gangs_by_pod = [
         {uid(pod): label(pod, labels.GANG) for pod in sets.of_template(view, "s", *templates)}
         for view in (before, after)
     ]
-    run.same(f"{each}: pods that do not change, and their gangs", place[0], place[1])
-    keys = [Key("clique" if part == "f" else "group", part) for part in parts]
-    held = [
+    run.same(f"{update}: pods that do not change, and their gangs", gangs_by_pod[0], gangs_by_pod[1])
+    keys = [Key("clique" if name == "f" else "group", name) for name in names]
+    sizes = [
         {f"{entry.key} {key}": entry.size(key) for entry in sets.layout(view, "s") for key in keys if entry.size(key)}
         for view in (before, after)
     ]
-    run.expect(f"{each}: entries that hold them", held[0], held[1])
+    run.expect(f"{update}: entries that hold them", sizes[0], sizes[1])

@@ -1,4 +1,4 @@
-"""The scene of updates that are interrupted: by other changes, and by what is lost."""
+"""The scene of updates that are interrupted: by other changes, and by the loss of pods and of a PodGangMap."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "mapless": ({"f": (2, 1)}, {"d": (2, 1)}),
     "weak": ({"f": (6, 2)}, {}),
 }
-"""Standalone cliques and scaling groups of the sets: replicas, and minAvailable."""
+"""Standalone cliques and scaling groups of the sets, with replicas and minAvailable."""
 NAMES = tuple(SIZES)
 WEAK = "weak-0-f"
 
 
 class Interrupted(Scene):
-    """Five sets (see SIZES), whose updates are held before each sub-step.
+    """Five sets (see SIZES), whose new pods do not become Ready until the scene releases them.
 
     `partly`: f and g are changed, then, when f is complete and g is not, g and d. `wider`: maxUnavailable of g is
     raised to 2 after the first sub-step. `thrice` has three replicas and is changed again when the second one is
@@ -37,42 +37,43 @@ class Interrupted(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
-        made = {
-            each: sets.coherent(env, each, *sizes, replicas=3 if each == "thrice" else 1)
-            for each, sizes in SIZES.items()
+        workloads = {
+            set_name: sets.coherent(env, set_name, *sizes, replicas=3 if set_name == "thrice" else 1)
+            for set_name, sizes in SIZES.items()
         }
-        for workload in made.values():
+        for workload in workloads.values():
             env.create(workload)
-        deployed = (sets.deployed(each, 3 if each == "thrice" else 1) for each in NAMES)
+        deployed = (sets.deployed(set_name, 3 if set_name == "thrice" else 1) for set_name in NAMES)
         env.wait_for("deployed", all_of(*deployed), SECONDS)
         env.quiet(0.7)
         env.mark("change")
         before = {
-            "partly": sets.change(env, made["partly"], "f", "gm", tag="2", hold=("gm",)),
-            "wider": sets.change(env, made["wider"], "f", "gm", tag="2", hold=True),
-            "mapless": sets.change(env, made["mapless"], "f", "dm", tag="2", hold=True),
-            "weak": sets.change(env, made["weak"], "f", tag="2", hold=True),
+            "partly": sets.change(env, workloads["partly"], "f", "gm", tag="2", hold=("gm",)),
+            "wider": sets.change(env, workloads["wider"], "f", "gm", tag="2", hold=True),
+            "mapless": sets.change(env, workloads["mapless"], "f", "dm", tag="2", hold=True),
+            "weak": sets.change(env, workloads["weak"], "f", tag="2", hold=True),
         }
-        sets.change(env, made["thrice"], "f", tag="2", hold=True)
+        sets.change(env, workloads["thrice"], "f", tag="2", hold=True)
         self._begin_the_second_replica(env)
         before["thrice"] = updates.generation(env.history.view().get(SETS, "thrice"))
-        sets.change(env, made["thrice"], "f", tag="3")
+        sets.change(env, workloads["thrice"], "f", tag="3")
         sets.release(env, "thrice")  # an operator may wait for the gangs of the second version
         counts = {"partly": 1, "wider": 2, "mapless": 2, "weak": 2}
-        env.wait_for("first sub-steps", all_of(*(sets.held(each, size, "2") for each, size in counts.items())), SECONDS)
-        self._raise_the_budget(env, made["wider"]["spec"]["template"]["podCliqueScalingGroups"])
+        waiting = (sets.pods_not_ready(set_name, count, "2") for set_name, count in counts.items())
+        env.wait_for("first sub-steps", all_of(*waiting), SECONDS)
+        self._raise_the_budget(env, workloads["wider"]["spec"]["template"]["podCliqueScalingGroups"])
         self._delete_the_map(env)
-        for each in ("partly", "weak"):
-            sets.release(env, each)
+        for set_name in ("partly", "weak"):
+            sets.release(env, set_name)
         env.wait_for("second sub-steps", all_of(rolled("partly", 2, 1), rolled("weak", 4, 2)), SECONDS)
         self.complete = sets.uids(sets.of_template(env.history.view(), "partly", "f"))
         env.mark("partly: changed again")
-        middle = sets.change(env, made["partly"], "gm", "dm", tag="3")
+        middle = sets.change(env, workloads["partly"], "gm", "dm", tag="3")
         self._lose(env)
         env.settle("partly: ended", sets.updated("partly", middle), SECONDS)
         env.quiet(1)
         env.mark("weak: below the minimum")
-        sets.release_all(env, {each: before[each] for each in ("weak", "wider", "mapless")})
+        sets.release_all(env, {set_name: before[set_name] for set_name in ("weak", "wider", "mapless")})
         env.settle("thrice: ended", sets.updated("thrice", before["thrice"]), SECONDS)
         env.quiet(0.7)
         env.mark("end")
@@ -83,7 +84,7 @@ class Interrupted(Scene):
             if 1 in updates.turns(view.get(SETS, "thrice")) or sets.waiting("thrice")(view) is not True:
                 break
             sets.release(env, "thrice")
-        env.wait_for("thrice: second replica", all_of(turn("thrice", 1), sets.held("thrice", 1, "2")))
+        env.wait_for("thrice: second replica", all_of(turn("thrice", 1), sets.pods_not_ready("thrice", 1, "2")))
 
     def _raise_the_budget(self, env: SceneEnvironment, groups: list[dict[str, object]]) -> None:
         groups[0]["rollingUpdate"] = {"maxUnavailable": 2}
@@ -93,52 +94,52 @@ class Interrupted(Scene):
     def _delete_the_map(self, env: SceneEnvironment) -> None:
         view = env.history.view()
         self.layout = shape(sets.layout(view, "mapless"))
-        self.kept = sets.uids(sets.of_set(view, "mapless"))
-        if (found := sets.map_of(view, "mapless")) is not None:
-            [reply] = env.dry_run.all([env.dry_run.delete(MAPS, name(found))])
+        self.mapless_pods = sets.uids(sets.of_set(view, "mapless"))
+        if (gang_map := sets.map_of(view, "mapless")) is not None:
+            [reply] = env.dry_run.all([env.dry_run.delete(MAPS, name(gang_map))])
             if reply.accepted:
-                env.delete(MAPS, name(found))
+                env.delete(MAPS, name(gang_map))
         env.settle("mapless: map restored", self._restored)
         env.quiet(1)
         env.mark("mapless: at rest")
 
     def _restored(self, view: View) -> bool | Unmet:
-        found = shape(sets.layout(view, "mapless"))
-        return found == self.layout or Unmet(f"entries: {found}")
+        current = shape(sets.layout(view, "mapless"))
+        return current == self.layout or Unmet(f"entries: {current}")
 
     def _lose(self, env: SceneEnvironment) -> None:
-        """The new pods that are Ready are lost, and one of the old version; those of the second sub-step become
+        """Delete the new pods that are Ready, and one of the old version. Let the pods of the second sub-step become
         Ready."""
-        found = predicates.pods_of(env.history.view(), WEAK)
-        first = [pod for pod in found if sets.tag(pod) == "2" and pods.ready(pod)]
-        second = {name(pod) for pod in found if sets.tag(pod) == "2"} - {name(pod) for pod in first}
-        old, *rest = (pod for pod in found if sets.tag(pod) == "1")
-        self.left = {uid(pod) for pod in rest}
+        members = predicates.pods_of(env.history.view(), WEAK)
+        first = [pod for pod in members if sets.tag(pod) == "2" and pods.ready(pod)]
+        second = {name(pod) for pod in members if sets.tag(pod) == "2"} - {name(pod) for pod in first}
+        old, *remaining = (pod for pod in members if sets.tag(pod) == "1")
+        self.old_pods = {uid(pod) for pod in remaining}
         for pod in (old, *first):
             env.delete("pods", name(pod))
-        env.wait_for("weak: pods lost", all_of(sets.held("weak", 4, "2"), old_pods(len(rest))), SECONDS)
+        env.wait_for("weak: pods lost", all_of(sets.pods_not_ready("weak", 4, "2"), old_pods(len(remaining))), SECONDS)
         sets.release(env, "weak", second)
 
 
 @predicate
 def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
-    """It is the turn of this replica."""
-    found = updates.turns(view.get(SETS, set_name))
-    return replica in found or Unmet(f"replicas of {set_name} that are being updated: {found}")
+    """This replica is being updated."""
+    replicas = updates.turns(view.get(SETS, set_name))
+    return replica in replicas or Unmet(f"replicas of {set_name} that are being updated: {replicas}")
 
 
 @predicate
 def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
-    """So many pods of the set that are held are of its second version, some of which wait to become Ready."""
+    """Exactly `count` pods of the changed component are of the second version, and `waiting` of them are not Ready."""
     cliques = ("gm",) if set_name == "partly" else ("f",)
-    found = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
-    if found != count:
-        return Unmet(f"{found} of {count} pods of {set_name} are of the second version")
-    return sets.held(set_name, waiting, "2")(view)
+    updated = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
+    if updated != count:
+        return Unmet(f"{updated} of {count} pods of {set_name} are of the second version")
+    return sets.pods_not_ready(set_name, waiting, "2")(view)
 
 
 @predicate
 def old_pods(view: View, count: int) -> bool | Unmet:
-    """So many pods of the set `weak` are of its first version."""
-    found = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
-    return found == count or Unmet(f"{found} pods of {WEAK} are of the first version, not {count}")
+    """Exactly `count` pods of the set `weak` are of its first version."""
+    number = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
+    return number == count or Unmet(f"{number} pods of {WEAK} are of the first version, not {count}")

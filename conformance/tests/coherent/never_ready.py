@@ -1,4 +1,4 @@
-"""The scene of a version that never becomes Ready, and of what is tried meanwhile."""
+"""The scene of a version that never becomes Ready, with requests and losses of pods during its update."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ SCALED = {
     "scaling group out of scope": (GROUPS, "s-{updated}-d", 3),
     "the set": (SETS, "s", 3),
 }
-"""Changes of replicas during the update: resource, name, replicas. Either replica of the set may be updated first."""
+"""Changes of replicas that are requested during the update: resource, name, replicas. Either replica of the set may be
+updated first."""
 
 
 class NeverReady(Scene):
-    """A set with two replicas, f4/2 p4/2 d2/1. Pods of the new version of f and p never become Ready. Meanwhile one
-    tries to scale, and pods are lost: one of the old version, one of a new gang, one of d. Then a third version is
-    fine, and the set is scaled. Beside it `tight` with f3/2 and terminationDelay 2s, two of whose pods are replaced by
-    such that are never Ready: the update runs on, and one Ready pod is less than the minimum."""
+    """A set with two replicas, f4/2 p4/2 d2/1. Pods of the new version of f and p never become Ready. Meanwhile changes
+    of replicas are requested, and pods are lost: one of the old version, one of a new gang, one of d. Then a third
+    version becomes Ready, and the set is scaled. Beside it `tight` with f3/2 and terminationDelay 2s, two of whose pods
+    are replaced by pods that are never Ready: the update runs on, and one Ready pod is less than the minimum."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -48,8 +49,9 @@ class NeverReady(Scene):
         env.mark("change")
         before = sets.change(env, self.workload, "f", "pl", "pw", tag="2", hold=True)
         sets.change(env, tight, "f", tag="2", hold=True)
-        # Two pods of f, and two replicas of p with two pods each: the least of the first anchor.
-        env.wait_for("first sub-step", all_of(sets.held("s", 6, "2"), sets.held("tight", 2, "2")), SECONDS)
+        # Two pods of f, and two replicas of p with two pods each: the minimum of the first anchor.
+        first_sub_steps = all_of(sets.pods_not_ready("s", 6, "2"), sets.pods_not_ready("tight", 2, "2"))
+        env.wait_for("first sub-step", first_sub_steps, SECONDS)
         new = [pod for pod in sets.of_set(env.history.view(), "s") if sets.tag(pod) == "2"]
         [self.turn, *_] = sorted({int(clique.split("-")[1]) for clique in sets.uids(new).values()})
         self.front, self.out_of_scope = f"s-{self.turn}-f", f"s-{self.turn}-d-0-dm"
@@ -75,30 +77,30 @@ class NeverReady(Scene):
         env.mark("end")
 
     def _try(self, env: SceneEnvironment) -> None:
-        """Asks for changes of replicas, and for others, without making them."""
+        """Send changes of replicas, and other changes, as dry runs."""
 
-        def scale(each: str, subresource: str | None = None) -> Request:
-            resource, pattern, size = SCALED[each]
+        def scale(description: str, subresource: str | None = None) -> Request:
+            resource, pattern, size = SCALED[description]
             target = pattern.format(updated=self.turn, other=1 - self.turn)
             return env.dry_run.patch(resource, target, {"spec": {"replicas": size}}, subresource)
 
-        asked = [*map(scale, SCALED), *(scale(each, "scale") for each in SCALED)]
-        replies = env.dry_run.all([*asked, *_harmless(env)])
+        requests = [*map(scale, SCALED), *(scale(description, "scale") for description in SCALED)]
+        replies = env.dry_run.all([*requests, *_harmless(env)])
         count = len(SCALED)
         self.refused = dict(zip(SCALED, replies[:count], strict=True))
         self.refused_scale = dict(zip(SCALED, replies[count : 2 * count], strict=True))
         self.harmless = replies[2 * count :]
 
     def _lose(self, env: SceneEnvironment) -> None:
-        """Deletes a pod of an old gang, one of the new gang, and one of a component that does not change."""
+        """Delete a pod of an old gang, one of the new gang, and one of a component that does not change."""
         env.wait_for("pods of both versions", lambda view: all(_by_tag(view, self.front).values()), 30)
         view = env.history.view()
-        self.old, self.new = (found[0] for found in _by_tag(view, self.front).values())
+        self.old, self.new = (members[0] for members in _by_tag(view, self.front).values())
         [self.other] = predicates.pods_of(view, self.out_of_scope)
         for pod in (self.old, self.new, self.other):
             env.delete("pods", name(pod))
-        env.settle("lost pod of a new gang recreated", _again(self.new, self.front, 2), 30)
-        env.settle("lost pod of another component recreated", _again(self.other, self.out_of_scope, 1), 30)
+        env.settle("lost pod of a new gang recreated", _recreated(self.new, self.front, 2), 30)
+        env.settle("lost pod of another component recreated", _recreated(self.other, self.out_of_scope, 1), 30)
         env.quiet(2)
         env.mark("pods lost")
 
@@ -111,8 +113,9 @@ def _harmless(env: SceneEnvironment) -> list[Request]:
 
 
 def _by_tag(view: View, clique: str) -> dict[str, list[Mapping[str, Any]]]:
-    """The pods of a clique of the first and the second version."""
-    return {each: [pod for pod in predicates.pods_of(view, clique) if sets.tag(pod) == each] for each in ("1", "2")}
+    """Return the pods of a clique by version, the first and the second one."""
+    members = predicates.pods_of(view, clique)
+    return {version: [pod for pod in members if sets.tag(pod) == version] for version in ("1", "2")}
 
 
 def _reason(view: View) -> bool | Unmet:
@@ -120,9 +123,9 @@ def _reason(view: View) -> bool | Unmet:
 
 
 @predicate
-def _again(view: View, lost: object, clique: str, size: int) -> bool | Unmet:
-    """The clique has so many pods of the lost one's gang and image, without that one."""
-    found = predicates.pods_of(view, clique)
-    same = [pod for pod in found if label(pod, labels.GANG) == label(lost, labels.GANG)]
-    done = len(same) == size and uid(lost) not in {uid(pod) for pod in found}
-    return done or Unmet(f"{len(same)} of {size} pods of {clique} are of gang {label(lost, labels.GANG)}")
+def _recreated(view: View, lost_pod: object, clique: str, size: int) -> bool | Unmet:
+    """The clique has `size` pods in the gang of the lost pod, which is not one of them."""
+    members = predicates.pods_of(view, clique)
+    same_gang = [pod for pod in members if label(pod, labels.GANG) == label(lost_pod, labels.GANG)]
+    done = len(same_gang) == size and uid(lost_pod) not in {uid(pod) for pod in members}
+    return done or Unmet(f"{len(same_gang)} of {size} pods of {clique} are of gang {label(lost_pod, labels.GANG)}")

@@ -1,4 +1,4 @@
-"""What is played in this profile: scenes that several modules judge."""
+"""Scenes of coherent updates that several modules judge."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class SetUpdatedFourTimes(Scene):
             env.patch(SETS, "s", {"metadata": {"annotations": {"example.com/look": str(number)}}})
         env.quiet(1)
         env.mark("looked at again")
-        for number, (each, (cliques, _)) in enumerate(CHANGES.items(), 2):
-            env.mark(f"{each}: change")
+        for number, (update, (cliques, _)) in enumerate(CHANGES.items(), 2):
+            env.mark(f"{update}: change")
             before = sets.change(env, self.workload, *cliques, tag=str(number))
-            env.wait_for(f"{each}: updated", sets.updated("s", before), SECONDS)
+            env.wait_for(f"{update}: updated", sets.updated("s", before), SECONDS)
             env.quiet(1)
-            env.mark(f"{each}: at rest")
+            env.mark(f"{update}: at rest")
         env.patch(CLIQUES, "s-0-f", {"spec": {"replicas": 6}}, subresource="scale")
         env.wait_for("pods added", sets.followed("s", "f", 6), SECONDS)
         env.quiet(5.5, real=True)
@@ -62,7 +62,7 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "loose": ({"f": (7, 2, 3)}, {"g": (2, 1)}),
 }
 """Standalone cliques and scaling groups of the sets of the next scene: replicas, minAvailable, and maxUnavailable where
-it is more. The budget of `loose` alone would permit a sub-step before the Pods of the one before are Ready."""
+it is more. Only the budget of `loose` would permit a sub-step before the Pods of the previous one are Ready."""
 
 
 CONSTRAINED, ORDERED, SINGLE = "constrained", "ordered", "single"
@@ -72,12 +72,12 @@ LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname
 class SetsOfEveryShape(Scene):
     """A set for each shape that a plan can have (see SHAPES), one whose cliques start in order, one with a priority
     class and, where they are supported, topology constraints, and one with the gang layout SingleAnchor, where that is
-    supported. All are changed at once, and nothing is scarce; new pods of the first clique of the ordered set are held
-    for two seconds."""
+    supported. All are changed at once, and nothing is scarce; new pods of the first clique of the ordered set do not
+    become Ready for two seconds."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        self.workloads = {each: sets.coherent(env, each, *sizes) for each, sizes in SHAPES.items()}
+        self.workloads = {set_name: sets.coherent(env, set_name, *sizes) for set_name, sizes in SHAPES.items()}
         binding = env.namespace if "topology" in env.implementation.features else ""
         self.workloads[CONSTRAINED] = _constrained(env, binding)
         in_order = "CliqueStartupTypeInOrder"
@@ -100,27 +100,30 @@ class SetsOfEveryShape(Scene):
         env.wait_for("deployed", all_of(*map(sets.deployed, self.workloads)), SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        before = {each: _change_all(env, w, hold="f" * (each == ORDERED)) for each, w in self.workloads.items()}
+        before = {
+            set_name: _change_all(env, workload, hold="f" * (set_name == ORDERED))
+            for set_name, workload in self.workloads.items()
+        }
         env.settle(f"{ORDERED}: pods of f wait", sets.waiting(ORDERED), 60)
         env.quiet(2, real=True)
         env.mark(f"{ORDERED}: f released")
         sets.release_all(env, {ORDERED: before[ORDERED]})
-        for each, generation in before.items():
-            env.settle(f"{each}: updated", sets.updated(each, generation), SECONDS)
+        for set_name, generation in before.items():
+            env.settle(f"{set_name}: updated", sets.updated(set_name, generation), SECONDS)
         env.quiet(0.7)
         env.mark("end")
 
 
 def _constrained(env: SceneEnvironment, binding: str) -> Object:
-    wanted: dict[str, Any] = (
+    constraint: dict[str, Any] = (
         {"topologyConstraint": {"topologyName": binding, "pack": {"preferred": "host"}}} if binding else {}
     )
     priority = "system-cluster-critical"
-    return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **wanted)
+    return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **constraint)
 
 
 def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2", hold: str = "") -> str:
-    cliques = [each["name"] for each in workload["spec"]["template"]["cliques"]]
+    cliques = [clique["name"] for clique in workload["spec"]["template"]["cliques"]]
     return sets.change(env, workload, *cliques, tag=tag, hold=tuple(hold))
 
 
@@ -167,9 +170,9 @@ class OperatorKilled(Scene):
 
 
 class ScaledAfterAnUpdate(Scene):
-    """A set f4/2 p4/1, whose gangs an update has formed: scaled out, in, and in to the least that is permitted. Then p
-    gets a second replica, and f loses the pods of all anchors but one. In the end
-    the replica of the set is terminated: three of its four pods of f have failed for longer than terminationDelay."""
+    """A set f4/2 p4/1, whose gangs an update has formed: scaled out, in, and in to the minimum. Then p gets a second
+    replica, and f loses the pods of all anchors but one. In the end the replica of the set is terminated: three of its
+    four pods of f have failed for longer than terminationDelay."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -199,34 +202,34 @@ class ScaledAfterAnUpdate(Scene):
         env.mark("end")
 
     def _fail(self, env: SceneEnvironment) -> None:
-        """All pods of f in the gang of the newest one fail."""
-        found = predicates.pods_of(env.history.view(), "s-0-f")
-        gang = label(max(found, key=lambda pod: text(pod, "metadata", "creationTimestamp")), labels.GANG)
-        failed = [pod for pod in found if label(pod, labels.GANG) == gang]
+        """Let all pods of f fail that are in the gang of its newest pod."""
+        members = predicates.pods_of(env.history.view(), "s-0-f")
+        gang = label(max(members, key=lambda pod: text(pod, "metadata", "creationTimestamp")), labels.GANG)
+        failed = [pod for pod in members if label(pod, labels.GANG) == gang]
         for pod in failed:
             env.patch("pods", name(pod), {"metadata": {"annotations": {sets.HOLD_STATUS: "yes"}}})
             env.patch("pods", name(pod), health.status(pod, disruption.CRASHED), subresource="status")
-        env.wait_for("pods not Ready", sets.reported_ready("s-0-f", len(found) - len(failed)))
+        env.wait_for("pods not Ready", sets.reported_ready("s-0-f", len(members) - len(failed)))
         self.unready = {uid(pod) for pod in failed}
 
     def _scale(self, env: SceneEnvironment, step: str, **sizes: int) -> None:
-        """Scales one part, through the scale subresource, and waits until everything has followed."""
-        for each, size in sizes.items():
-            kind = CLIQUES if each == "f" else sets.GROUPS
-            env.patch(kind, f"s-0-{each}", {"spec": {"replicas": size}}, subresource="scale")
-            if each == "f":
+        """Scale one component, through the scale subresource, and wait until everything is Ready."""
+        for component, size in sizes.items():
+            kind = CLIQUES if component == "f" else sets.GROUPS
+            env.patch(kind, f"s-0-{component}", {"spec": {"replicas": size}}, subresource="scale")
+            if component == "f":
                 env.wait_for(f"{step}: number of pods", _pods_of_f(size), SECONDS)
             else:
-                env.wait_for(f"{step}: in the map", sets.holds("s", each, size), SECONDS)
-            env.wait_for(step, sets.followed("s", each, size), SECONDS)
+                env.wait_for(f"{step}: in the map", sets.holds("s", component, size), SECONDS)
+            env.wait_for(step, sets.followed("s", component, size), SECONDS)
         env.quiet(0.7)
         env.mark(f"{step}: at rest")
 
 
 @predicate
 def _pods_of_f(view: View, size: int) -> bool | Unmet:
-    found = predicates.pods_of(view, "s-0-f")
-    return len(found) == size or Unmet(f"f has {len(found)} pods, not {size}")
+    members = predicates.pods_of(view, "s-0-f")
+    return len(members) == size or Unmet(f"f has {len(members)} pods, not {size}")
 
 
 class ReplicasOfASet(Scene):

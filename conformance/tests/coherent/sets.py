@@ -1,8 +1,8 @@
-"""The sets of this profile, and how scenes change them and wait for them.
+"""The sets of this profile, and helpers to change them and to wait for them.
 
 Sets are written as sizes: `cliques={"f": (5, 2)}` is a standalone clique with five pods, two of which are its minimum;
 `groups={"p": (4, 1)}` a scaling group with four replicas. A third number is maxUnavailable. The group p has the cliques
-pl and pw, any other one clique.
+pl and pw, any other group has one clique.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from conformance.testing.scene import SceneEnvironment, Span
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
 MAPS = "podgangmaps"
 COHERENT, ROLLING, ON_DELETE = "Coherent", "RollingRecreate", "OnDelete"
-HELD = "conformance.grove.io/hold-ready"
+HOLD_READY = "conformance.grove.io/hold-ready"
 HOLD_STATUS = health.HOLD_STATUS
 SECONDS = 150
 SUB_STEPS = 12
-"""At most so many sub-steps are released one by one."""
+"""The maximum number of sub-steps that are released one by one."""
 
 Sizes = Mapping[str, tuple[int, ...]]
 
 
 def members(group: str) -> list[str]:
-    """The cliques of a scaling group."""
+    """Return the cliques of a scaling group."""
     return ["pl", "pw"] if group == "p" else [f"{group}m"]
 
 
@@ -50,53 +50,67 @@ def coherent(
     delay: str = "4h0m0s",
     **template: Any,
 ) -> Object:
-    """A set of these sizes. Not created."""
-    listed = [_clique(each, *sizes) for each, sizes in (cliques or {}).items()]
-    listed += [_clique(each, 1, 1) for group in groups or {} for each in members(group)]
-    wanted = [
-        {"name": each, "cliqueNames": members(each), "replicas": size, "minAvailable": least, **_rolling(budget)}
-        for each, (size, least, *budget) in (groups or {}).items()
+    """Return a set of these sizes, which is not created yet."""
+    clique_templates = [_clique(clique, *sizes) for clique, sizes in (cliques or {}).items()]
+    clique_templates += [_clique(clique, 1, 1) for group in groups or {} for clique in members(group)]
+    group_configs = [
+        {
+            "name": group,
+            "cliqueNames": members(group),
+            "replicas": size,
+            "minAvailable": min_available,
+            **_rolling(budget),
+        }
+        for group, (size, min_available, *budget) in (groups or {}).items()
     ]
-    whole: Object = {"cliques": listed, "terminationDelay": delay, **template}
-    if wanted:
-        whole["podCliqueScalingGroups"] = wanted
-    spec = {"replicas": replicas, "updateStrategy": {"type": strategy}, "template": whole}
+    set_template: Object = {"cliques": clique_templates, "terminationDelay": delay, **template}
+    if group_configs:
+        set_template["podCliqueScalingGroups"] = group_configs
+    spec = {"replicas": replicas, "updateStrategy": {"type": strategy}, "template": set_template}
     metadata = {"name": set_name}
     return env.placed({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec})
 
 
 def components(workload: Object, only: Collection[str] | None = None) -> list[Component]:
-    """The components of a set as they are planned with; `only` those with these names."""
+    """Return the components of a set for the planner; with `only`, those with these names."""
     template = workload["spec"]["template"]
     groups = template.get("podCliqueScalingGroups", [])
-    inside = {each for group in groups for each in group["cliqueNames"]}
-    found = [
-        Component(Key("clique", each["name"]), each["spec"]["replicas"], each["spec"]["minAvailable"], _budget(each))
-        for each in template["cliques"]
-        if each["name"] not in inside
+    grouped = {clique for group in groups for clique in group["cliqueNames"]}
+    parts = [
+        (Key("clique", clique["name"]), clique["spec"], _budget(clique))
+        for clique in template["cliques"]
+        if clique["name"] not in grouped
     ]
-    found += [Component(Key("group", g["name"]), g["replicas"], g["minAvailable"], _budget(g)) for g in groups]
-    return [each for each in found if only is None or each.key.name in only]
+    parts += [(Key("group", group["name"]), group, _budget(group)) for group in groups]
+    return [
+        Component(key, sizes["replicas"], sizes["minAvailable"], budget)
+        for key, sizes, budget in parts
+        if only is None or key.name in only
+    ]
 
 
 def _budget(entry: Mapping[str, Any]) -> int:
-    least = entry.get("minAvailable") or entry.get("spec", {}).get("minAvailable")
-    return int(entry.get("rollingUpdate", {}).get("maxUnavailable", least))
+    min_available = entry.get("minAvailable") or entry.get("spec", {}).get("minAvailable")
+    return int(entry.get("rollingUpdate", {}).get("maxUnavailable", min_available))
 
 
 def _rolling(budget: Sequence[int]) -> Object:
     return {"rollingUpdate": {"maxUnavailable": budget[0]}} if budget else {}
 
 
-def _clique(each: str, size: int, least: int, *budget: int) -> Object:
-    container = {"name": "main", "image": f"registry.example/{each}:1", "resources": {"requests": {"cpu": "10m"}}}
+def _clique(clique_name: str, size: int, min_available: int, *budget: int) -> Object:
+    container = {
+        "name": "main",
+        "image": f"registry.example/{clique_name}:1",
+        "resources": {"requests": {"cpu": "10m"}},
+    }
     spec = {
-        "roleName": each,
+        "roleName": clique_name,
         "replicas": size,
-        "minAvailable": least,
+        "minAvailable": min_available,
         "podSpec": restricted({"containers": [container]}),
     }
-    return {"name": each, "spec": spec, **_rolling(budget)}
+    return {"name": clique_name, "spec": spec, **_rolling(budget)}
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
@@ -105,42 +119,42 @@ def _clique(each: str, size: int, least: int, *budget: int) -> Object:
 def change(
     env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool | Collection[str] = False
 ) -> str:
-    """Gives the pods of these cliques another image, and keeps the new ones from becoming Ready where they are held,
-    all or those of some cliques; returns the generation hash that the set had before."""
+    """Give the pods of these cliques another image. With `hold`, new pods do not become Ready until they are released:
+    all of them, or those of some cliques. Return the generation hash of the set before the change."""
     before = updates.generation(env.history.view().get(SETS, name(workload)))
-    for each in workload["spec"]["template"]["cliques"]:
-        if each["name"] in cliques:
-            container = each["spec"]["podSpec"]["containers"][0]
+    for clique in workload["spec"]["template"]["cliques"]:
+        if clique["name"] in cliques:
+            container = clique["spec"]["podSpec"]["containers"][0]
             container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
-            annotations = {key: value for key, value in each.pop("annotations", {}).items() if key != HELD}
-            if hold is True or (hold and each["name"] in hold):
-                annotations[HELD] = "yes"
+            annotations = {key: value for key, value in clique.pop("annotations", {}).items() if key != HOLD_READY}
+            if hold is True or (hold and clique["name"] in hold):
+                annotations[HOLD_READY] = "yes"
             if annotations:
-                each["annotations"] = annotations
+                clique["annotations"] = annotations
     template = {"cliques": copy.deepcopy(workload["spec"]["template"]["cliques"])}
     env.patch(SETS, name(workload), {"spec": {"template": template}})
     return before
 
 
 def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
-    """Changes the strategy of a set. OnDelete has no use for rollingUpdate, and may be refused with it."""
-    changed: Object = {"updateStrategy": {"type": strategy}}
-    stored = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
-    parts = [*stored["cliques"], *stored.get("podCliqueScalingGroups", [])]
-    if strategy == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
-        changed["template"] = {key: stored[key] for key in ("cliques", "podCliqueScalingGroups") if key in stored}
-    env.patch(SETS, set_name, {"spec": changed})
+    """Change the strategy of a set. OnDelete does not use rollingUpdate, and may be refused with it."""
+    patch: Object = {"updateStrategy": {"type": strategy}}
+    template = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
+    entries = [*template["cliques"], *template.get("podCliqueScalingGroups", [])]
+    if strategy == ON_DELETE and [entry for entry in entries if entry.pop("rollingUpdate", None)]:
+        patch["template"] = {key: template[key] for key in ("cliques", "podCliqueScalingGroups") if key in template}
+    env.patch(SETS, set_name, {"spec": patch})
 
 
 def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None = None) -> None:
-    """Lets the held pods of a set become Ready, or those of these names."""
+    """Let the held pods of a set become Ready: all of them, or those with the chosen names."""
     for pod in of_set(env.history.view(), set_name):
         if _is_held(pod) and (chosen is None or name(pod) in chosen):
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_READY: None}}})
 
 
 def _is_held(pod: Mapping[str, Any]) -> bool:
-    return HELD in pod["metadata"].get("annotations", {})
+    return HOLD_READY in pod["metadata"].get("annotations", {})
 
 
 @predicate
@@ -150,100 +164,106 @@ def waiting(view: View, set_name: str) -> bool | Unmet:
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
-    """Lets the held pods of sets become Ready, those of later sub-steps, too, until their updates have ended.
-    `before`: the generation that each set had before its update."""
+    """Let the held pods of sets become Ready, including those of later sub-steps, until the updates have ended.
+    `before` has the generation of each set before its update."""
 
     def running(view: View) -> list[str]:
-        return [each for each, generation in before.items() if updated(each, generation)(view) is not True]
+        return [set_name for set_name, generation in before.items() if updated(set_name, generation)(view) is not True]
 
-    def seen(view: View) -> bool:
-        left = running(view)
-        return not left or any(waiting(each)(view) is True for each in left)
+    def can_continue(view: View) -> bool:
+        unfinished = running(view)
+        return not unfinished or any(waiting(set_name)(view) is True for set_name in unfinished)
 
     for _ in range(SUB_STEPS * len(before)):
-        view = env.settled("pods wait to become Ready", seen)
-        left = running(view)
-        if not any(waiting(each)(view) is True for each in left):
-            break  # all have ended, or one does not go on
-        for each in left:
-            release(env, each)
-    for each, generation in before.items():
-        env.settle(f"{each}: ended", updated(each, generation), SECONDS)
+        view = env.settled("pods wait to become Ready", can_continue)
+        unfinished = running(view)
+        if not any(waiting(set_name)(view) is True for set_name in unfinished):
+            break  # all updates have ended, or one is stuck
+        for set_name in unfinished:
+            release(env, set_name)
+    for set_name, generation in before.items():
+        env.settle(f"{set_name}: ended", updated(set_name, generation), SECONDS)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
-    """The PodGangMap of a replica, whatever its name is."""
-    found = (each for each in view.list(MAPS) if gang_maps.set_of(each) == set_name and shapes.replica(each) == replica)
-    return next(found, None)
+    """Return the PodGangMap of a replica, by its contents and not by its name."""
+    for gang_map in view.list(MAPS):
+        if gang_maps.set_of(gang_map) == set_name and shapes.replica(gang_map) == replica:
+            return gang_map
+    return None
 
 
 def layout(view: View, set_name: str, replica: int = 0) -> Layout:
-    """The gangs that the map of a replica asks for."""
+    """Return the gangs that the map of a replica declares."""
     return shapes.entries(map_of(view, set_name, replica))
 
 
 def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
-    """What each version of a map asks for, from the beginning of a span on."""
-    records = [
+    """Return the gangs that each version of a map declares, from the beginning of a span on."""
+    versions = [
         record.object
         for record in span.records(MAPS)
         if gang_maps.set_of(record.object) == set_name and shapes.replica(record.object) == replica
     ]
-    return [layout(span.begin(), set_name, replica), *(shapes.entries(each) for each in records)]
+    return [layout(span.begin(), set_name, replica), *map(shapes.entries, versions)]
 
 
 def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
-    """The pods of a set that are not being deleted."""
-    every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
-    return [pod for found in every for pod in found if label(pod, labels.PART_OF) == set_name]
+    """Return the pods of a set that are not being deleted."""
+    return [
+        pod
+        for clique in view.names(CLIQUES)
+        for pod in predicates.pods_of(view, clique)
+        if label(pod, labels.PART_OF) == set_name
+    ]
 
 
 def of_template(view: View, set_name: str, *cliques: str) -> list[Mapping[str, Any]]:
-    """The pods of a set that are made from these templates."""
+    """Return the pods of a set that are created from these templates."""
     return [pod for pod in of_set(view, set_name) if template_of(pod) in cliques]
 
 
 def template_of(pod: Document) -> str:
-    """The template of a pod's clique; templates of this profile have no hyphen in their names."""
+    """Return the template of a pod's clique. Templates of this profile have no hyphen in their names."""
     return label(pod, labels.CLIQUE).rpartition("-")[2]
 
 
-def uids(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """uid → clique, of pods."""
-    return {uid(pod): label(pod, labels.CLIQUE) for pod in found}
+def uids(pod_objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the cliques of pods by UID."""
+    return {uid(pod): label(pod, labels.CLIQUE) for pod in pod_objects}
 
 
 def tags(view: View, set_name: str) -> dict[str, list[str]]:
-    """Clique template → tags of the images of its pods, each once."""
-    found: dict[str, set[str]] = {}
+    """Return the distinct image tags of pods by clique template."""
+    tags_by_template: dict[str, set[str]] = {}
     for pod in of_set(view, set_name):
-        found.setdefault(template_of(pod), set()).add(tag(pod))
-    return {each: sorted(own) for each, own in sorted(found.items())}
+        tags_by_template.setdefault(template_of(pod), set()).add(tag(pod))
+    return {template: sorted(image_tags) for template, image_tags in sorted(tags_by_template.items())}
 
 
 def tag(pod: Mapping[str, Any]) -> str:
-    """The tag of a pod's image."""
+    """Return the tag of a pod's image."""
     return str(pod["spec"]["containers"][0]["image"]).rpartition(":")[2]
 
 
 def member_index(view: View) -> dict[str, str]:
-    """Member clique → `group/index`, by the labels of cliques."""
-    found = {}
+    """Return `group/index` of each member clique, by the labels of cliques."""
+    index_by_clique = {}
     for clique in view.list(CLIQUES):
         if group := label(clique, labels.GROUP):
             prefix = f"{label(clique, labels.PART_OF)}-{label(clique, labels.SET_INDEX)}-"
-            found[name(clique)] = f"{group.removeprefix(prefix)}/{label(clique, labels.GROUP_INDEX)}"
-    return found
+            index_by_clique[name(clique)] = f"{group.removeprefix(prefix)}/{label(clique, labels.GROUP_INDEX)}"
+    return index_by_clique
 
 
 def gangs(view: View, set_name: str) -> dict[str, Document]:
-    """The PodGangs of a set by the key of their entry."""
-    inside = member_index(view)
-    found = [gang for gang in view.list(GANGS) if label(gang, labels.PART_OF) == set_name]
-    return {shapes.key_of(gang, inside): gang for gang in found}
+    """Return the PodGangs of a set by the key of their entry."""
+    index_by_clique = member_index(view)
+    own_gangs = [gang for gang in view.list(GANGS) if label(gang, labels.PART_OF) == set_name]
+    return {shapes.key_of(gang, index_by_clique): gang for gang in own_gangs}
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
@@ -261,14 +281,14 @@ def complete(view: View, set_name: str) -> bool | Unmet:
     """Every clique of the set has its pods, all Ready, and every gang of its maps has been Ready."""
     for clique in view.list(CLIQUES):
         if label(clique, labels.PART_OF) == set_name:
-            found = predicates.pods_of(view, name(clique))
-            wanted = number(clique, "spec", "replicas")
-            if len(found) != wanted or not all(map(pods.ready, found)):
-                return Unmet(f"{name(clique)}: {sum(map(pods.ready, found))} of {wanted} pods are Ready")
-    of_gangs = gangs(view, set_name)
-    for found_map in view.list(MAPS):
-        for entry in shapes.entries(found_map) if gang_maps.set_of(found_map) == set_name else ():
-            if not shapes.gang_done(of_gangs.get(entry.key)):
+            clique_pods = predicates.pods_of(view, name(clique))
+            replicas = number(clique, "spec", "replicas")
+            if len(clique_pods) != replicas or not all(map(pods.ready, clique_pods)):
+                return Unmet(f"{name(clique)}: {sum(map(pods.ready, clique_pods))} of {replicas} pods are Ready")
+    gangs_by_key = gangs(view, set_name)
+    for gang_map in view.list(MAPS):
+        for entry in shapes.entries(gang_map) if gang_maps.set_of(gang_map) == set_name else ():
+            if not shapes.gang_done(gangs_by_key.get(entry.key)):
                 return Unmet(f"the gang of entry {entry.key} has not been Ready")
     return True
 
@@ -276,74 +296,75 @@ def complete(view: View, set_name: str) -> bool | Unmet:
 @predicate
 def updated(view: View, set_name: str, before: str) -> bool | Unmet:
     """The update that followed a generation has ended, and everything is Ready."""
-    found = view.get(SETS, set_name)
-    if updates.generation(found) in ("", before):
+    pcs = view.get(SETS, set_name)
+    if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
-    if not updates.ended(found):
-        return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(found))}")
+    if not updates.ended(pcs):
+        return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
     return complete(view, set_name)
 
 
 @predicate
-def held(view: View, set_name: str, count: int, tag_: str) -> bool | Unmet:
-    """So many bound pods of a set are of an image, and are not Ready."""
-    found = [pod for pod in of_set(view, set_name) if tag(pod) == tag_ and pods.bound(pod) and not pods.ready(pod)]
-    return len(found) == count or Unmet(f"{len(found)} of {count} pods of image {tag_} wait to become Ready")
+def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> bool | Unmet:
+    """Exactly `count` bound pods of a set have an image of this tag and are not Ready."""
+    of_tag = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
+    not_ready = sum(pods.bound(pod) and not pods.ready(pod) for pod in of_tag)
+    return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {image_tag} wait to become Ready")
 
 
 @predicate
-def lost(view: View, first: Collection[str], count: int) -> bool:
-    """More of these pods (uids) than that are deleted, or being deleted."""
+def lost(view: View, initial_uids: Collection[str], count: int) -> bool:
+    """More than `count` of the initial pods are deleted, or being deleted."""
     present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
-    return len(set(first) - present) > count
+    return len(set(initial_uids) - present) > count
 
 
 @predicate
-def holds(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
-    """The map holds so many of a component."""
-    found = layout(view, set_name)
-    sizes = {total(found, Key("clique", part)), total(found, Key("group", part))}
-    return size in sizes or Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
+def holds(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
+    """The map holds `size` pods or replicas of a component."""
+    entries = layout(view, set_name)
+    sizes = {total(entries, Key("clique", component)), total(entries, Key("group", component))}
+    return size in sizes or Unmet(f"entries hold {max(sizes)} of {component}, not {size}")
 
 
 @predicate
-def followed(view: View, set_name: str, part: str, size: int) -> bool | Unmet:
-    """The map holds so many of a component, and everything is Ready."""
-    return holds(set_name, part, size)(view) and complete(view, set_name)
+def followed(view: View, set_name: str, component: str, size: int) -> bool | Unmet:
+    """The map holds `size` pods or replicas of a component, and everything is Ready."""
+    return holds(set_name, component, size)(view) and complete(view, set_name)
 
 
 @predicate
 def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
-    """Every PodGang of the set is that of an entry that holds something."""
-    maps = [each for each in view.list(MAPS) if gang_maps.set_of(each) == set_name]
-    named = {entry.key for found in maps for entry in shapes.entries(found)}
-    others = sorted(gangs(view, set_name).keys() - named)
-    return not others or Unmet(f"PodGangs without an entry: {', '.join(others)}")
+    """Every PodGang of the set belongs to an entry that is not empty."""
+    stored = [gang_map for gang_map in view.list(MAPS) if gang_maps.set_of(gang_map) == set_name]
+    keys = {entry.key for gang_map in stored for entry in shapes.entries(gang_map)}
+    unexpected = sorted(gangs(view, set_name).keys() - keys)
+    return not unexpected or Unmet(f"PodGangs without an entry: {', '.join(unexpected)}")
 
 
 @predicate
-def recreated(view: View, set_name: str, first: Mapping[str, str]) -> bool | Unmet:
-    """None of these pods (uids) is left, and everything is Ready."""
-    left = uids(of_set(view, set_name)).keys() & first.keys()
-    if left:
-        return Unmet(f"{len(left)} of {len(first)} pods are left")
+def recreated(view: View, set_name: str, initial_uids: Mapping[str, str]) -> bool | Unmet:
+    """None of the initial pods is left, and everything is Ready."""
+    remaining = uids(of_set(view, set_name)).keys() & initial_uids.keys()
+    if remaining:
+        return Unmet(f"{len(remaining)} of {len(initial_uids)} pods are left")
     return complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
 
 
 @predicate
 def reported_ready(view: View, clique: str, count: int) -> bool | Unmet:
-    """A clique reports so many Ready pods."""
-    found = number(view.get(CLIQUES, clique), "status", "readyReplicas")
-    return found == count or Unmet(f"readyReplicas of {clique} is {found}, not {count}")
+    """A clique reports `count` Ready pods."""
+    ready = number(view.get(CLIQUES, clique), "status", "readyReplicas")
+    return ready == count or Unmet(f"readyReplicas of {clique} is {ready}, not {count}")
 
 
 def cliques_of(entry: Entry, prefix: str) -> list[str]:
-    """The full names of the cliques that an entry holds pods of."""
-    alone = [f"{prefix}-{each}" for each, size in entry.cliques.items() if size]
-    inside = [
+    """Return the full names of the cliques of which an entry holds pods."""
+    standalone = [f"{prefix}-{clique}" for clique, size in entry.cliques.items() if size]
+    grouped = [
         f"{prefix}-{group}-{index}-{member}"
-        for group, own in entry.groups.items()
-        for index in own
+        for group, indices in entry.groups.items()
+        for index in indices
         for member in members(group)
     ]
-    return sorted([*alone, *inside])
+    return sorted([*standalone, *grouped])

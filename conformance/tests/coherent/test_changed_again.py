@@ -1,4 +1,4 @@
-"""Changes in the middle of a coherent update: a change that is taken back, and a version that replaces a broken one."""
+"""Changes in the middle of a coherent update: a change that is reverted, and a version that replaces a broken one."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from conformance.tests.coherent.sets import SECONDS, SETS
 
 
 class ChangedAgain(Scene):
-    """Three sets. `back` has d4/1; its change is taken back when half of it is rolled out. `sick` has f3/1, and no pod
-    of its first version is ever Ready. `twice` has two replicas, f2/1 d2/1, and is changed again as soon as its update
-    has replaced a pod; its pods become Ready as usual."""
+    """Three sets. `back` has d4/1; its change is reverted when three of four replicas are updated. `sick` has f3/1, and
+    no pod of its first version is ever Ready. `twice` has two replicas, f2/1 d2/1, and is changed again as soon as its
+    update has replaced a pod; its pods become Ready as usual."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         back, sick = sets.coherent(env, "back", {}, {"d": (4, 1)}), sets.coherent(env, "sick", {"f": (3, 1)})
-        sick["spec"]["template"]["cliques"][0]["annotations"] = {sets.HELD: "yes"}
+        sick["spec"]["template"]["cliques"][0]["annotations"] = {sets.HOLD_READY: "yes"}
         env.create(back)
         env.create(sick)
         twice = sets.coherent(env, "twice", {"f": (2, 1)}, {"d": (2, 1)}, replicas=2)
         env.create(twice)
-        deployed = all_of(sets.deployed("back"), sets.deployed("twice", 2), sets.held("sick", 3, "1"))
+        deployed = all_of(sets.deployed("back"), sets.deployed("twice", 2), sets.pods_not_ready("sick", 3, "1"))
         env.wait_for("deployed", deployed, SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        first = sets.change(env, back, "dm", tag="2", hold=True)
+        initial_generation = sets.change(env, back, "dm", tag="2", hold=True)
         before = sets.change(env, sick, "f", tag="2")
         again = self._change_twice(env, twice)
-        env.wait_for("first replica", all_of(updated(1), sets.held("back", 1, "2")), 60)
+        env.wait_for("first replica", all_of(updated(1), sets.pods_not_ready("back", 1, "2")), 60)
         sets.release(env, "back")
-        env.wait_for("second replica", all_of(updated(2), sets.held("back", 1, "2")), 60)
+        env.wait_for("second replica", all_of(updated(2), sets.pods_not_ready("back", 1, "2")), 60)
         sets.release(env, "back")
-        env.wait_for("third replica", all_of(updated(3), sets.held("back", 1, "2")), 60)
+        env.wait_for("third replica", all_of(updated(3), sets.pods_not_ready("back", 1, "2")), 60)
         self.untouched = {uid(pod) for pod in sets.of_set(env.history.view(), "back") if sets.tag(pod) == "1"}
         env.mark("taken back")
         middle = updates.generation(env.history.view().get(SETS, "back"))
@@ -48,13 +48,13 @@ class ChangedAgain(Scene):
         env.settle("twice: ended", sets.updated("twice", again), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
-        self.first = first
+        self.first = initial_generation
 
     def _change_twice(self, env: SceneEnvironment, workload: Object) -> str:
-        """The second change comes in the middle of the update to the first one; returns the generation between them."""
-        first = sets.uids(sets.of_set(env.history.view(), "twice"))
+        """Change the set, and change it again during the update to the first change. Return the generation between."""
+        initial_uids = sets.uids(sets.of_set(env.history.view(), "twice"))
         sets.change(env, workload, "f", "dm", tag="2")
-        env.settle("twice: update has begun", sets.lost(first, 0), 60)
+        env.settle("twice: update has begun", sets.lost(initial_uids, 0), 60)
         generation = updates.generation(env.history.view().get(SETS, "twice"))
         sets.change(env, workload, "f", "dm", tag="3")
         return generation
@@ -62,9 +62,9 @@ class ChangedAgain(Scene):
 
 @predicate
 def updated(view: View, count: int) -> bool | Unmet:
-    """So many pods of the set `back` are of its second version, whether Ready or not."""
-    found = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
-    return found == count or Unmet(f"{found} of {count} pods are of the second version")
+    """Exactly `count` pods of the set `back` are of its second version, Ready or not."""
+    number = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
+    return number == count or Unmet(f"{number} of {count} pods are of the second version")
 
 
 @requirement("COHR-065", reaches="back: ended")
@@ -75,13 +75,13 @@ def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
     run.expect("replicas in entries", [0, 1, 2, 3], indices(sets.layout(view, "back"), "d"))
     run.expect("generation", run.scene.first, updates.generation(view.get(SETS, "back")))
-    left = {uid(pod) for pod in sets.of_set(view, "back")}
-    run.expect("pods that were never updated and are gone", [], sorted(run.scene.untouched - left))
+    remaining = {uid(pod) for pod in sets.of_set(view, "back")}
+    run.expect("pods that were never updated and are gone", [], sorted(run.scene.untouched - remaining))
 
 
 @requirement("COHR-069", reaches="sick: updated")
 def test_a_version_that_never_was_ready_is_replaced(run: Recorded[ChangedAgain]) -> None:
-    """Its first version has no Ready pod when it is changed."""
+    """The first version has no Ready pod when the set is changed."""
     run.given("deployed")
     run.expect("images", {"f": ["2"]}, sets.tags(run.at("end"), "sick"))
 

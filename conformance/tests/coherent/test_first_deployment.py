@@ -1,4 +1,4 @@
-"""What a set with the strategy Coherent becomes when it is created."""
+"""The first deployment of a set with the strategy Coherent, and its deletion."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ FIRST = sorted(["anchor {f5, d[0], p[0]}", "{p[1]}", "{p[2]}", "{p[3]}", "{d[1]}
 def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
     """The set has three replicas."""
     run.given("deployed")
-    seen = {name(each): shapes.replica(each) for each in run.at("at rest").list(sets.MAPS)}
-    run.expect("PodGangMaps, and their indices", {f"s-{index}": index for index in range(3)}, seen)
+    indices = {name(gang_map): shapes.replica(gang_map) for gang_map in run.at("at rest").list(sets.MAPS)}
+    run.expect("PodGangMaps, and their indices", {f"s-{index}": index for index in range(3)}, indices)
 
 
 @requirement("COHR-011")
 def test_the_first_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """How many entries ask for the further gangs is open."""
+    """The number of entries that declare the further gangs is not specified."""
     run.given("deployed")
     run.expect("gangs in the map", FIRST, shape(sets.layout(run.at("at rest"), "s")))
 
 
 @requirement("COHR-012")
 def test_a_gang_for_each_entry(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """PodGroups bear the names of PodCliques."""
+    """PodGroups have the names of PodCliques."""
     run.given("deployed")
     view = run.at("at rest")
-    wanted = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
-    run.same("PodGroups", wanted, {key: sorted(_groups(gang)) for key, gang in sets.gangs(view, "s").items()})
+    expected = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
+    run.same("PodGroups", expected, {key: sorted(_groups(gang)) for key, gang in sets.gangs(view, "s").items()})
 
 
 @requirement("COHR-013")
@@ -49,25 +49,25 @@ def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
     """The anchor is the entry that holds pods of the standalone clique."""
     run.given("deployed")
     view = run.at("at rest")
-    found = {entry.key: entry for entry in sets.layout(view, "s")}
-    holding = {key: bool(entry.cliques) for key, entry in found.items()}
+    entries = {entry.key: entry for entry in sets.layout(view, "s")}
+    expected = {key: bool(entry.cliques) for key, entry in entries.items()}
     gangs = sets.gangs(view, "s")
-    marked = {key: shapes.is_anchor(gangs[key]) if key in gangs else ABSENT for key in found}
-    run.same("marked gangs", holding, marked)
-    run.same("entries without a dependency", holding, {key: not entry.dependent for key, entry in found.items()})
+    marked = {key: shapes.is_anchor(gangs[key]) if key in gangs else ABSENT for key in entries}
+    run.same("marked gangs", expected, marked)
+    run.same("entries without a dependency", expected, {key: not entry.dependent for key, entry in entries.items()})
 
 
 @requirement("COHR-014")
 def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The hash is that of the entry."""
+    """The generation hash is that of the entry."""
     run.given("deployed")
     view = run.at("at rest")
-    right = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
-    seen: dict[str, object] = dict.fromkeys(right, ABSENT)
+    expected = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
+    observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
     for key, gang in sets.gangs(view, "s").items():
-        if key in right:
-            seen[key] = (label(gang, labels.SET_INDEX), label(gang, labels.GENERATION_HASH))
-    run.same("replica and generation of gangs", right, seen)
+        if key in expected:
+            observed[key] = (label(gang, labels.SET_INDEX), label(gang, labels.GENERATION_HASH))
+    run.same("replica and generation of gangs", expected, observed)
 
 
 @requirement("COHR-015")
@@ -76,9 +76,10 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
     run.given("deployed")
     for step in ("at rest", "all: at rest"):
         view = run.at(step)
-        listed = {each: name(gang) for gang in view.list(GANGS) for each in _references(gang)}
-        named = {name(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
-        run.same(f"gangs of pods, {step}", {each: listed.get(each, "") for each in named}, named)
+        gang_by_reference = {pod_name: name(gang) for gang in view.list(GANGS) for pod_name in _references(gang)}
+        gang_by_pod = {name(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
+        expected = {pod_name: gang_by_reference.get(pod_name, "") for pod_name in gang_by_pod}
+        run.same(f"gangs of pods, {step}", expected, gang_by_pod)
         run.expect(f"gang of the clique f, {step}", "", label(view.get(CLIQUES, "s-0-f"), labels.GANG))
 
 
@@ -90,27 +91,26 @@ def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourT
 
 
 BIG = "20"
-"""CPUs of a pod that fits on no tiny node."""
+"""CPUs of a pod that does not fit on a tiny node."""
 ALIKE, BLOCKED = "s-0", "s-0-0"
-"""Sets whose names begin like those of the gangs of another one."""
+"""Sets whose names are prefixes of the names of another set's gangs."""
 
 
 class AnchorWithoutRoom(Scene):
-    """A coherent set, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Beside it a
-    set whose name begins like the names of its gangs, `s-0`, f1/1 d2/1, all of which fits, and before it one whose name
-    begins like those of that one, `s-0-0`, whose only pod, and so the anchor, does not fit either. Then nodes for the
-    anchors are added."""
+    """A coherent set `s`, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Two sets
+    have names that are prefixes of names of gangs: `s-0`, f1/1 d2/1, all pods of which fit, and, created before it,
+    `s-0-0`, whose only pod, and so the anchor, does not fit either. Then nodes for the anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
-        def made(wanted: Mapping[str, int]) -> Predicate:
-            return lambda view: {each: len(sets.of_set(view, each)) for each in wanted} == wanted
+        def pods_exist(counts: Mapping[str, int]) -> Predicate:
+            return lambda view: {set_name: len(sets.of_set(view, set_name)) for set_name in counts} == counts
 
         env.nodes("tiny", 1)
         env.create(_without_room(sets.coherent(env, "s", {"f": (1, 1)}, {"d": (3, 1)})))
         env.create(_without_room(sets.coherent(env, BLOCKED, {"f": (1, 1)})))
-        env.wait_for("sets without room made", made({"s": 4, BLOCKED: 1}), SECONDS)
+        env.wait_for("sets without room made", pods_exist({"s": 4, BLOCKED: 1}), SECONDS)
         env.create(sets.coherent(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
-        env.wait_for("all pods created", made({"s": 4, ALIKE: 3, BLOCKED: 1}), SECONDS)
+        env.wait_for("all pods created", pods_exist({"s": 4, ALIKE: 3, BLOCKED: 1}), SECONDS)
         env.settle(f"{ALIKE}: deployed", sets.deployed(ALIKE), 30)
         env.quiet(2)
         env.settle("sets without room unbound", lambda view: not _bound(view, "s") and not _bound(view, BLOCKED), 5)
@@ -120,7 +120,7 @@ class AnchorWithoutRoom(Scene):
 
 
 def _without_room(workload: Object) -> Object:
-    """The same set, whose first clique asks for more than a tiny node has."""
+    """Return the set, whose first clique now requests more CPUs than a tiny node has."""
     container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": BIG}}
     return workload
@@ -145,7 +145,7 @@ def test_anchors_of_other_sets_do_not_count(run: Recorded[AnchorWithoutRoom]) ->
 
 @requirement("COHR-086", reaches="scaled in")
 def test_maps_follow_the_replicas_of_the_set(run: Recorded[ReplicasOfASet]) -> None:
-    """Of three replicas, one is left."""
+    """The set is scaled from three replicas to one."""
     run.given("deployed")
     before, after = run.at("at rest"), run.at("scaled in: at rest")
     run.expect("PodGangMaps after the scale-in", ["s-0"], after.names(sets.MAPS))
@@ -166,15 +166,16 @@ def _groups(gang: object) -> list[str]:
 
 
 def _references(gang: object) -> list[str]:
-    return [text(each, "name") for group in items(gang, "spec", "podgroups") for each in items(group, "podReferences")]
+    groups = items(gang, "spec", "podgroups")
+    return [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
 
 
 def _anchor_first(view: View) -> bool:
-    """Whether the Pods of the anchor are bound, or those of the other gangs are not."""
+    """The Pods of the anchor are bound, or the Pods of the other gangs are not."""
     anchor, bound = {"s-0-f", "s-0-d-0-dm"}, set(_bound(view))
     return anchor <= bound or not bound - anchor
 
 
 def _bound(view: View, set_name: str = "s") -> list[str]:
-    """The clique of each pod of a set that is bound."""
+    """Return the cliques of the bound pods of a set, one for each pod."""
     return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.bound(pod)]

@@ -1,4 +1,4 @@
-"""Coherent updates that other changes interrupt, and that lose pods or their PodGangMap on the way."""
+"""Coherent updates that are interrupted by other changes, or by the loss of pods or of the PodGangMap."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from conformance.tests.coherent.sets import SETS
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
     """The clique f is complete when the group g is changed again, and d with it."""
     run.given("second sub-steps", "partly: ended")
-    left = sets.uids(sets.of_template(run.at("end"), "partly", "f"))
-    run.expect("pods of f", run.scene.complete, left)
+    current = sets.uids(sets.of_template(run.at("end"), "partly", "f"))
+    run.expect("pods of f", run.scene.complete, current)
 
 
 @requirement("COHR-112")
@@ -33,10 +33,10 @@ def test_what_is_complete_leaves_the_scope(run: Recorded[Interrupted]) -> None:
 
 @requirement("COHR-049")
 def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
-    """It is raised from one to two after the first sub-step."""
+    """The budget is raised from one to two after the first sub-step."""
     run.given("first sub-steps", "wider: ended")
-    found = change.changes(sets.layouts(run.between("change", "end"), "wider"))
-    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in found])
+    steps = change.changes(sets.layouts(run.between("change", "end"), "wider"))
+    run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in steps])
 
 
 @requirement("COHR-075", reaches="thrice: ended")
@@ -44,18 +44,18 @@ def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted
     """The second of three replicas is being updated when the change comes."""
     run.given("thrice: second replica")
     view = run.at("end")
-    found = {
+    images = {
         replica: sorted({sets.tag(pod) for pod in predicates.pods_of(view, f"thrice-{replica}-f")})
         for replica in range(3)
     }
-    run.expect("images by replica", {replica: ["3"] for replica in range(3)}, found)
+    run.expect("images by replica", {replica: ["3"] for replica in range(3)}, images)
 
 
 @requirement("COHR-076", reaches=("mapless: map restored", "mapless: ended"))
 def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> None:
-    """It is deleted after the first sub-step, unless admission protects it."""
+    """The map is deleted after the first sub-step, unless admission protects it."""
     run.given("first sub-steps")
-    run.expect("pods", run.scene.kept, sets.uids(sets.of_set(run.at("mapless: at rest"), "mapless")))
+    run.expect("pods", run.scene.mapless_pods, sets.uids(sets.of_set(run.at("mapless: at rest"), "mapless")))
     run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "mapless"))
 
 
@@ -63,8 +63,8 @@ def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> N
 def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]) -> None:
     """Three of six pods are Ready, and four would have to be."""
     run.given("second sub-steps", "weak: pods lost")
-    found = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
-    run.expect("pods of the old version that were deleted", [], sorted(run.scene.left - found))
+    current_uids = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
+    run.expect("pods of the old version that were deleted", [], sorted(run.scene.old_pods - current_uids))
 
 
 test_invariants = invariants(Interrupted, "INV-014", "INV-016", "INV-021")

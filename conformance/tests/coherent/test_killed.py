@@ -12,24 +12,25 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-070", reaches="updated")
 def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None:
-    """It is killed three times; as many pods are created as there were."""
+    """The operator is killed three times; as many pods are created as existed before."""
     run.given("deployed")
-    made = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
-    run.expect("pods that were created", len(run.scene.first), len(made))
-    wanted = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
+    created = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
+    run.expect("pods that were created", len(run.scene.first), len(created))
+    expected = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
     for replica in range(2):
-        run.expect(f"gangs of replica {replica}", wanted, shape(sets.layout(run.at("end"), "s", replica)))
+        run.expect(f"gangs of replica {replica}", expected, shape(sets.layout(run.at("end"), "s", replica)))
 
 
 @requirement("COHR-072", reaches="updated")
 def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> None:
-    """It is made right before the kill where admission then accepts nothing. A start that was written before the new
-    generation hash may be lost with the operator."""
+    """The set is changed right before the kill where admission then accepts nothing. A start that was written before
+    the new generation hash may be lost with the operator."""
     run.given("deployed")
     before = updates.generation(run.at("change").get(SETS, "s"))
-    records = [record.object for record in run.between("change", "end").records(SETS, "s")]
-    found = {updates.started(each) for each in records if updates.running(each) and updates.generation(each) != before}
-    run.expect("updates that have begun", 1, len(found))
+    states = [record.object for record in run.between("change", "end").records(SETS, "s")]
+    running = [pcs for pcs in states if updates.running(pcs) and updates.generation(pcs) != before]
+    starts = set(map(updates.started, running))
+    run.expect("updates that have begun", 1, len(starts))
 
 
 test_invariants = invariants(

@@ -18,11 +18,11 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-060")
 def test_the_update_waits(run: Recorded[NeverReady]) -> None:
-    """maxUnavailable has its default, which is minAvailable. Entries that hold d alone do not count: an update of other
-    components may give them the new generation at once."""
+    """maxUnavailable has its default, which is minAvailable. Entries that hold only d are not judged: an update of
+    other components may give them the new generation at once."""
     run.given("deployed")
-    first = _lost_at_most(6, run.scene.first)
-    run.always("no more than the first sub-step is replaced", first, after="change", until="stuck")
+    first_sub_step = _lost_at_most(6, run.scene.first)
+    run.always("no more than the first sub-step is replaced", first_sub_step, after="change", until="stuck")
     view = run.at("stuck")
     generation = updates.generation(view.get(SETS, "s"))
     new = [
@@ -38,38 +38,39 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-061", reaches="reason reported")
 def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
-    """In which words is open."""
+    """The wording is not specified."""
     run.given("first sub-step")
 
 
 @requirement("COHR-062")
 def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
-    """Two of three pods of the set `tight` have been replaced by such that are not Ready."""
+    """Two of three pods of the set `tight` have been replaced by pods that are not Ready."""
     run.given("first sub-step")
     new = sets.uids(pod for pod in sets.of_set(run.at("first sub-step"), "tight") if sets.tag(pod) == "2")
-    left = sets.uids(sets.of_set(run.at("stuck"), "tight"))
-    run.same("new pods of tight, two termination delays later", new, {each: left.get(each, "") for each in new})
+    remaining = sets.uids(sets.of_set(run.at("stuck"), "tight"))
+    current = {pod_uid: remaining.get(pod_uid, "") for pod_uid in new}
+    run.same("new pods of tight, two termination delays later", new, current)
 
 
 @requirement("COHR-050")
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """Also of a component out of scope."""
+    """Including those of a component out of scope."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused, "{updated}").items():
-        run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
+    for description, reply in _of_children(run.scene.refused, "{updated}").items():
+        run.expect(f"{description} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-113")
 def test_children_of_other_replicas_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """Their turn has not come."""
+    """The update of these replicas has not begun."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused, "{other}").items():
-        run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
+    for description, reply in _of_children(run.scene.refused, "{other}").items():
+        run.expect(f"{description} is scaled", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-051")
 def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """Only the merged text says so of the set."""
+    """Only the merged text has this rule for the set."""
     run.given("first sub-step")
     reply = run.scene.refused["the set"]
     run.expect("the set is scaled", "refused", "refused" if reply.refused else str(reply))
@@ -77,10 +78,10 @@ def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-052")
 def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> None:
-    """The same changes as those that COHR-050 and COHR-113 are about."""
+    """The changes are those of COHR-050 and COHR-113."""
     run.given("first sub-step")
-    for each, reply in _of_children(run.scene.refused_scale).items():
-        run.expect(f"{each} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
+    for description, reply in _of_children(run.scene.refused_scale).items():
+        run.expect(f"{description} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-053")
@@ -94,11 +95,11 @@ def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-054")
 def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
-    """The words are those of upstream's prototype."""
+    """The message is that of upstream's prototype."""
     run.given("first sub-step")
     silent = {
-        each: reply.message
-        for each, reply in _of_children(run.scene.refused).items()
+        description: reply.message
+        for description, reply in _of_children(run.scene.refused).items()
         if reply.refused
         and ("coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1])
     }
@@ -107,11 +108,14 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-104")
 def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
-    """The field is looked for in the message."""
+    """The field has to be in the message."""
     run.given("first sub-step")
-    replies = _of_children(run.scene.refused).items()
-    silent = {each: reply.message for each, reply in replies if reply.refused and "spec.replicas" not in reply.message}
-    run.expect("refusals that do not name the field", {}, silent)
+    messages = {
+        description: reply.message
+        for description, reply in _of_children(run.scene.refused).items()
+        if reply.refused and "spec.replicas" not in reply.message
+    }
+    run.expect("refusals that do not name the field", {}, messages)
 
 
 @requirement("COHR-055", reaches="scaled")
@@ -125,13 +129,13 @@ def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None
 def test_what_is_broken_is_replaced_first(run: Recorded[NeverReady]) -> None:
     """Two pods of f are not Ready, and one was lost."""
     front = run.scene.front
-    least = _ready(run.at("fix"), front)
-    run.always("as many Ready pods of f as before", _at_least(front, least), after="fix", until="fixed")
+    ready_before = _ready(run.at("fix"), front)
+    run.always("as many Ready pods of f as before", _at_least(front, ready_before), after="fix", until="fixed")
 
 
 @requirement("COHR-107", reaches="fixed")
 def test_a_version_that_never_becomes_ready_is_replaced(run: Recorded[NeverReady]) -> None:
-    """The update to it has got as far as its first sub-step, in the first of two replicas."""
+    """The update to that version has reached its first sub-step, in the first of two replicas."""
     run.given("first sub-step")
     run.expect("images", {"dm": ["1"], "f": ["3"], "pl": ["3"], "pw": ["3"]}, sets.tags(run.at("at rest"), "s"))
 
@@ -141,47 +145,47 @@ def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> Non
     """The new version never becomes Ready."""
     run.given("first sub-step")
     gang = label(run.scene.new, labels.GANG)
-    found = [
+    images = [
         sets.tag(pod)
         for pod in predicates.pods_of(run.at("pods lost"), run.scene.front)
         if label(pod, labels.GANG) == gang
     ]
-    run.expect("images in the new gang", ["2", "2"], found)
+    run.expect("images in the new gang", ["2", "2"], images)
 
 
 @requirement("COHR-067")
 def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -> None:
-    """Another pod of the same clique and gang is left."""
+    """Another pod of the same clique and gang remains."""
     run.given("first sub-step")
     gang = label(run.scene.old, labels.GANG)
-    found = [
+    remaining = [
         name(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.front) if label(pod, labels.GANG) == gang
     ]
-    run.expect("pods of f in the old gang", 1, len(found))
+    run.expect("pods of f in the old gang", 1, len(remaining))
 
 
 @requirement("COHR-068", reaches="lost pod of another component recreated")
 def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
-    """The update stands still meanwhile."""
+    """The update is stuck meanwhile."""
     run.given("first sub-step")
-    found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.out_of_scope)}
-    run.expect("images", ["1"], sorted(found.values()))
+    images = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.out_of_scope)}
+    run.expect("images", ["1"], sorted(images.values()))
 
 
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
-    """The second replica waits while the first one stands still, and until it is updated to the third version."""
+    """The second replica waits while the first one is stuck, and until that one is updated to the third version."""
     run.given("first sub-step")
-    other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
-    run.always("no pod of the other replica is replaced", _lost_at_most(0, other), after="change", until="fix")
+    uids_of_other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
+    run.always("no pod of the other replica is replaced", _lost_at_most(0, uids_of_other), after="change", until="fix")
     run.given("fixed")
-    seen = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
-    together = {tuple(turns) for each in seen if len(turns := updates.turns(each)) > 1}
+    running = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
+    together = {tuple(turns) for pcs in running if len(turns := updates.turns(pcs)) > 1}
     run.expect("replicas that had their turn together", [], sorted(together))
     order: dict[str, list[int | None]] = {}
-    for each in seen:
-        turns = order.setdefault(updates.generation(each), [])
-        turns += [index for index in updates.turns(each) if turns[-1:] != [index]]
+    for pcs in running:
+        turns = order.setdefault(updates.generation(pcs), [])
+        turns += [index for index in updates.turns(pcs) if turns[-1:] != [index]]
     again = {index for turns in order.values() for index in turns if turns.count(index) > 1}
     run.expect("replicas whose turn came again, as it had not ended", set(), again)
 
@@ -192,9 +196,10 @@ test_invariants = invariants(
 
 
 def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, Reply]:
-    """The answers to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set, or of `{updated}` or
-    `{other}`."""
-    return {each: reply for each, reply in replies.items() if SCALED[each][0] != SETS and replica in SCALED[each][1]}
+    """Return the replies to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set, or of
+    `{updated}` or `{other}`."""
+    children = {key for key, (kind, target, _) in SCALED.items() if kind != SETS and replica in target}
+    return {description: reply for description, reply in replies.items() if description in children}
 
 
 def _ready(view: View, clique: str) -> int:
@@ -202,13 +207,13 @@ def _ready(view: View, clique: str) -> int:
 
 
 @predicate
-def _at_least(view: View, clique: str, least: int) -> bool | Unmet:
-    found = _ready(view, clique)
-    return found >= least or Unmet(f"{found} pods of {clique} are Ready, {least} were")
+def _at_least(view: View, clique: str, minimum: int) -> bool | Unmet:
+    ready = _ready(view, clique)
+    return ready >= minimum or Unmet(f"{ready} pods of {clique} are Ready, {minimum} were")
 
 
 @predicate
-def _lost_at_most(view: View, most: int, known: Collection[str]) -> bool | Unmet:
-    """At most so many of these pods (uids) of the set are gone."""
-    lost = set(known) - sets.uids(sets.of_set(view, "s")).keys()
-    return len(lost) <= most or Unmet(f"{len(lost)} of {len(known)} pods are gone")
+def _lost_at_most(view: View, maximum: int, initial_uids: Collection[str]) -> bool | Unmet:
+    """At most `maximum` of the initial pods of the set no longer exist."""
+    lost = set(initial_uids) - sets.uids(sets.of_set(view, "s")).keys()
+    return len(lost) <= maximum or Unmet(f"{len(lost)} of {len(initial_uids)} pods are gone")

@@ -1,4 +1,4 @@
-"""What was removed is not waited for."""
+"""Updated gangs do not wait for gangs that were removed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import GROUPS, SECONDS
 
 FIRST, LAST = "s-0-p-0-pl", "s-0-p-2-pl"
-"""Cliques of the first replica of p and of the last."""
+"""Cliques of the first and of the last replica of p."""
 
 
 class GangsOfAnUpdateRemoved(Scene):
-    """A set with a scaling group p3/1 alone. Its last replica is not Ready when an update begins, and may be moved
-    first: the gangs of the others are then made later, and may wait for its gang. Then p is scaled in by one
-    replica, and a pod of the first one is lost."""
+    """A set with a scaling group p3/1 alone. Its last replica is not Ready when an update begins, and may be updated
+    first: the gangs of the other replicas are then created later, and may wait for its gang. Then p is scaled in by one
+    replica, and a pod of the first replica is lost."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -36,30 +36,30 @@ class GangsOfAnUpdateRemoved(Scene):
         env.wait_for("scaled in", sets.followed("s", "p", 2), SECONDS)
         env.quiet(0.7)
         env.mark("at rest")
-        [lost] = predicates.pods_of(env.history.view(), FIRST)
-        env.delete("pods", name(lost))
-        env.settle("lost pod replaced", replaced(FIRST, lost))
+        [lost_pod] = predicates.pods_of(env.history.view(), FIRST)
+        env.delete("pods", name(lost_pod))
+        env.settle("lost pod replaced", replaced(FIRST, lost_pod))
         env.quiet(5.5, real=True)
         env.mark("end")
 
 
 @predicate
-def replaced(view: View, clique: str, lost: Mapping[str, Any]) -> bool | Unmet:
-    """The only pod of a clique is Ready, and not the lost one."""
-    found = predicates.pods_of(view, clique)
-    done = len(found) == 1 and pods.ready(found[0]) and uid(found[0]) != uid(lost)
-    return done or Unmet(f"pods of {clique}: {[name(pod) for pod in found]}")
+def replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unmet:
+    """The only pod of a clique is Ready, and is not the lost one."""
+    members = predicates.pods_of(view, clique)
+    done = len(members) == 1 and pods.ready(members[0]) and uid(members[0]) != uid(lost_pod)
+    return done or Unmet(f"pods of {clique}: {[name(pod) for pod in members]}")
 
 
 @requirement("COHR-088", reaches="lost pod replaced")
 def test_a_lost_pod_is_recreated_in_its_gang(run: Recorded[GangsOfAnUpdateRemoved]) -> None:
-    """A gang that its own was made after is gone."""
+    """A gang that was created before the gang of the pod no longer exists."""
     run.given("at rest")
-    found = [
+    gangs = [
         {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), FIRST)}
         for step in ("at rest", "lost pod replaced")
     ]
-    run.expect("gang of the pod", found[0], found[1])
+    run.expect("gang of the pod", gangs[0], gangs[1])
 
 
 test_invariants = invariants(GangsOfAnUpdateRemoved, "INV-020", "INV-021", "INV-022")

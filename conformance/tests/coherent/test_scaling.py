@@ -16,58 +16,58 @@ Run = Recorded[ScaledAfterAnUpdate]
 F, P = Key("clique", "f"), Key("group", "p")
 
 
-def regrouped(run: Run, before: str, step: str) -> Change:
-    """Return what scaling did to the gangs."""
+def change_of_gangs(run: Run, before: str, step: str) -> Change:
+    """Return the change of the gangs by a scale."""
     run.given(step)
     views = run.at(before), run.at(f"{step}: at rest")
     return Change(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
 
 
-def scaled(run: Run, before: str, step: str, f: int, p: int) -> Change:
-    """Return what scaling did to the gangs, which it was permitted to do."""
-    change = regrouped(run, before, step)
+def permitted_change(run: Run, before: str, step: str, f: int, p: int) -> Change:
+    """Return the change of the gangs by a scale, and expect that it was permitted."""
+    change = change_of_gangs(run, before, step)
     run.expect(f"{step}: what must not be done", [], steady.problems(change, {F: f, P: p}))
     return change
 
 
-def places(view: View) -> dict[str, str]:
-    """Pods by uid, with their gangs."""
+def gangs_by_pod(view: View) -> dict[str, str]:
+    """Return the gangs of pods by the UIDs of the pods."""
     return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
 
 
 @requirement("COHR-080", reaches="replicas added")
 def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """Two replicas are added after an update."""
-    found = scaled(run, "at rest", "replicas added", 4, 6)
-    held = sorted(entry.content() for entry in found.tails)
-    run.expect("new gangs", ["{p[4]}", "{p[5]}"], held)
-    run.expect("gangs that have changed", [], sorted({*found.grown, *found.shrunk}))
-    before, after = places(run.at("at rest")), places(run.at("replicas added: at rest"))
-    run.same("pods that were there, and their gangs", before, {each: after.get(each) for each in before})
+    change = permitted_change(run, "at rest", "replicas added", 4, 6)
+    contents = sorted(entry.content() for entry in change.tails)
+    run.expect("new gangs", ["{p[4]}", "{p[5]}"], contents)
+    run.expect("gangs that have changed", [], sorted({*change.grown, *change.shrunk}))
+    before, after = gangs_by_pod(run.at("at rest")), gangs_by_pod(run.at("replicas added: at rest"))
+    run.same("pods that were there, and their gangs", before, {pod_uid: after.get(pod_uid) for pod_uid in before})
 
 
 @requirement("COHR-081")
 def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """All anchors hold pods of f, so that the newest one is also the newest gang that does."""
-    found = scaled(run, "replicas added: at rest", "pods added", 6, 6)
-    run.expect("new gangs", [], [entry.content() for entry in (*found.opened, *found.tails)])
-    run.expect("pods that joined a gang", [2], [more.get(F, 0) for more in found.grown.values()])
+    """All anchors hold pods of f, so that the newest anchor is also the newest gang with pods of f."""
+    change = permitted_change(run, "replicas added: at rest", "pods added", 6, 6)
+    run.expect("new gangs", [], [entry.content() for entry in (*change.opened, *change.tails)])
+    run.expect("pods that joined a gang", [2], [added.get(F, 0) for added in change.grown.values()])
 
 
 @requirement("COHR-108")
 def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The last update was about a scaling group: the newest anchor holds nothing of f."""
+    """The last update changed a scaling group only: the newest anchor holds no pods of f."""
     run.given("pods added")
     before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
-    found = Change(before, after)
+    change = Change(before, after)
     sizes = {F: 6, P: 4, Key("group", "d"): 3}
-    run.expect("what must not be done", [], steady.problems(found, sizes))
-    run.expect("pods that joined a gang", [1], [more.get(F, 0) for more in found.grown.values()])
+    run.expect("what must not be done", [], steady.problems(change, sizes))
+    run.expect("pods that joined a gang", [1], [added.get(F, 0) for added in change.grown.values()])
 
 
 @requirement("COHR-082")
 def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Also after a scale-out that follows it."""
+    """This also holds after a subsequent scale-out."""
     for before, step, count in (
         ("pods added: at rest", "replicas removed", 3),
         ("replicas removed: at rest", "one replica added again", 4),
@@ -75,29 +75,30 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
         run.given(f"{step}: in the map")
         in_map = sets.layout(run.at(f"{step}: in the map"), "s")
         run.expect(f"{step}: replicas in the map", list(range(count)), indices(in_map, "p"))
-        found = scaled(run, before, step, 6, count)
-        run.expect(f"{step}: replicas", list(range(count)), indices(found.after, "p"))
-        kept, now = places(run.at(before)), places(run.at(f"{step}: at rest"))
-        stay = {each: gang for each, gang in kept.items() if each in now}
-        run.same(f"{step}: gangs of the pods that are left", stay, {each: now[each] for each in stay})
+        change = permitted_change(run, before, step, 6, count)
+        run.expect(f"{step}: replicas", list(range(count)), indices(change.after, "p"))
+        old_places, new_places = gangs_by_pod(run.at(before)), gangs_by_pod(run.at(f"{step}: at rest"))
+        remaining = {pod_uid: gang for pod_uid, gang in old_places.items() if pod_uid in new_places}
+        current = {pod_uid: new_places[pod_uid] for pod_uid in remaining}
+        run.same(f"{step}: gangs of the pods that are left", remaining, current)
 
 
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """All pods of f in its newest gang have failed, and f is scaled in by as many."""
     run.given("pods not Ready", "pods removed: number of pods")
-    left = [
+    remaining = [
         name(pod) for pod in sets.of_set(run.at("pods removed: number of pods"), "s") if uid(pod) in run.scene.unready
     ]
-    run.expect("pods that were not Ready", [], left)
-    change = regrouped(run, "pods not Ready", "pods removed")
+    run.expect("pods that were not Ready", [], remaining)
+    change = change_of_gangs(run, "pods not Ready", "pods removed")
     run.expect("pods in the entries", 2, total(change.after, F))
 
 
 @requirement("COHR-084", reaches="empty gangs deleted")
 def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """The group is scaled in to the least that is permitted."""
-    change = regrouped(run, "one replica added again: at rest", "least replicas")
+    """The group is scaled in to its minimum."""
+    change = change_of_gangs(run, "one replica added again: at rest", "least replicas")
     run.expect("whether gangs have lost their last member", True, len(change.after) < len(change.before))
 
 
@@ -112,8 +113,8 @@ def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) 
 
 @requirement("COHR-089", reaches="terminated and recovered")
 def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """By what they hold: the keys of entries are free. One pod of an anchor is bound before the first of any gang whose
-    entry depends on anchors."""
+    """Gangs are compared by their contents: the keys of entries are free. One pod of an anchor is bound before the
+    first pod of any gang whose entry depends on anchors."""
     run.given("pods of the template", "terminated")
     before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
     run.expect("entries", shape(before), shape(after))
@@ -124,9 +125,9 @@ def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]
     bound: dict[str, list[int]] = {"anchors": [], "dependent gangs": []}
     for record in run.after("pods of the template: at rest").records("pods"):
         if record.uid not in run.scene.first and pods.bound(record.object):
-            own = label(record.object, labels.GANG)
+            gang_name = label(record.object, labels.GANG)
             for kind, members in (("anchors", anchors), ("dependent gangs", later)):
-                bound[kind] += [record.revision] if own in members else []
+                bound[kind] += [record.revision] if gang_name in members else []
     first = {kind: min(revisions) for kind, revisions in bound.items() if revisions}
     run.expect("gangs whose pods were bound", ["anchors", *(["dependent gangs"] if later else [])], list(first))
     run.expect("pods of an anchor were bound first", sorted(first), sorted(first, key=lambda kind: first[kind]))

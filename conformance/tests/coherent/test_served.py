@@ -1,4 +1,4 @@
-"""What is served for coherent updates, and what admission says to their fields. Nothing is stored."""
+"""Kinds that are served for coherent updates, and admission of their fields. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRATEGIES = (COHERENT, ROLLING, ON_DELETE)
 
 MEMBER = "rollingUpdate of a member"
 PATHS = {"clique": f"cliques[0].{BUDGET}", "group": f"[0].{BUDGET}"}
-"""The end of the path of each part's budget."""
+"""The end of the path of the budgets of cliques and scaling groups."""
 WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
     "maxUnavailable 0 of a clique": (COHERENT, {"clique": {"maxUnavailable": 0}}, f"cliques[0].{BUDGET}"),
     "maxUnavailable -1 of a clique": (COHERENT, {"clique": {"maxUnavailable": -1}}, f"cliques[0].{BUDGET}"),
@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
     MEMBER: (COHERENT, {"member": {"maxUnavailable": 2}}, "cliques[1].rollingUpdate"),
     "a strategy that does not exist": ("Coherently", {}, "updateStrategy.type"),
 }
-"""What is rejected: strategy, budgets, and the end of the field's path."""
+"""Sets that are rejected: strategy, budgets, and the end of the field's path."""
 
 
 class AskedAboutCoherentUpdates(Scene):
@@ -37,22 +37,25 @@ class AskedAboutCoherentUpdates(Scene):
     that are wrong, and a PodGangMap with two entries of one key."""
 
     def play(self, env: SceneEnvironment) -> None:
-        crds = env.dry_run.all([env.dry_run.get(CRDS, each) for each in (served.MAPS, served.SETS)])
+        crds = env.dry_run.all([env.dry_run.get(CRDS, crd_name) for crd_name in (served.MAPS, served.SETS)])
         self.maps, self.sets = (reply.object for reply in crds)
         self.served = served.read([self.maps, self.sets])
-        wanted = {each: _set(env, each) for each in STRATEGIES}
-        replies = env.dry_run.all([env.dry_run.create(each) for each in wanted.values()])
+        workloads = [_set(env, strategy) for strategy in STRATEGIES]
+        replies = env.dry_run.all([env.dry_run.create(workload) for workload in workloads])
         self.unset = dict(zip(STRATEGIES, replies, strict=True))
         low = {
-            "clique": [_set(env, each, clique={"maxUnavailable": 1}) for each in (COHERENT, ROLLING)],
-            "group": [_set(env, each, group={"maxUnavailable": 1}) for each in (COHERENT, ROLLING)],
+            "clique": [_set(env, strategy, clique={"maxUnavailable": 1}) for strategy in (COHERENT, ROLLING)],
+            "group": [_set(env, strategy, group={"maxUnavailable": 1}) for strategy in (COHERENT, ROLLING)],
         }
-        self.low = {part: env.dry_run.all([env.dry_run.create(each) for each in asked]) for part, asked in low.items()}
-        members = [_set(env, each, member={"maxUnavailable": 2}) for each in STRATEGIES]
-        self.members = env.dry_run.all([env.dry_run.create(each) for each in members])
-        asked = {what: _set(env, strategy, **budgets) for what, (strategy, budgets, _) in WRONG.items()}
-        replies = env.dry_run.all([env.dry_run.create(each) for each in asked.values()])
-        self.wrong = dict(zip(asked, replies, strict=True))
+        self.low = {
+            part: env.dry_run.all([env.dry_run.create(workload) for workload in of_part])
+            for part, of_part in low.items()
+        }
+        members = [_set(env, strategy, member={"maxUnavailable": 2}) for strategy in STRATEGIES]
+        self.members = env.dry_run.all([env.dry_run.create(workload) for workload in members])
+        wrong = [_set(env, strategy, **budgets) for strategy, budgets, _ in WRONG.values()]
+        replies = env.dry_run.all([env.dry_run.create(workload) for workload in wrong])
+        self.wrong = dict(zip(WRONG, replies, strict=True))
         key = self.served.key or _field(self.maps)
         self.twice, self.once = env.dry_run.all(
             [env.dry_run.create(_map(key, keys)) for keys in (("1", "1"), ("1", "2"))]
@@ -60,8 +63,8 @@ class AskedAboutCoherentUpdates(Scene):
 
 
 def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> Object:
-    found = copy.deepcopy(sets.coherent(env, "s", {"f": (3, 2)}, {"p": (3, 2)}, strategy=strategy))
-    template = found["spec"]["template"]
+    workload = copy.deepcopy(sets.coherent(env, "s", {"f": (3, 2)}, {"p": (3, 2)}, strategy=strategy))
+    template = workload["spec"]["template"]
     for part, entry in (
         ("clique", template["cliques"][0]),
         ("member", template["cliques"][1]),
@@ -69,7 +72,7 @@ def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> 
     ):
         if part in budgets:
             entry["rollingUpdate"] = dict(budgets[part])
-    return found
+    return workload
 
 
 def _field(crd: Object) -> str:
@@ -79,29 +82,31 @@ def _field(crd: Object) -> str:
 
 
 def _map(key: str, keys: tuple[str, ...]) -> Object:
-    listed = [{key: each, "podCliqueSetGenerationHash": "h"} for each in keys]
-    listed = [{**entry, "role": "Tail"} for entry in listed] if key == "epoch" else listed
-    spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
+    entries = [{key: value, "podCliqueSetGenerationHash": "h"} for value in keys]
+    entries = [{**entry, "role": "Tail"} for entry in entries] if key == "epoch" else entries
+    spec = {"podCliqueSetReplicaIndex": 0, "entries": entries}
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodGangMap", "metadata": {"name": "s-0"}, "spec": spec}
 
 
 @requirement("COHR-001")
 def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Which fields are required is open."""
+    """The set of required fields is not specified."""
     crd = run.scene.maps
     names = (text(crd, "spec", "names", "kind"), text(crd, "spec", "group"), text(crd, "spec", "scope"))
     run.expect("kind, group, scope", ("PodGangMap", "grove.io", "Namespaced"), names)
     run.expect("pgm is a short name", True, "pgm" in texts(crd, "spec", "names", "shortNames"))
-    version = next(iter(each for each in items(crd, "spec", "versions") if text(each, "name") == "v1alpha1"), {})
+    versions = {text(version, "name"): version for version in items(crd, "spec", "versions")}
     path = ("schema", "openAPIV3Schema", "properties", "spec", "properties")
-    known = {each: bool(at(version, *path, each)) for each in ("entries", "podCliqueSetReplicaIndex")}
-    run.expect("fields of the spec", {"entries": True, "podCliqueSetReplicaIndex": True}, known)
+    fields = ("entries", "podCliqueSetReplicaIndex")
+    present = {field: bool(at(versions.get("v1alpha1"), *path, field)) for field in fields}
+    run.expect("fields of the spec", {"entries": True, "podCliqueSetReplicaIndex": True}, present)
     run.expect("the key of entries", True, run.scene.served.key in ("name", "epoch"))
 
 
 @requirement("COHR-002")
 def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Where the same map is refused with two different keys, maps of others are, and nothing is shown."""
+    """Where the same map is refused with two different keys, the API server refuses all maps of users, so that the
+    test is blocked."""
     if not run.scene.once.accepted:
         reason = f"a PodGangMap with two entries of different keys is refused: {run.scene.once}"
         raise Blocked(reason, "circumstances")
@@ -110,67 +115,68 @@ def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) ->
 
 @requirement("COHR-003")
 def test_templates_have_a_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The schema is looked at."""
+    """Read from the schema."""
     run.expect("rollingUpdate.maxUnavailable is in the schema", True, run.scene.served.budget)
 
 
 @requirement("COHR-004")
 def test_a_budget_below_the_minimum_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Of a clique, and of a scaling group."""
+    """Judged for a clique and for a scaling group."""
     for part, (reply, _) in run.scene.low.items():
         run.expect(f"{part}: maxUnavailable 1, minAvailable 2", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-005")
 def test_a_budget_of_a_member_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """With all three strategies."""
+    """Judged for all three strategies."""
     refused = {strategy: reply.refused for strategy, reply in zip(STRATEGIES, run.scene.members, strict=True)}
     run.expect("refused", dict.fromkeys(STRATEGIES, True), refused)
 
 
 @requirement("COHR-103")
 def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The path is looked for in the message; that the last two are rejected is left to COHR-004 and COHR-005."""
-    for what, reply in run.scene.wrong.items():
-        if what != MEMBER:
-            run.expect(what, "refused", "refused" if reply.refused else str(reply))
-    named = {what: (reply, WRONG[what][2]) for what, reply in run.scene.wrong.items()}
+    """The path has to be in the message. Whether low budgets and those of members are rejected is left to COHR-004 and
+    COHR-005."""
+    for title, reply in run.scene.wrong.items():
+        if title != MEMBER:
+            run.expect(title, "refused", "refused" if reply.refused else str(reply))
+    named = {title: (reply, WRONG[title][2]) for title, reply in run.scene.wrong.items()}
     named |= {f"low maxUnavailable of a {part}": (run.scene.low[part][0], PATHS[part]) for part in PATHS}
-    for what, (reply, path) in named.items():
-        run.expect(f"{what}: the field is named", True, path in reply.message or not reply.refused)
+    for title, (reply, path) in named.items():
+        run.expect(f"{title}: the field is named", True, path in reply.message or not reply.refused)
 
 
 @requirement("COHR-006")
 def test_the_default_of_a_coherent_set(run: Recorded[AskedAboutCoherentUpdates]) -> None:
     """The set has minAvailable 2 of the clique f and of the group p. The member pl has no default with any strategy."""
     run.expect("f, pl, p", (2, None, 2), _budgets(run.scene.unset[COHERENT].object))
-    accepted = {each: reply.object for each, reply in run.scene.unset.items() if reply.accepted}
-    members = {each: member for each, found in accepted.items() if (member := _budgets(found)[1]) is not None}
+    accepted = {strategy: reply.object for strategy, reply in run.scene.unset.items() if reply.accepted}
+    members = {strategy: member for strategy, obj in accepted.items() if (member := _budgets(obj)[1]) is not None}
     run.expect("defaults of pl", {}, members)
 
 
 @requirement("COHR-007")
 def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """With RollingRecreate, 1 and no default are both permitted, for each component. A set that is refused, such as for
-    a default of 1 with minAvailable 2, has no default."""
+    """With RollingRecreate, 1 and no default are both permitted for any component. A set that is refused, for example
+    because of a default of 1 with minAvailable 2, has no default."""
     permitted = {ON_DELETE: (None,), ROLLING: (None, 1)}
     accepted = {strategy: reply for strategy in permitted if (reply := run.scene.unset[strategy]).accepted}
     if not accepted:
         raise Blocked(f"no set without maxUnavailable is accepted: {run.scene.unset[ON_DELETE]}", "circumstances")
     for strategy, reply in accepted.items():
         clique, _, group = _budgets(reply.object)
-        wrong = {part: seen for part, seen in (("f", clique), ("p", group)) if seen not in permitted[strategy]}
-        run.expect(f"{strategy}: defaults that are not permitted", {}, wrong)
+        violations = {part: value for part, value in (("f", clique), ("p", group)) if value not in permitted[strategy]}
+        run.expect(f"{strategy}: defaults that are not permitted", {}, violations)
 
 
 @requirement("COHR-008")
 def test_other_strategies_permit_a_low_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The merged text refuses it whatever the strategy, but defaults it to 1."""
+    """The merged text refuses such a budget with any strategy, but has 1 as the default."""
     replies = {part: str(other) for part, (_, other) in run.scene.low.items()}
     run.expect("maxUnavailable 1, minAvailable 2", dict.fromkeys(replies, "accepted"), replies)
 
 
-def _budgets(found: Object) -> tuple[object, ...]:
-    template = at(found, "spec", "template")
+def _budgets(obj: Object) -> tuple[object, ...]:
+    template = at(obj, "spec", "template")
     parts = (at(template, "cliques", 0), at(template, "cliques", 1), at(template, "podCliqueScalingGroups", 0))
     return tuple(at(part, "rollingUpdate", "maxUnavailable") for part in parts)

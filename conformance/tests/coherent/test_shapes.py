@@ -14,30 +14,30 @@ from conformance.grove.fields import at, label, text
 from conformance.suite.scenes import known_waits
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.following import by_plan
+from conformance.tests.coherent.following import expect_plan
 from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, SetsOfEveryShape
 
 
-def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
-    """The set of one shape was updated by the plan; returns what the writes of its map did."""
-    run.given("deployed", f"{each}: updated")
-    found = change.changes(sets.layouts(run.between("change", "end"), each))
-    by_plan(run, each, found, sets.components(run.scene.workloads[each]))
-    return found
+def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[Change]:
+    """Expect that the set of one shape was updated by the plan. Return the changes of its map, one for each write."""
+    run.given("deployed", f"{set_name}: updated")
+    changes = change.changes(sets.layouts(run.between("change", "end"), set_name))
+    expect_plan(run, set_name, changes, sets.components(run.scene.workloads[set_name]))
+    return changes
 
 
 @requirement("COHR-043")
 def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
     """The two texts have different plans here."""
     shaped(run, "alone")
-    seen = shape(sets.layout(run.at("end"), "alone"))
-    # Of the older texts, each step opens an anchor; of the newest, one anchor takes all in (GM-154).
-    run.expect("gangs in the end", seen if seen == ["anchor {f2}"] * 3 else ["anchor {f6}"], seen)
+    observed = shape(sets.layout(run.at("end"), "alone"))
+    # With the older texts, each step opens an anchor; with the newest one, one anchor takes all pods in (GM-154).
+    run.expect("gangs in the end", observed if observed == ["anchor {f2}"] * 3 else ["anchor {f6}"], observed)
 
 
 @requirement("COHR-044", reaches="grouped: updated")
 def test_scaling_groups_only(run: Recorded[SetsOfEveryShape]) -> None:
-    """Each of the two anchors holds replicas of both groups."""
+    """Both anchors hold replicas of both groups."""
     shaped(run, "grouped")
     view = run.at("end")
     anchors = {entry.key for entry in sets.layout(view, "grouped") if len(entry.groups) == 2}
@@ -47,35 +47,35 @@ def test_scaling_groups_only(run: Recorded[SetsOfEveryShape]) -> None:
 
 @requirement("COHR-045")
 def test_everything_is_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
-    """Nothing of the old version is left beside the anchor."""
+    """No pods of the old version remain beside the anchor."""
     shaped(run, "whole")
     run.expect("gangs in the end", ["anchor {f2, g[0,1]}"], shape(sets.layout(run.at("end"), "whole")))
 
 
 @requirement("COHR-046")
 def test_what_is_left_follows_after_the_last_step(run: Recorded[SetsOfEveryShape]) -> None:
-    """One pod of seven is left after two steps of three. Entries may be written one by one."""
-    found = shaped(run, "uneven")
-    anchors = [(number, entry.key) for number, step in enumerate(found) for entry in step.opened]
+    """One pod of seven remains after two steps of three pods. Entries may be written one by one."""
+    changes = shaped(run, "uneven")
+    anchors = [(number, entry.key) for number, step in enumerate(changes) for entry in step.opened]
     last, newest = anchors[-1] if anchors else (-1, "")
-    joined = {gang for step in found[last + 1 :] for gang in step.grown}
+    joined = {gang for step in changes[last + 1 :] for gang in step.grown}
     run.expect("gangs that pods have joined", [newest], sorted(joined))
 
 
 @requirement("COHR-047")
 def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShape]) -> None:
-    """Each of two steps has four further replicas of g, and maxUnavailable is two."""
+    """Two steps have four further replicas of g each, and maxUnavailable is two."""
     run.given("deployed", "skewed: updated")
-    found = change.changes(sets.layouts(run.between("change", "end"), "skewed"))
-    budgets = {each.key: each.unavailable for each in sets.components(run.scene.workloads["skewed"])}
-    further = [step.batch for step in found if not step.batch.opens]
-    wide = [str(b) for b in further if any(count > budgets[key] for key, count in b.counts.items())]
+    changes = change.changes(sets.layouts(run.between("change", "end"), "skewed"))
+    budgets = {component.key: component.unavailable for component in sets.components(run.scene.workloads["skewed"])}
+    batches = [step.batch for step in changes if not step.batch.opens]
+    wide = [str(batch) for batch in batches if any(count > budgets[key] for key, count in batch.counts.items())]
     run.expect("sub-steps that replace more than maxUnavailable", [], wide)
 
 
 @requirement("COHR-048")
 def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
-    """The new pods of f are held for a while, in which those of d must not become Ready."""
+    """The scene keeps the new pods of f from becoming Ready for a while. Pods of d must not become Ready meanwhile."""
     run.given(f"{ORDERED}: pods of f wait")
     known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), own=())
     span = run.between("change", f"{ORDERED}: f released")
@@ -86,7 +86,7 @@ def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
 
 @requirement("COHR-034")
 def test_what_an_update_waits_for_is_in_flight(run: Recorded[SetsOfEveryShape]) -> None:
-    """A new pod of the first anchor is held."""
+    """The scene keeps a new pod of the first anchor from becoming Ready."""
     run.given("deployed", f"{ORDERED}: pods of f wait")
     waiting = run.at(f"{ORDERED}: f released").get(sets.SETS, ORDERED)
     run.expect("whether gangs are in flight", True, any(shapes.in_flight(waiting).values()))
@@ -94,14 +94,14 @@ def test_what_an_update_waits_for_is_in_flight(run: Recorded[SetsOfEveryShape]) 
 
 @requirement("COHR-019")
 def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShape]) -> None:
-    """Whether the constraint of the set also binds further replicas of its scaling groups is open."""
+    """Whether the constraint of the set also applies to further replicas of its scaling groups is not specified."""
     run.given("deployed", f"{CONSTRAINED}: updated")
-    found = sets.gangs(run.at("end"), CONSTRAINED).values()
+    gangs = sets.gangs(run.at("end"), CONSTRAINED).values()
     constraints = {
-        json.dumps(at(g, "spec", "topologyConstraint"), sort_keys=True) for g in found if shapes.is_anchor(g)
+        json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in gangs if shapes.is_anchor(gang)
     }
     run.expect("constraints of anchors", [json.dumps(run.scene.constraint)], sorted(constraints))
-    priorities = {text(gang, "spec", "priorityClassName") for gang in found}
+    priorities = {text(gang, "spec", "priorityClassName") for gang in gangs}
     run.expect("priority classes", ["system-cluster-critical"], sorted(priorities))
 
 
@@ -109,23 +109,24 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
 def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
     """The budget of f is above its minimum."""
     shaped(run, "loose")
-    gangs = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.empty]
-    run.expect("anchors in the end", ["{f3, g×1}", "{f4, g×1}"], sorted(e.sizes() for e in gangs if e.anchor))
-    run.expect("other gangs in the end", [], [entry.sizes() for entry in gangs if not entry.anchor])
+    entries = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.empty]
+    anchors = sorted(entry.sizes() for entry in entries if entry.anchor)
+    run.expect("anchors in the end", ["{f3, g×1}", "{f4, g×1}"], anchors)
+    run.expect("other gangs in the end", [], [entry.sizes() for entry in entries if not entry.anchor])
 
 
 @requirement("COHR-097")
 def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
-    """The same set without that layout has an anchor for each step."""
+    """The same set without that layout has one anchor for each step."""
     run.given("deployed", f"{SINGLE}: updated")
-    found = change.changes(sets.layouts(run.between("change", "end"), SINGLE))
-    by_plan(run, SINGLE, found, sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
+    changes = change.changes(sets.layouts(run.between("change", "end"), SINGLE))
+    expect_plan(run, SINGLE, changes, sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
     before, after = (shape(sets.layout(run.at(step), SINGLE)) for step in ("change", "end"))
     run.expect("gangs in the end", before, after)
 
 
 def _new_and_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod of the clique d of the ordered set is of the new version, and Ready."""
+    """Return whether a pod is Ready, of the new version, and of the group d of the ordered set."""
     of_d = label(pod, labels.PART_OF) == ORDERED and sets.template_of(pod) == "dm"
     return of_d and sets.tag(pod) == "2" and pods.ready(pod)
 

@@ -1,4 +1,4 @@
-"""Switches of the strategy, and PodGangMaps that somebody has deleted or edited."""
+"""Switches of the strategy, and PodGangMaps that are deleted or edited."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.following import by_plan
+from conformance.tests.coherent.following import expect_plan
 from conformance.tests.coherent.sets import COHERENT, GROUPS, MAPS, ON_DELETE, ROLLING, SECONDS, SETS
 
 SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (3, 1)})
@@ -23,38 +23,38 @@ OTHER_SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "stored": ({"f": (2, 2)}, {}),
 }
 LATER = ("joins", "part", "stored")
-"""Sets that are not Coherent from the beginning."""
+"""Sets that are not Coherent at first."""
 NAMES = (*LATER, "asks", "lost", "edited", "a", "a-0")
 
 
 class StrategiesAndMaps(Scene):
     """Eight sets, most of them f2/1 d3/1. `joins` is switched to Coherent, scaled and then changed, of `part` only one
-    of two scaling groups is changed after the switch; `asks` is switched to OnDelete and then changed. `stored`, with
-    RollingRecreate and a maxUnavailable below minAvailable, is asked to switch. The PodGangMap of `lost` is deleted,
-    that of `edited` edited, unless admission protects them. `a` and `a-0` have names of which one begins the other; the
+    of two scaling groups is changed after the switch; `asks` is switched to OnDelete and then changed. A switch of
+    `stored`, with RollingRecreate and a maxUnavailable below minAvailable, is requested. The PodGangMap of `lost` is
+    deleted, that of `edited` edited, unless admission protects them. The name of `a` is a prefix of that of `a-0`; the
     cliques of `a` are put in another order."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        strategies = {each: ROLLING if each in LATER else COHERENT for each in NAMES}
-        made = {
-            each: sets.coherent(env, each, *OTHER_SIZES.get(each, SIZES), strategy=strategy)
-            for each, strategy in strategies.items()
+        strategies = {set_name: ROLLING if set_name in LATER else COHERENT for set_name in NAMES}
+        workloads = {
+            set_name: sets.coherent(env, set_name, *OTHER_SIZES.get(set_name, SIZES), strategy=strategy)
+            for set_name, strategy in strategies.items()
         }
-        made["stored"]["spec"]["template"]["cliques"][0]["rollingUpdate"] = {"maxUnavailable": 1}
-        [reply] = env.dry_run.all([env.dry_run.create(made["stored"])])
+        workloads["stored"]["spec"]["template"]["cliques"][0]["rollingUpdate"] = {"maxUnavailable": 1}
+        [reply] = env.dry_run.all([env.dry_run.create(workloads["stored"])])
         self.stored = reply.accepted
-        """Whether such a set can be created: not if admission looks at maxUnavailable whatever the strategy."""
+        """Whether such a set can be created: not if admission checks maxUnavailable with any strategy."""
         if not self.stored:
-            del made["stored"]
-        for workload in made.values():
+            del workloads["stored"]
+        for workload in workloads.values():
             env.create(workload)
-        env.wait_for("deployed", all_of(*map(sets.deployed, made)), SECONDS)
+        env.wait_for("deployed", all_of(*map(sets.deployed, workloads)), SECONDS)
         env.quiet(1)
-        self.first = {each: _pods(env.history.view(), each) for each in made}
-        self.workload = made["joins"]
+        self.first = {set_name: _gangs_by_pod(env.history.view(), set_name) for set_name in workloads}
+        self.workload = workloads["joins"]
         env.mark("at rest")
-        self._ask(env, made)
+        self._ask(env, workloads)
         sets.switch(env, "joins", COHERENT)
         sets.switch(env, "part", COHERENT)
         sets.switch(env, "asks", ON_DELETE)
@@ -65,67 +65,67 @@ class StrategiesAndMaps(Scene):
         env.settle("edited: map put right", self._right, 30)
         env.quiet(2)
         env.mark("switched")
-        part = sets.change(env, made["part"], "dm", tag="2")
-        sets.change(env, made["asks"], "f", "dm", tag="2")
+        part = sets.change(env, workloads["part"], "dm", tag="2")
+        sets.change(env, workloads["asks"], "f", "dm", tag="2")
         for step, size in (("joins: replica added", 4), ("joins: replica removed", 3)):
             env.patch(GROUPS, "joins-0-d", {"spec": {"replicas": size}}, subresource="scale")
             env.wait_for(step, sets.followed("joins", "d", size), SECONDS)
         env.quiet(0.7)
         env.mark("joins: change")
-        before = sets.change(env, made["joins"], "f", "dm", tag="2")
+        before = sets.change(env, workloads["joins"], "f", "dm", tag="2")
         env.wait_for("joins: updated", sets.updated("joins", before), SECONDS)
         env.settle("part: updated", sets.updated("part", part), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
 
-    def _ask(self, env: SceneEnvironment, made: Mapping[str, Object]) -> None:
-        """Asks for a switch of `stored`, without and with a maxUnavailable that suffices; puts the cliques of `a` in
-        another order, if that is accepted."""
+    def _ask(self, env: SceneEnvironment, workloads: Mapping[str, Object]) -> None:
+        """Request a switch of `stored`, without and with a sufficient maxUnavailable. Put the cliques of `a` in another
+        order, if that is accepted."""
         strategy = {"updateStrategy": {"type": COHERENT}}
-        order = {"spec": {"template": {"cliques": made["a"]["spec"]["template"]["cliques"][::-1]}}}
+        order = {"spec": {"template": {"cliques": workloads["a"]["spec"]["template"]["cliques"][::-1]}}}
         if self.stored:
-            [clique] = made["stored"]["spec"]["template"]["cliques"]
+            [clique] = workloads["stored"]["spec"]["template"]["cliques"]
             enough = {"template": {"cliques": [{**clique, "rollingUpdate": {"maxUnavailable": 2}}]}}
-            asked: list[Object] = [{"spec": strategy}, {"spec": {**strategy, **enough}}]
-            self.switched = env.dry_run.all([env.dry_run.patch(SETS, "stored", each) for each in asked])
+            switches: list[Object] = [{"spec": strategy}, {"spec": {**strategy, **enough}}]
+            self.switched = env.dry_run.all([env.dry_run.patch(SETS, "stored", patch) for patch in switches])
         unset: list[Object] = [
             {"spec": {"updateStrategy": None}},
             {"metadata": {"annotations": {"example.com/a": "1"}}},
         ]
-        self.unset = env.dry_run.all([env.dry_run.patch(SETS, "part", each) for each in unset])
+        self.unset = env.dry_run.all([env.dry_run.patch(SETS, "part", patch) for patch in unset])
         [reply] = env.dry_run.all([env.dry_run.patch(SETS, "a", order)])
         if reply.accepted:
             env.patch(SETS, "a", order)
 
     def _spoil(self, env: SceneEnvironment) -> None:
-        """Deletes one map, and takes the last entry that holds something out of another one."""
+        """Delete one map, and remove the last entry that is not empty from another one."""
         view = env.history.view()
-        self.layouts = {each: shape(sets.layout(view, each)) for each in ("lost", "edited")}
-        for each in ("lost", "edited"):
-            found = sets.map_of(view, each)
-            if found is None:
+        self.layouts = {set_name: shape(sets.layout(view, set_name)) for set_name in ("lost", "edited")}
+        for set_name in ("lost", "edited"):
+            gang_map = sets.map_of(view, set_name)
+            if gang_map is None:
                 continue
-            edit = {"spec": {"entries": shapes.without_last(found)}}
-            asked = env.dry_run.delete(MAPS, name(found)), env.dry_run.patch(MAPS, name(found), edit)
-            replies = env.dry_run.all(asked)
-            if each == "lost" and replies[0].accepted:
-                env.delete(MAPS, name(found))
-            elif each == "edited" and replies[1].accepted:
-                env.patch(MAPS, name(found), edit)
+            edit = {"spec": {"entries": shapes.without_last(gang_map)}}
+            requests = env.dry_run.delete(MAPS, name(gang_map)), env.dry_run.patch(MAPS, name(gang_map), edit)
+            replies = env.dry_run.all(requests)
+            if set_name == "lost" and replies[0].accepted:
+                env.delete(MAPS, name(gang_map))
+            elif set_name == "edited" and replies[1].accepted:
+                env.patch(MAPS, name(gang_map), edit)
 
     def _right(self, view: View) -> bool | Unmet:
-        found = shape(sets.layout(view, "edited"))
-        return found == self.layouts["edited"] or Unmet(f"entries: {found}")
+        current = shape(sets.layout(view, "edited"))
+        return current == self.layouts["edited"] or Unmet(f"entries: {current}")
 
 
 @requirement("COHR-090")
 def test_a_switch_deletes_nothing(run: Recorded[StrategiesAndMaps]) -> None:
-    """To Coherent, and from it to OnDelete."""
+    """Judged for a switch to Coherent, and for one from Coherent to OnDelete."""
     run.given("deployed")
     view = run.at("switched")
-    for each in ("joins", "asks"):
-        run.expect(f"{each}: pods", sorted(run.scene.first[each]), sorted(_pods(view, each)))
-        run.expect(f"{each}: an update runs", False, updates.running(view.get(SETS, each)))
+    for set_name in ("joins", "asks"):
+        run.expect(f"{set_name}: pods", sorted(run.scene.first[set_name]), sorted(_gangs_by_pod(view, set_name)))
+        run.expect(f"{set_name}: an update runs", False, updates.running(view.get(SETS, set_name)))
 
 
 @requirement("COHR-091", reaches="joins: map")
@@ -133,18 +133,18 @@ def test_a_set_that_joins_keeps_its_gangs(run: Recorded[StrategiesAndMaps]) -> N
     """The gangs are those of the first deployment."""
     run.given("deployed")
     view = run.at("switched")
-    right = ["anchor {f2, d[0]}", "{d[1]}", "{d[2]}"]
-    run.expect("gangs in the map", sorted(right), shape(sets.layout(view, "joins")))
-    named = set(run.scene.first["joins"].values())
-    run.expect("gangs of the pods", sorted(named), sorted(name(g) for g in sets.gangs(view, "joins").values()))
+    expected = ["anchor {f2, d[0]}", "{d[1]}", "{d[2]}"]
+    run.expect("gangs in the map", sorted(expected), shape(sets.layout(view, "joins")))
+    gangs = set(run.scene.first["joins"].values())
+    run.expect("gangs of the pods", sorted(gangs), sorted(name(gang) for gang in sets.gangs(view, "joins").values()))
 
 
 @requirement("COHR-092", reaches="joins: updated")
 def test_the_first_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
     """All components are changed, after the set was scaled."""
     run.given("deployed")
-    found = change.changes(sets.layouts(run.between("joins: change", "end"), "joins"))
-    by_plan(run, "joins", found, sets.components(run.scene.workload))
+    changes = change.changes(sets.layouts(run.between("joins: change", "end"), "joins"))
+    expect_plan(run, "joins", changes, sets.components(run.scene.workload))
     run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "joins"))
 
 
@@ -160,7 +160,7 @@ def test_the_first_partial_update_makes_new_gangs(run: Recorded[StrategiesAndMap
 
 @requirement("COHR-009")
 def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[StrategiesAndMaps]) -> None:
-    """Where admission looks at maxUnavailable whatever the strategy, there is no such set."""
+    """Where admission checks maxUnavailable with any strategy, there is no such set."""
     run.given("deployed")
     if not run.scene.stored:
         run.expect("such a set", False, run.scene.stored)
@@ -172,19 +172,21 @@ def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[Strate
 
 @requirement("COHR-106")
 def test_nobody_joins_without_being_asked(run: Recorded[StrategiesAndMaps]) -> None:
-    """One write removes the strategy, another one is about annotations."""
+    """One write removes the strategy, another one changes annotations."""
     run.given("deployed")
-    seen = [text(reply.object, "spec", "updateStrategy", "type") for reply in run.scene.unset]
-    run.expect("writes that make the set Coherent", [], [each for each in seen if each == COHERENT])
+    strategies = [text(reply.object, "spec", "updateStrategy", "type") for reply in run.scene.unset]
+    run.expect("writes that make the set Coherent", [], [strategy for strategy in strategies if strategy == COHERENT])
 
 
 @requirement("COHR-098")
 def test_the_first_partial_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
-    """One of two scaling groups is changed. What the switch itself does to gangs is not judged here."""
+    """One of two scaling groups is changed. Changes of gangs by the switch itself are not judged here."""
     run.given("deployed", "part: updated")
     views = run.at("switched"), run.at("end")
-    kept = [{uid(pod): label(pod, labels.GANG) for pod in sets.of_template(v, "part", "f", "em")} for v in views]
-    run.same("pods of f and e, and their gangs", *kept)
+    gangs_by_pod = [
+        {uid(pod): label(pod, labels.GANG) for pod in sets.of_template(view, "part", "f", "em")} for view in views
+    ]
+    run.same("pods of f and e, and their gangs", *gangs_by_pod)
     tags = {template: tag for template, tag in sets.tags(views[1], "part").items() if template != "dm"}
     run.expect("images of f and e", {"em": ["1"], "f": ["1"]}, tags)
 
@@ -195,14 +197,14 @@ def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> N
     run.given("joins: map")
     view = run.at("joins: change")
     run.expect("replicas in entries", [0, 1, 2], indices(sets.layout(view, "joins"), "d"))
-    run.same("pods and their gangs", run.scene.first["joins"], _pods(view, "joins"))
+    run.same("pods and their gangs", run.scene.first["joins"], _gangs_by_pod(view, "joins"))
 
 
 @requirement("COHR-100")
 def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
-    """An update that it starts, if any, has ended by then."""
+    """An update that the change starts, if any, has ended by then."""
     run.given("deployed")
-    run.same("pods and their gangs", run.scene.first["a"], _pods(run.at("end"), "a"))
+    run.same("pods and their gangs", run.scene.first["a"], _gangs_by_pod(run.at("end"), "a"))
     run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
 
 
@@ -210,9 +212,9 @@ def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
 def test_on_delete_rolls_nothing(run: Recorded[StrategiesAndMaps]) -> None:
     """The set was Coherent before."""
     run.given("deployed", "joins: updated")
-    run.expect("pods", sorted(run.scene.first["asks"]), sorted(_pods(run.at("end"), "asks")))
-    told = [shapes.in_flight(record.object) for record in run.after("switched").records(SETS, "asks")]
-    run.expect("in flight", [], [each for each in told if any(each.values())])
+    run.expect("pods", sorted(run.scene.first["asks"]), sorted(_gangs_by_pod(run.at("end"), "asks")))
+    in_flight = [shapes.in_flight(record.object) for record in run.after("switched").records(SETS, "asks")]
+    run.expect("in flight", [], [gangs for gangs in in_flight if any(gangs.values())])
 
 
 @requirement("COHR-094", reaches="lost: map restored")
@@ -221,23 +223,24 @@ def test_a_deleted_map_is_restored(run: Recorded[StrategiesAndMaps]) -> None:
     run.given("deployed")
     view = run.at("switched")
     run.expect("gangs in the map", run.scene.layouts["lost"], shape(sets.layout(view, "lost")))
-    run.same("pods and their gangs", run.scene.first["lost"], _pods(view, "lost"))
+    run.same("pods and their gangs", run.scene.first["lost"], _gangs_by_pod(view, "lost"))
 
 
 @requirement("COHR-095", reaches="edited: map put right")
 def test_an_edited_map_is_put_right(run: Recorded[StrategiesAndMaps]) -> None:
-    """Its last entry is taken out, unless admission protects the map."""
+    """The last entry of the map is removed, unless admission protects the map."""
     run.given("deployed")
-    run.same("pods and their gangs", run.scene.first["edited"], _pods(run.at("switched"), "edited"))
+    run.same("pods and their gangs", run.scene.first["edited"], _gangs_by_pod(run.at("switched"), "edited"))
 
 
 test_invariants = invariants(StrategiesAndMaps, "INV-018", "INV-020", "INV-021", "INV-022")
 
 
-def _pods(view: View, each: str) -> dict[str, str]:
-    return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, each)}
+def _gangs_by_pod(view: View, set_name: str) -> dict[str, str]:
+    """Return the gangs of the pods of a set, by the UIDs of the pods."""
+    return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, set_name)}
 
 
 @predicate
-def _has_map(view: View, each: str) -> bool | Unmet:
-    return bool(sets.layout(view, each)) or Unmet(f"{each} has no PodGangMap with entries")
+def _has_map(view: View, set_name: str) -> bool | Unmet:
+    return bool(sets.layout(view, set_name)) or Unmet(f"{set_name} has no PodGangMap with entries")

@@ -1,4 +1,4 @@
-"""Switches of the strategy in the middle of an update, from Coherent and to it."""
+"""Switches of the strategy from and to Coherent in the middle of an update."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LATE = "thaws"
 
 
 class SwitchedMeanwhile(Scene):
-    """Sets of a clique and a scaling group. All are changed, and new pods are held: each set is switched to another
-    strategy when the first of them exist. Then they become Ready.
+    """Sets of a clique and a scaling group. All are changed, and new pods are held (they do not become Ready): each set
+    is switched to another strategy when its first new pods exist. Then they become Ready.
 
     In `joins`, the scaling group is scaled before the switch, and the pod of the added replica becomes Ready. In
     `half`, only pods of the clique are held, so that the scaling group may have been updated before the switch. In
@@ -42,41 +42,43 @@ class SwitchedMeanwhile(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        strategies = {**{each: before for each, (before, _) in SWITCHES.items()}, LATE: ON_DELETE}
-        made = {
-            each: sets.coherent(env, each, *OWN_SIZES.get(each, SIZES), strategy=strategy)
-            for each, strategy in strategies.items()
+        strategies = {**{set_name: before for set_name, (before, _) in SWITCHES.items()}, LATE: ON_DELETE}
+        workloads = {
+            set_name: sets.coherent(env, set_name, *OWN_SIZES.get(set_name, SIZES), strategy=strategy)
+            for set_name, strategy in strategies.items()
         }
-        for workload in made.values():
+        for workload in workloads.values():
             env.create(workload)
-        env.wait_for("deployed", all_of(*map(sets.deployed, made)), SECONDS)
+        env.wait_for("deployed", all_of(*map(sets.deployed, workloads)), SECONDS)
         env.quiet(0.7)
-        self._replace_one(env, made[LATE])
+        self._replace_one(env, workloads[LATE])
         before = {
-            each: sets.change(env, made[each], "f", "dm", tag="2", hold=["f"] if each == "half" else True)
-            for each in SWITCHES
+            set_name: sets.change(
+                env, workloads[set_name], "f", "dm", tag="2", hold=["f"] if set_name == "half" else True
+            )
+            for set_name in SWITCHES
         }
         env.wait_for("new pods", all_of(*map(sets.waiting, SWITCHES)), SECONDS)
         env.settle("half: scaling group updated", _group_updated("half"), 30)
         self._add_replica(env, "joins")
         env.quiet(0.7)
         env.mark("switch")
-        for each, (_, after) in SWITCHES.items():
-            sets.switch(env, each, after)
+        for set_name, (_, after) in SWITCHES.items():
+            sets.switch(env, set_name, after)
         sets.switch(env, LATE, COHERENT)
         env.settle("freezes: end reported", _closed("freezes", before["freezes"]), 60)
         env.mark("freezes: closed")
-        sets.release_all(env, {each: before[each] for each in ENDING})
+        sets.release_all(env, {set_name: before[set_name] for set_name in ENDING})
         env.quiet(5.5, real=True)
         env.mark("end")
 
-    def _add_replica(self, env: SceneEnvironment, each: str) -> None:
+    def _add_replica(self, env: SceneEnvironment, set_name: str) -> None:
         """Scale the scaling group of a set out, and let the pod of the replica that is added become Ready."""
-        clique = f"{each}-0-d-2-dm"
-        env.patch(GROUPS, f"{each}-0-d", {"spec": {"replicas": 3}})
-        env.settle(f"{each}: pod added", _bound(clique), 30)
-        sets.release(env, each, [name(pod) for pod in pods_of(env.history.view(), clique)])
-        env.settle(f"{each}: added pod is Ready", _bound(clique, ready=True), 30)
+        clique = f"{set_name}-0-d-2-dm"
+        env.patch(GROUPS, f"{set_name}-0-d", {"spec": {"replicas": 3}})
+        env.settle(f"{set_name}: pod added", _bound(clique), 30)
+        sets.release(env, set_name, [name(pod) for pod in pods_of(env.history.view(), clique)])
+        env.settle(f"{set_name}: added pod is Ready", _bound(clique, ready=True), 30)
 
     def _replace_one(self, env: SceneEnvironment, workload: Object) -> None:
         """Change the set, and delete one of its pods."""
@@ -90,26 +92,26 @@ class SwitchedMeanwhile(Scene):
         self.mixed = sets.uids(sets.of_set(env.history.view(), LATE))
 
 
-@requirement("COHR-110", reaches=tuple(f"{each}: ended" for each in ENDING))
+@requirement("COHR-110", reaches=tuple(f"{set_name}: ended" for set_name in ENDING))
 def test_an_update_ends_under_the_next_strategy(run: Recorded[SwitchedMeanwhile]) -> None:
-    """From RollingRecreate to Coherent, and back. All pods become Ready when they exist."""
+    """Judged for switches from RollingRecreate to Coherent and back. In the end all pods become Ready."""
     run.given("deployed", "new pods")
-    for each in ENDING:
-        run.expect(f"{each}: images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), each))
+    for set_name in ENDING:
+        run.expect(f"{set_name}: images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), set_name))
 
 
 @requirement("COHR-111", reaches="freezes: end reported")
 def test_a_switch_from_coherent_to_on_delete_ends_the_update(run: Recorded[SwitchedMeanwhile]) -> None:
-    """It happens in the first sub-step."""
+    """The switch happens in the first sub-step."""
     run.given("deployed", "new pods")
     span = run.between("freezes: closed", "end")
-    own = [record.name for record in replay.deleted(span) if record.name.startswith("freezes-")]
-    run.expect("pods that were deleted afterwards", [], own)
+    deleted = [record.name for record in replay.deleted(span) if record.name.startswith("freezes-")]
+    run.expect("pods that were deleted afterwards", [], deleted)
 
 
 @requirement("COHR-090")
 def test_a_switch_from_on_delete_deletes_nothing(run: Recorded[SwitchedMeanwhile]) -> None:
-    """One pod has the new template when the set is switched to Coherent, and the others have the old one."""
+    """When the set is switched to Coherent, one pod has the new template, and all other pods have the old one."""
     run.given("deployed", "thaws: pod replaced")
     view = run.at("end")
     run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, LATE)))
@@ -120,12 +122,12 @@ test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021",
 
 
 @predicate
-def _closed(view: View, each: str, before: str) -> bool | Unmet:
+def _closed(view: View, set_name: str, before: str) -> bool | Unmet:
     """An update has begun, and is reported to have ended."""
-    found = view.get(SETS, each)
-    if updates.generation(found) in ("", before):
-        return Unmet(f"{each} still has the generation of before")
-    return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+    pcs = view.get(SETS, set_name)
+    if updates.generation(pcs) in ("", before):
+        return Unmet(f"{set_name} still has the generation of before")
+    return updates.ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
 
 
 @predicate
@@ -137,22 +139,22 @@ def _has_template(view: View, clique: str, tag: str) -> bool | Unmet:
 
 
 @predicate
-def _replaced(view: View, each: str) -> bool | Unmet:
+def _replaced(view: View, set_name: str) -> bool | Unmet:
     """The clique f has pods of both templates."""
-    found = sets.tags(view, each).get("f")
-    return found == ["1", "2"] or Unmet(f"images of f: {found}")
+    images = sets.tags(view, set_name).get("f")
+    return images == ["1", "2"] or Unmet(f"images of f: {images}")
 
 
 @predicate
-def _group_updated(view: View, each: str) -> bool | Unmet:
+def _group_updated(view: View, set_name: str) -> bool | Unmet:
     """All pods of the scaling group have the new template, and are Ready."""
-    found, images = sets.of_template(view, each, "dm"), sets.tags(view, each).get("dm")
-    return (images == ["2"] and all(map(pods.ready, found))) or Unmet(f"images of dm: {images}")
+    members, images = sets.of_template(view, set_name, "dm"), sets.tags(view, set_name).get("dm")
+    return (images == ["2"] and all(map(pods.ready, members))) or Unmet(f"images of dm: {images}")
 
 
 @predicate
 def _bound(view: View, clique: str, *, ready: bool = False) -> bool | Unmet:
-    """A pod of a PodClique is bound to a node and, if asked for, Ready."""
-    found = pods_of(view, clique)
-    held = any(pods.ready(pod) if ready else pods.bound(pod) for pod in found)
-    return held or Unmet(f"{clique} has {len(found)} pods, none of them is {'Ready' if ready else 'bound'}")
+    """A pod of a PodClique is bound to a node and, with `ready`, is Ready."""
+    members = pods_of(view, clique)
+    fulfilled = any(pods.ready(pod) if ready else pods.bound(pod) for pod in members)
+    return fulfilled or Unmet(f"{clique} has {len(members)} pods, none of them is {'Ready' if ready else 'bound'}")
