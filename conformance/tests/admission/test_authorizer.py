@@ -19,7 +19,7 @@ PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
 ATTEMPTS = 10
-"""How often a change is requested again once the protection is off: an authorizer learns of that by a watch."""
+"""The number of repeated requests once the protection is off: an authorizer learns of that by a watch."""
 
 Replies = Mapping[str, Reply]
 """Replies by the description of the request."""

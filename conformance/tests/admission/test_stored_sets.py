@@ -53,8 +53,8 @@ class StoredSetsWithPackDomain(Scene):
             "binding name and a preferred domain": {"topologyName": binding, "pack": {"preferred": "host"}},
         }
         self.repairs = {
-            what: _ask(env, NAMELESS, _constrained(env, NAMELESS, constraint, HOST))
-            for what, constraint in constraints.items()
+            change: _ask(env, NAMELESS, _constrained(env, NAMELESS, constraint, HOST))
+            for change, constraint in constraints.items()
         }
 
     def _ask_to_migrate(self, env: SceneEnvironment) -> None:
@@ -67,8 +67,8 @@ class StoredSetsWithPackDomain(Scene):
             "packDomain rack becomes pack.required zone": {"packDomain": None, "pack": {"required": "zone"}},
         }
         self.other_domains = {
-            what: _ask(env, NAMED, _constrained(env, NAMED, constraint, HOST))
-            for what, constraint in constraints.items()
+            change: _ask(env, NAMED, _constrained(env, NAMED, constraint, HOST))
+            for change, constraint in constraints.items()
         }
         self.warnings = _ask(env, NAMED, {"metadata": {"labels": {TOUCHED: "yes"}}}).warnings
 
@@ -84,24 +84,24 @@ class StoredSetsWithPackDomain(Scene):
 @requirement("ADM-047")
 def test_the_missing_binding_name_can_be_added(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """The update changes nothing else."""
-    what = "the binding name is added"
-    run.expect(what, "accepted", _verdict(run.scene.repairs[what], "accepted"))
+    change = "the binding name is added"
+    run.expect(change, "accepted", _verdict(run.scene.repairs[change], "accepted"))
 
 
 @requirement("ADM-067")
 def test_no_other_domain_comes_with_repair_or_migration(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """Nor does the name of a binding that does not exist. Each update starts from the stored set."""
-    for what in ("the name of no binding is added", "binding name and another domain"):
-        run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
-    for what, reply in run.scene.other_domains.items():
-        run.expect(what, "refused", _verdict(reply, "refused"))
+    for change in ("the name of no binding is added", "binding name and another domain"):
+        run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
+    for change, reply in run.scene.other_domains.items():
+        run.expect(change, "refused", _verdict(reply, "refused"))
 
 
 @requirement("ADM-060")
 def test_repair_and_migration_are_two_updates(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """The domain stays the same, so that only the two changes together can be a reason."""
-    what = "binding name and pack.required"
-    run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
+    change = "binding name and pack.required"
+    run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
 
 
 @requirement("ADM-048")
@@ -121,8 +121,8 @@ def test_updates_warn_about_a_stored_pack_domain(run: Recorded[StoredSetsWithPac
 @requirement("ADM-049")
 def test_stored_sets_can_be_changed_outside_the_spec(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """A label and a finalizer are added."""
-    for what, reply in run.scene.touches.items():
-        run.expect(f"a {what} is added", "accepted", _verdict(reply, "accepted"))
+    for change, reply in run.scene.touches.items():
+        run.expect(f"a {change} is added", "accepted", _verdict(reply, "accepted"))
 
 
 @requirement("ADM-064", reaches="deleted set is gone")
@@ -133,8 +133,8 @@ def test_stored_sets_can_be_deleted(run: Recorded[StoredSetsWithPackDomain]) -> 
 @requirement("ADM-050")
 def test_a_preferred_domain_does_not_come_with_the_binding_name(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """The preferred domain is no part of the repair."""
-    what = "binding name and a preferred domain"
-    run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
+    change = "binding name and a preferred domain"
+    run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
 
 
 def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:

@@ -1,1 +1,1 @@
-"""What a PodCliqueSet becomes."""
+"""Objects of a PodCliqueSet: their specs, statuses and pods."""

@@ -15,7 +15,7 @@ GANGS = "podgangs"
 
 
 def minimums(expected_set: Expected, span: Span) -> Comparison:
-    """By gang: its PodGroups with the minReplicas that they had first, before anything could be scheduled."""
+    """Compare the PodGroups of gangs with the minReplicas that they had first, before any pod could be scheduled."""
     expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
     observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
     for record in span.records(GANGS):
@@ -26,20 +26,20 @@ def minimums(expected_set: Expected, span: Span) -> Comparison:
 
 
 def later_minimums(expected_set: Expected, view: View) -> Comparison:
-    """By gang: its PodGroups with minReplicas, which may have been released for a standalone clique."""
+    """Compare the PodGroups of gangs with minReplicas, which may have been released for a standalone clique."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():
         gang_object = view.get(GANGS, gang.name)
         groups = {text(group, "name"): count(group, "minReplicas") for group in items(gang_object, "spec", "podgroups")}
-        released = [group for group, least in groups.items() if not least and _standalone(expected_set, group)]
-        expected[gang.name] = {group: 0 if group in released else least for group, least in gang.minimums.items()}
+        released = [group for group, minimum in groups.items() if not minimum and _standalone(expected_set, group)]
+        expected[gang.name] = {group: 0 if group in released else minimum for group, minimum in gang.minimums.items()}
         observed[gang.name] = of(gang_object, groups)
     return expected, observed
 
 
 def references(expected_set: Expected, view: View) -> Comparison:
-    """By PodGroup: the pods that it lists, as namespace/name."""
+    """Compare the pods that PodGroups list, as namespace/name."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():
@@ -57,14 +57,14 @@ def references(expected_set: Expected, view: View) -> Comparison:
 
 
 def schedulers(expected_set: Expected, view: View, scheduler: str) -> Comparison:
-    """By gang: its scheduler."""
+    """Compare the schedulers of gangs."""
     gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
     observed: dict[str, object] = {name: of(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, scheduler), observed
 
 
 def initialized(expected_set: Expected, view: View) -> Comparison:
-    """By gang: its condition Initialized."""
+    """Compare the condition Initialized of gangs."""
     gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
     observed = {name: of(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, "True"), dict(observed)

@@ -45,7 +45,7 @@ def managed(expected_set: Expected) -> dict[str, dict[str, Labels]]:
 def labels_carried(
     labels_by_name: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
 ) -> Comparison:
-    """By object: the labels that it has to have, of the chosen keys. Further labels are allowed."""
+    """Compare the labels of objects that have chosen keys. Further labels are allowed."""
     expected = {
         object_name: {key: value for key, value in own_labels.items() if chosen(key)}
         for object_name, own_labels in labels_by_name.items()
@@ -70,7 +70,7 @@ def owners(expected_set: Expected, view: View) -> dict[str, dict[str, Owner]]:
 
 
 def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """By object: its controller, which is the current object of that name."""
+    """Compare the controllers of objects, which have to be the current objects of these names."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for object_name, (kind, owner_name) in owner_by_name.items():
@@ -82,7 +82,7 @@ def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -
 
 
 def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """By object: whether the reference to its controller blocks the controller's deletion in the foreground."""
+    """Compare whether the references of objects to their controllers block the deletion in the foreground."""
     observed = {
         object_name: of(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
         for object_name in owner_by_name
@@ -98,7 +98,7 @@ def finalizers_of(expected_set: Expected, set_name: str) -> Iterator[tuple[str, 
 
 
 def specs(expected_set: Expected, accepted: AcceptedPods, view: View) -> Comparison:
-    """The specs of cliques and scaling groups, which repeat their templates."""
+    """Compare the specs of cliques and scaling groups, which have to repeat their templates."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for clique in expected_set.cliques.values():

@@ -36,14 +36,14 @@ def all_comparisons(expected_set: Expected, view: View, set_name: str) -> Iterat
 
 
 def of_set(expected_set: Expected, view: View, set_name: str) -> Comparison:
-    """The replicas of the set: all available and updated."""
+    """Compare the replicas of the set, which have to be available and updated."""
     counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
     expected, observed = _counts(view, SETS, set_name, counts)
     return {set_name: expected}, {set_name: observed}
 
 
 def of_cliques(expected_set: Expected, view: View) -> Comparison:
-    """Pods of the cliques, and their conditions."""
+    """Compare the numbers of pods of cliques, and their conditions."""
     counts = {
         clique.name: {
             **dict.fromkeys(("replicas", "scheduledReplicas", "readyReplicas"), clique.template.replicas),
@@ -55,15 +55,15 @@ def of_cliques(expected_set: Expected, view: View) -> Comparison:
 
 
 def of_groups(expected_set: Expected, view: View) -> Comparison:
-    """Replicas of the scaling groups, and their condition."""
+    """Compare the replicas of scaling groups, and their condition."""
     fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
     counts = {group.name: dict.fromkeys(fields, group.replicas) for group in expected_set.groups.values()}
     return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
 
 
 def selectors(expected_set: Expected, view: View, set_name: str) -> Comparison:
-    """The pod selectors for autoscalers, by the pods that they select. Selectors of cliques in scaling groups are not
-    judged: such cliques are not scaled themselves."""
+    """Compare the pod selectors for autoscalers, by the pods that they select. Selectors of cliques in scaling groups
+    are not judged: such cliques are not scaled themselves."""
     cliques = expected_set.cliques.values()
     parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
     parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
@@ -85,7 +85,7 @@ def selectors(expected_set: Expected, view: View, set_name: str) -> Comparison:
 
 
 def reasons(expected_set: Expected, view: View) -> Comparison:
-    """The reasons of the conditions of cliques and scaling groups."""
+    """Compare the reasons of the conditions of cliques and scaling groups."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for resource, names, healthy in (
@@ -100,7 +100,7 @@ def reasons(expected_set: Expected, view: View) -> Comparison:
 
 
 def hashes(expected_set: Expected, view: View, set_name: str) -> Comparison:
-    """Template hashes of cliques and pods, and the hashes that statuses report, including the set's generation hash."""
+    """Compare template hashes of cliques and pods, and the template and generation hashes that statuses report."""
     generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": generation_hash}
     expected: dict[str, object] = {}

@@ -111,7 +111,7 @@ def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne
 
 @requirement("CORE-043", reaches="failed pod is no replica")
 def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
-    """Whether it is replaced or not, and whether it is deleted or stays."""
+    """The failed pod may be replaced or not, and may be deleted or stay."""
     run.given("set available again")
 
 

@@ -81,9 +81,9 @@ def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDi
     _compare_labels(run, objects.is_of_gangs)
     _compare_labels_of_pods(run, lambda key: key == labels.BASE_GANG)
     of_base = [clique for clique in expected_set.cliques.values() if not clique.base_gang]
-    first = [view.get("podcliques", clique.name) for clique in of_base]
-    first += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
-    marked = [name(obj) for obj in first if labels.BASE_GANG in labels_of(obj)]
+    objects_of_base = [view.get("podcliques", clique.name) for clique in of_base]
+    objects_of_base += [pod for pods in predicates.by_clique(view, of_base).values() for pod in pods]
+    marked = [name(obj) for obj in objects_of_base if labels.BASE_GANG in labels_of(obj)]
     run.expect("cliques and pods of the base gang that name a base gang", [], marked)
 
 

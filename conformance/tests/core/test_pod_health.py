@@ -199,7 +199,7 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
 
 
 def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
-    """By clique: how many pods are scheduled, and whether they are enough."""
+    """Compare the number of scheduled pods of cliques, and the condition about them."""
     expected_values: dict[str, object] = {}
     observed_values: dict[str, object] = {}
     for clique in cliques:
@@ -211,7 +211,7 @@ def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
 
 
 def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -> Comparison:
-    """By clique: how many pods are ready."""
+    """Compare the number of ready pods of cliques."""
     expected_counts: dict[str, object] = {}
     observed_counts: dict[str, object] = {}
     for clique in cliques:
@@ -222,7 +222,7 @@ def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -
 
 
 def _breaches(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View, *chosen: str) -> Comparison:
-    """By clique of the chosen cases: the status of MinAvailableBreached."""
+    """Compare the status of MinAvailableBreached of the cliques of the chosen cases."""
     expected_statuses: dict[str, object] = {}
     observed_statuses: dict[str, object] = {}
     for clique in cliques:

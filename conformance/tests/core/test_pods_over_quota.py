@@ -64,7 +64,7 @@ class PodsOverQuota(Scene):
 
 @requirement("CORE-025", reaches="clique reports the refusal")
 def test_a_refusal_is_reported(run: Recorded[PodsOverQuota]) -> None:
-    """Which of the cliques lacks a pod is up to the operator."""
+    """Any of the cliques may lack a pod."""
     run.given("pods within the quota exist")
 
 

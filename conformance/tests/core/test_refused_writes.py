@@ -39,9 +39,9 @@ class PodsRefused(Scene):
         env.create(few)
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
-        wrong = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
-        if env.dry_run.ask(env.dry_run.create(wrong)).accepted:  # otherwise admission detects the mistake
-            env.create(wrong)
+        invalid = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
+        if env.dry_run.ask(env.dry_run.create(invalid)).accepted:  # otherwise admission detects the mistake
+            env.create(invalid)
             self.refused_pods += 2
             codes.add(INVALID)
 
@@ -66,9 +66,9 @@ def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> N
     records = run.between("first retries over", "window over").records()
     refused, requests = run.scene.refused_pods, run.scene.requests
     limit = ATTEMPTS * refused
-    what = f"refused requests for {refused} pods, if more than {limit} within {WINDOW} s"
-    run.expect(what, {}, requests if requests.total() > limit else {})
-    written = Counter(f"{r.resource}/{r.name}" for r in records if r.resource in STATUSES)
+    subject = f"refused requests for {refused} pods, if more than {limit} within {WINDOW} s"
+    run.expect(subject, {}, requests if requests.total() > limit else {})
+    written = Counter(f"{record.resource}/{record.name}" for record in records if record.resource in STATUSES)
     restless = {name: count for name, count in written.items() if count > ATTEMPTS}
     run.expect(f"objects written more than {ATTEMPTS} times within {WINDOW} s", {}, restless)
 

@@ -67,7 +67,7 @@ class BaseGangShortOfNodes(Scene):
 
 @requirement("GANG-001")
 def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """By the PodCliques that each gang holds: names of gangs differ between releases."""
+    """Gangs are compared by the PodCliques that they hold: names of gangs differ between releases."""
     expected_cliques = sorted(sorted(gang.minimums) for gang in run.scene.expected.gangs.values())
     observed_cliques = sorted(map(composition.cliques_of, run.at("all gangs exist").list("podgangs")))
     run.expect("PodCliques of each gang", expected_cliques, observed_cliques)

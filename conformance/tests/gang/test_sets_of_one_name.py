@@ -64,9 +64,8 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
         view = own_namespace.at("deletion of the first set")
         existing = {kind: set(_parts(view, kind, run.scene.set_name)) for kind in _names(run)}
         existing["services"] &= set(run.scene.expected.services)
-        run.expect(
-            f"objects of the {ordinal} set", _names(run), {kind: sorted(names) for kind, names in existing.items()}
-        )
+        observed = {kind: sorted(names) for kind, names in existing.items()}
+        run.expect(f"objects of the {ordinal} set", _names(run), observed)
         owned_elsewhere = _owned_by(other_namespace.at("deletion of the first set"), view, run.scene.set_name)
         run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], owned_elsewhere)
         run.expect(f"pods of other namespaces in gangs of the {ordinal} set", [], _strangers(view))

@@ -54,7 +54,7 @@ def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
 
 @predicate
 def _marked(view: View, pod_name: str) -> bool | Unmet:
-    """The pod names a gang, or is gone."""
+    """The pod names a gang, or does not exist any more."""
     pod = view.get("pods", pod_name)
     return pod is None or label(pod, labels.GANG) != "" or Unmet(f"{pod_name} names no gang")
 
@@ -69,7 +69,7 @@ def _gangs(view: View) -> dict[str, list[str]]:
 
 @requirement("MAP-030", reaches=REPLACED)
 def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
-    """By the gangs that the pods of each clique name, before and after."""
+    """The gangs that the pods of each clique name are compared, before the loss and after it."""
     run.same("gangs of pods by PodClique", _gangs(run.at("at rest")), _gangs(run.at("replaced")))
 
 

@@ -60,7 +60,7 @@ def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-044")
 def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
-    """By the uid of the controller in their owner references."""
+    """Controllers are compared by the UIDs in owner references."""
     view = run.at(REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}

@@ -33,8 +33,8 @@ class ScaledToNothing(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         small = {"aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
-        whole = env.workload("kept", setName=BOTH, alone=2, groups=2, groupsMinAvailable=1, **small)
-        env.create(whole)
+        workload = env.workload("kept", setName=BOTH, alone=2, groups=2, groupsMinAvailable=1, **small)
+        env.create(workload)
         env.create(_only(env.workload("kept", setName=CLIQUE_ONLY, alone=2, **small), "a"))
         env.create(_only(env.workload("kept", setName=GROUP_ONLY, groups=2, groupsMinAvailable=1, **small), "b"))
         env.create(env.workload("kept", setName=BELOW, alone=1, groups=3, groupsMinAvailable=2, **small))

@@ -1,4 +1,4 @@
-"""How the API server serves PodGangMaps. Nothing is stored."""
+"""The kind PodGangMap as the API server serves it. Nothing is stored."""
 
 from __future__ import annotations
 

@@ -33,28 +33,28 @@ class UpdatedSets(Scene):
         on_delete["spec"]["updateStrategy"] = {"type": "OnDelete"}
         for workload in (rolled, on_delete):
             env.create(workload)
-        both = (ROLLED, ON_DELETE)
-        env.wait_for("sets available", all_of(*(predicates.available(set_name, REPLICAS) for set_name in both)))
-        env.settled("maps followed", all_of(*map(following.followed, both)))
+        set_names = (ROLLED, ON_DELETE)
+        env.wait_for("sets available", all_of(*(predicates.available(set_name, REPLICAS) for set_name in set_names)))
+        env.settled("maps followed", all_of(*map(following.followed, set_names)))
         env.quiet(1)
         env.mark("before the update")
-        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in both}
+        before = {set_name: updates.generation(env.history.view().get(SETS, set_name)) for set_name in set_names}
         for workload in (rolled, on_delete):
             _change(env, workload)
-        env.wait_for("sets updated", all_of(*(_updated(set_name, before[set_name]) for set_name in both)), 120)
+        env.wait_for("sets updated", all_of(*(_updated(set_name, before[set_name]) for set_name in set_names)), 120)
         env.settle(HASHES, _current(ROLLED, _of_entries))
-        further = (_current(ON_DELETE, _of_entries), *(_current(set_name, _of_gangs) for set_name in both))
+        further = (_current(ON_DELETE, _of_entries), *(_current(set_name, _of_gangs) for set_name in set_names))
         env.settle(FURTHER_HASHES, all_of(*further))
-        env.settled("maps followed again", all_of(*map(following.followed, both)))
+        env.settled("maps followed again", all_of(*map(following.followed, set_names)))
         env.quiet(1)
         env.mark("updated")
-        for set_name in both:
+        for set_name in set_names:
             for replica in range(REPLICAS):
                 scale(env, CLIQUES, f"{set_name}-{replica}-a", 3)
                 scale(env, GROUPS, f"{set_name}-{replica}-g", 3)
-        for set_name in both:
+        for set_name in set_names:
             env.settle(f"{set_name}: added pods Ready", pods_are(_sizes(set_name), ready=True), 60)
-        env.settled("maps followed in the end", all_of(*map(following.followed, both)))
+        env.settled("maps followed in the end", all_of(*map(following.followed, set_names)))
         env.quiet(1)
         env.mark("end")
 
@@ -146,7 +146,7 @@ def _same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
 
 @requirement("MAP-041")
 def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
-    """By the gangs that the pods of each clique name, before and after."""
+    """The gangs that the pods of each clique name are compared, before the update and after it."""
     run.given("sets updated")
     gangs_by_clique = [
         {
