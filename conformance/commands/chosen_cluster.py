@@ -1,4 +1,4 @@
-"""`--cluster own|existing` with `--kubeconfig` and `--context`: which cluster a command uses."""
+"""`--cluster own|existing` with `--kubeconfig` and `--context`: the cluster that a command uses."""
 
 from __future__ import annotations
 

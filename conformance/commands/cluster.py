@@ -85,16 +85,16 @@ def up(
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
     keys = fleets.keys(level or [])
-    chosen = [samples.named(each, "--sample") for each in sample or ()]
+    chosen = [samples.named(sample_name, "--sample") for sample_name in sample or ()]
     if chosen and not implementation:
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
-    wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
-    if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
+    manifests = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
+    if len({manifest["metadata"]["name"] for manifest in manifests}) < len(manifests):
         raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
     if not node:
-        for text in (text for each in chosen for text in each.nodes):
-            taken = {manifest["metadata"]["name"] for manifest in wanted}
-            wanted += fleets.asked(text, pool, keys, taken=taken)
+        for text in (text for entry in chosen for text in entry.nodes):
+            used_names = {manifest["metadata"]["name"] for manifest in manifests}
+            manifests += fleets.asked(text, pool, keys, taken=used_names)
     if pods and pods not in (known := pod_behaviors.known().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
     enforced = policies.load(policies.chosen(policy or ()))
@@ -120,14 +120,14 @@ def up(
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
             deployment.enforce(cluster, settings.policies, report)
-            if wanted:
-                report(f"cluster {name}", f"making {len(wanted)} node{'s' * (len(wanted) > 1)}")
-                cluster_nodes.create(cluster, wanted)
+            if manifests:
+                report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
+                cluster_nodes.create(cluster, manifests)
             if playing:
                 deployment.start(cluster, *playing, report)
-            for each in chosen:
-                report(f"sample {each.name}", "applying its manifests")
-                cluster_samples.apply(cluster, each)
+            for entry in chosen:
+                report(f"sample {entry.name}", "applying its manifests")
+                cluster_samples.apply(cluster, entry)
         except BaseException:
             cluster.down()
             raise
@@ -219,12 +219,12 @@ def versions() -> None:
         own = [program for program in programs.programs(group.version) if program.group == group]
         cached = programs.sources(group.version)
         lacking = [program.name for program in own if not cached[program.name]]
-        found = ", ".join(sorted({_kind(cached[program.name]) for program in own if cached[program.name]}))
+        origins = ", ".join(sorted({_kind(cached[program.name]) for program in own if cached[program.name]}))
         table.add_row(
             group.version,
             "default" if group.name == pins.KUBERNETES else "",
             "official release" if all(program.digest for program in own) else "built from Go modules",
-            (found or "no") + (f", without {', '.join(lacking)}" if found and lacking else ""),
+            (origins or "no") + (f", without {', '.join(lacking)}" if origins and lacking else ""),
         )
     output.console().print(table)
 
@@ -280,8 +280,8 @@ def prune(
 def _states(everywhere: bool) -> list[State]:
     """Return the state of this checkout and, with `everywhere`, those of the user's other checkouts after it."""
     own = State()
-    others = [State(root) for root in known_roots() if root != own.root] if everywhere else []
-    return [own, *others]
+    other_states = [State(root) for root in known_roots() if root != own.root] if everywhere else []
+    return [own, *other_states]
 
 
 def assets(
@@ -295,8 +295,8 @@ def assets(
         typer.echo(programs.cache_key(kubernetes))
         return
     with progress.terminal("assets") as report:
-        found = programs.resolve_all(report, kubernetes)
+        resolved = programs.resolve_all(report, kubernetes)
     sources = programs.sources(kubernetes)
     for program in programs.programs(kubernetes):
-        path = getattr(found, program.name.replace("-", "_"))
+        path = getattr(resolved, program.name.replace("-", "_"))
         typer.echo(f"{program.name:24} {program.group.version:8} {path} ({sources[program.name]})")

@@ -22,14 +22,17 @@ def clean(
     """Remove what killed runs have left on an existing cluster, and put the Stages of its KWOK back."""
     from conformance.suite.session import existing, occupation  # slow to import: the other commands do without
 
-    found = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
-    existing.admit(found.path)
-    removed = occupation.clean(found.path, run)
+    target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
+    existing.admit(target.path)
+    removed = occupation.clean(target.path, run)
     kinds = groupby(
-        sorted(removed, key=lambda each: (str(each.resource), each.run)), lambda each: (each.resource, each.run)
+        sorted(removed, key=lambda leftover: (str(leftover.resource), leftover.run)),
+        lambda leftover: (leftover.resource, leftover.run),
     )
     for (resource, made_by), members in kinds:
-        names = sorted(f"{each.namespace}/{each.name}" if each.namespace else each.name for each in members)
+        names = sorted(
+            f"{leftover.namespace}/{leftover.name}" if leftover.namespace else leftover.name for leftover in members
+        )
         typer.echo(f"removed {resource} of the run {made_by}: {', '.join(names)}")
     if not removed:
         typer.echo("nothing to remove")

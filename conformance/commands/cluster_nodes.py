@@ -27,7 +27,7 @@ _ARGUMENT = "NODES"
 @app.command()
 def add(
     name: Required,
-    wanted: Annotated[list[str], typer.Argument(metavar="PROFILE:COUNT…", help=f"Nodes, {fleets.EXAMPLES}.")],
+    texts: Annotated[list[str], typer.Argument(metavar="PROFILE:COUNT…", help=f"Nodes, {fleets.EXAMPLES}.")],
     level: Level = None,
     pool: Pool = "",
 ) -> None:
@@ -35,14 +35,14 @@ def add(
     cluster, keys = started(name), fleets.keys(level or [])
 
     async def grow(client: Client) -> list[str]:
-        taken = {node["metadata"]["name"] for node in await client.list(NODES)}
-        found: list[nodes.Manifest] = []
-        for text in wanted:
-            more = fleets.asked(text, pool, keys, taken=taken, where=_ARGUMENT)
-            taken |= {manifest["metadata"]["name"] for manifest in more}
-            found += more
-        await nodes.add(client, found, where=_ARGUMENT)
-        return [manifest["metadata"]["name"] for manifest in found]
+        used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
+        added: list[nodes.Manifest] = []
+        for text in texts:
+            more = fleets.asked(text, pool, keys, taken=used_names, where=_ARGUMENT)
+            used_names |= {manifest["metadata"]["name"] for manifest in more}
+            added += more
+        await nodes.add(client, added, where=_ARGUMENT)
+        return [manifest["metadata"]["name"] for manifest in added]
 
     for node in asked_of(cluster, grow):
         typer.echo(f"node/{node} added")
@@ -51,7 +51,7 @@ def add(
 @app.command()
 def remove(
     name: Required,
-    wanted: Annotated[
+    texts: Annotated[
         list[str], typer.Argument(metavar="NODE|PROFILE:COUNT…", help="Nodes by name, or the last ones of a profile.")
     ],
     pool: Pool = "",
@@ -62,13 +62,13 @@ def remove(
 
     async def shrink(client: Client) -> list[str]:
         there = {node["metadata"]["name"] for node in await client.list(NODES)}
-        found: list[str] = []
-        for text in (text for text in wanted if text not in found):
+        removed: list[str] = []
+        for text in (text for text in texts if text not in removed):
             less = fleets.chosen(text, there, pool, where=_ARGUMENT)
             there -= set(less)
-            found += less
-        await nodes.delete_nodes(client, found)
-        return found
+            removed += less
+        await nodes.delete_nodes(client, removed)
+        return removed
 
     for node in asked_of(cluster, shrink):
         typer.echo(f"node/{node} removed")
@@ -87,6 +87,6 @@ def profiles() -> None:
     output.console().print(table)
 
 
-def create(cluster: Cluster, wanted: list[nodes.Manifest]) -> None:
+def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
     """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
-    asked_of(cluster, lambda client: nodes.add(client, wanted, where=fleets.OPTION))
+    asked_of(cluster, lambda client: nodes.add(client, manifests, where=fleets.OPTION))

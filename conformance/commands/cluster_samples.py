@@ -35,5 +35,5 @@ def apply(cluster: Cluster, sample: Sample) -> None:
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = " ".join(done.stderr.split()) or f"kubectl apply ended with {done.returncode}"
-        raise HarnessError(said, where=f"--sample {sample.name}", hint="the implementation does not accept it")
+        error = " ".join(done.stderr.split()) or f"kubectl apply ended with {done.returncode}"
+        raise HarnessError(error, where=f"--sample {sample.name}", hint="the implementation does not accept it")

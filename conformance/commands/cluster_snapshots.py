@@ -1,4 +1,5 @@
-"""`grove-conformance cluster snapshot | restore | snapshots | start`: keep what a cluster stores, or go back to it."""
+"""`grove-conformance cluster snapshot | restore | snapshots | start`: save the data of a cluster, or go back to
+them."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def snapshot(
     """Take a snapshot of everything that the API server stores. Requests wait for about a second."""
     cluster = started(name)
     with progress.terminal(f"snapshot {snapshot}") as report, cluster.busy(report):
-        taken = snapshots.take(cluster, snapshot, replace=replace, report=report)
-    typer.echo(f"snapshot {taken.name} of cluster {name}: {taken.size >> 20} MiB")
+        stored = snapshots.take(cluster, snapshot, replace=replace, report=report)
+    typer.echo(f"snapshot {stored.name} of cluster {name}: {stored.size >> 20} MiB")
 
 
 def restore(name: Required, snapshot: Snapshot = snapshots.USUAL) -> None:
@@ -44,13 +45,13 @@ def listing(
     cluster = started(name)
     if remove:
         with cluster.busy():
-            for each in remove:
-                snapshots.remove(cluster, each)
-                typer.echo(f"removed snapshot {each}")
+            for snapshot_name in remove:
+                snapshots.remove(cluster, snapshot_name)
+                typer.echo(f"removed snapshot {snapshot_name}")
         return
     table = Table("snapshot", "created", "MiB")
-    for found in snapshots.listed(cluster):
-        table.add_row(found.name, found.created.isoformat(timespec="seconds"), str(found.size >> 20))
+    for stored in snapshots.listed(cluster):
+        table.add_row(stored.name, stored.created.isoformat(timespec="seconds"), str(stored.size >> 20))
     if table.row_count:
         output.console().print(table)
     else:

@@ -1,4 +1,4 @@
-"""`grove-conformance cluster status | top | logs`: what a cluster does."""
+"""`grove-conformance cluster status | top | logs`: the state and the usage of a cluster."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def status(name: Name = "dev", as_json: AsJson = False) -> int:
     """Show whether a cluster is healthy, and its nodes, GPUs and pods. Exit code 3 if it is not Ready."""
     cluster = started(name)
     sick = cluster.monitor.complaint()
-    said = sick or dead_role(cluster) or READY
-    shown = _status(cluster, said, None if sick else _usage(cluster))
+    state = sick or dead_role(cluster) or READY
+    document = _status(cluster, state, None if sick else _usage(cluster))
     if as_json:
-        typer.echo(json.dumps(shown, indent=2))
+        typer.echo(json.dumps(document, indent=2))
     else:
-        for line in _lines(shown):
+        for line in _lines(document):
             typer.echo(line)
-    return Exit.CONFORMANT if said == READY else Exit.HARNESS
+    return Exit.CONFORMANT if state == READY else Exit.HARNESS
 
 
 def top(
@@ -53,26 +53,26 @@ def top(
     if as_json:
         components = [
             {
-                "name": each.name,
-                "pid": each.pid,
-                "cpu": round(each.cpu, 3),
-                "cpuSeconds": round(each.cpu_seconds, 1),
-                "memoryBytes": each.memory,
-                "uptimeSeconds": round(each.uptime),
+                "name": process.name,
+                "pid": process.pid,
+                "cpu": round(process.cpu, 3),
+                "cpuSeconds": round(process.cpu_seconds, 1),
+                "memoryBytes": process.memory,
+                "uptimeSeconds": round(process.uptime),
             }
-            for each in processes
+            for process in processes
         ]
         typer.echo(json.dumps({"components": components, "nodes": _groups(used), "pods": used.pods}, indent=2))
         return
     console = output.console()
     table = Table("component", *_right("CPU", "CPU s", "MiB", "up"))
-    for each in processes:
+    for process in processes:
         table.add_row(
-            each.name,
-            f"{each.cpu:.2f}",
-            f"{each.cpu_seconds:.1f}",
-            f"{each.memory >> 20}",
-            f"{int(each.uptime) // 60}m{int(each.uptime) % 60:02}s",
+            process.name,
+            f"{process.cpu:.2f}",
+            f"{process.cpu_seconds:.1f}",
+            f"{process.memory >> 20}",
+            f"{int(process.uptime) // 60}m{int(process.uptime) % 60:02}s",
         )
     console.print(table)
     table = Table("nodes", *_right("Ready", "pods", "CPU", "memory Gi", "GPUs"))
@@ -94,8 +94,8 @@ def logs(
     cluster = started(name)
     known = _logs(cluster)
     if not component:
-        for each, path in known.items():
-            typer.echo(f"{each}  {path}")
+        for log_name, path in known.items():
+            typer.echo(f"{log_name}  {path}")
         return
     if component not in known:
         hint = documents.suggestion(component, known)
@@ -124,44 +124,44 @@ def _logs(cluster: Cluster) -> dict[str, Path]:
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.log"))}
 
 
-def _status(cluster: Cluster, said: str, used: Usage | None) -> dict[str, Any]:
+def _status(cluster: Cluster, state: str, used: Usage | None) -> dict[str, Any]:
     record = cluster.record
     running = _processes(cluster)
-    shown: dict[str, Any] = {
+    document: dict[str, Any] = {
         "name": cluster.name,
-        "state": said,
+        "state": state,
         "versions": cluster.versions,
         "features": record.features,
         "server": cluster.server,
         "implementation": record.implementation,
-        "components": {each: each in running for each in (*cluster.monitor.components(), *record.roles)},
+        "components": {component: component in running for component in (*cluster.monitor.components(), *record.roles)},
     }
     if used is not None:
         ready, nodes = used.nodes
         gpus = used.amount(GPU)
-        shown["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(used)}
-        shown["gpus"] = {"requested": int(gpus.requested), "allocatable": int(gpus.allocatable)}
-        shown["pods"] = used.pods
-    return shown
+        document["nodes"] = {"ready": ready, "total": nodes, "groups": _groups(used)}
+        document["gpus"] = {"requested": int(gpus.requested), "allocatable": int(gpus.allocatable)}
+        document["pods"] = used.pods
+    return document
 
 
-def _lines(shown: dict[str, Any]) -> Iterator[str]:
-    yield f"cluster {shown['name']}: {shown['state']}"
-    versions = ", ".join(f"{product} {version}" for product, version in shown["versions"].items())
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield f"cluster {document['name']}: {document['state']}"
+    versions = ", ".join(f"{product} {version}" for product, version in document["versions"].items())
     yield f"versions        {versions}"
-    if shown["features"]:
-        yield f"features        {' '.join(shown['features'])}"
-    yield f"server          {shown['server']}"
-    yield f"implementation  {shown['implementation'] or 'none'}"
-    dead = [name for name, runs in shown["components"].items() if not runs]
-    hint = f" (start them: grove-conformance cluster start {shown['name']})"
+    if document["features"]:
+        yield f"features        {' '.join(document['features'])}"
+    yield f"server          {document['server']}"
+    yield f"implementation  {document['implementation'] or 'none'}"
+    dead = [name for name, runs in document["components"].items() if not runs]
+    hint = f" (start them: grove-conformance cluster start {document['name']})"
     yield f"components      {'without ' + ', '.join(dead) + hint if dead else 'all run'}"
-    if "nodes" in shown:
-        nodes, gpus = shown["nodes"], shown["gpus"]
+    if "nodes" in document:
+        nodes, gpus = document["nodes"], document["gpus"]
         profiles = ", ".join(f"{group['nodes']} {group['profile']}" for group in nodes["groups"])
         yield f"nodes           {nodes['ready']} of {nodes['total']} Ready: {profiles or 'none'}"
         yield f"GPUs            {gpus['requested']} of {gpus['allocatable']} requested"
-        yield f"pods            {_counts(shown['pods'])}"
+        yield f"pods            {_counts(document['pods'])}"
 
 
 def _groups(used: Usage) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What both commands of nemesis need: which implementation they disturb, and how they are called again."""
+"""Shared parts of both commands of nemesis: the implementation that they disturb, and their command lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a paramet
 
 
 def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[Descriptor, Descriptor | None]:
-    """Return the judged implementation, with what its CRDs show, and what supplies the roles that it does not play."""
+    """Return the judged implementation, completed by its CRDs, and the supplier of the roles that it does not play."""
     judged, supplied = deployment.load(implementation, settings)
     if role not in judged.processes:
         raise UsageError(

@@ -26,12 +26,12 @@ def check(
 
     A finding is a section whose heading begins with requirements: `## CORE-026: failed pods are never replaced`.
     """
-    found = findings.read(pages)
-    wrong = findings.problems(found, _runs(reports), requirement.load())
+    entries = findings.read(pages)
+    wrong = findings.problems(entries, _runs(reports), requirement.load())
     for line in wrong:
         typer.echo(line)
     if not wrong:
-        typer.echo(f"{len(found)} findings agree with the runs")
+        typer.echo(f"{len(entries)} findings agree with the runs")
     return Exit.NOT_CONFORMANT if wrong else Exit.CONFORMANT
 
 

@@ -42,7 +42,7 @@ def validate(file: File, setting: Settings = None) -> None:
     path, given = loading.locate(file, "FILE"), parameters.assignments(setting or ())
     if missing := loading.without_value(path, given):
         options = " ".join(
-            f"--set {name}={'PATH' if each.kind == 'path' else 'VALUE'}" for name, each in missing.items()
+            f"--set {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}" for name, parameter in missing.items()
         )
         typer.echo(f"{shown(path)} is well-formed; to check the programs and files that it names, give {options}")
         return
@@ -104,8 +104,8 @@ def new(
     """Write a descriptor from a few answers: options, and questions on a terminal for those that are missing."""
     if example:
         reason = "writes a descriptor that is complete"
-        others = set(ctx.params) - {"file", "example"}
-        refuse(ctx, others, where="--example", reason=reason, otherwise="leave out --example")
+        conflicting = set(ctx.params) - {"file", "example"}
+        refuse(ctx, conflicting, where="--example", reason=reason, otherwise="leave out --example")
         _example(file or Path(toy.NAME))
         return
     file = file or Path(FILE)
@@ -116,9 +116,11 @@ def new(
     if contract not in skeleton.OUR_CRDS:
         raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
     known = requirement.load().features
-    for each in feature or ():
-        if each not in known:
-            raise UsageError(f"unknown feature {each!r}", where="--feature", hint=suggestion(each, known))
+    for feature_name in feature or ():
+        if feature_name not in known:
+            raise UsageError(
+                f"unknown feature {feature_name!r}", where="--feature", hint=suggestion(feature_name, known)
+            )
     if running and (command or ready):
         raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
     name = name or _asked("--name", "Name of the implementation", "my-operator")
@@ -194,12 +196,12 @@ _READY = "http://127.0.0.1:${port.health}/readyz"
 
 
 def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
-    """Return a descriptor with everything checked that needs no cluster but an existing one, if there is one, and who
-    supplies its missing roles. Raises UsageError."""
+    """Return a descriptor with everything checked that needs no cluster but an existing one, if there is one, and the
+    supplier of its missing roles. Raises UsageError."""
     judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")), kubeconfig)
     supplied = deployment.supplier_of(judged)
-    for each in filter(None, (judged, supplied)):
-        installer.check(each)
+    for descriptor in filter(None, (judged, supplied)):
+        installer.check(descriptor)
     declared.check(judged, requirement.load())
     return judged, supplied
 
@@ -216,17 +218,17 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
     counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():
-        for each in processes:
-            words = " ".join(word for word in each.argv if isinstance(word, str))
-            yield f"starts     {f'{role} {each.name}'.rstrip()}: {words}"
-    for role, made in judged.deployments.items():
-        yield f"starts     {role}: the Deployment {made.namespace}/{made.name}, by {judged.start}"
+        for process in processes:
+            words = " ".join(word for word in process.argv if isinstance(word, str))
+            yield f"starts     {f'{role} {process.name}'.rstrip()}: {words}"
+    for role, deployed in judged.deployments.items():
+        yield f"starts     {role}: the Deployment {deployed.namespace}/{deployed.name}, by {judged.start}"
     if judged.start == "running":
         yield "starts     nothing: it runs already"
 
 
 def _asked(option: str, question: str, default: str) -> str:
-    """Return the answer of a person. Raises UsageError if there is no terminal to ask."""
+    """Return the answer of the user. Raises UsageError if there is no terminal to ask."""
     if not sys.stdin.isatty():
         raise UsageError("is required without a terminal", where=option, hint=f"for example: {option} '{default}'")
     return str(typer.prompt(question, default=default, err=True))
@@ -235,11 +237,11 @@ def _asked(option: str, question: str, default: str) -> str:
 def _roles(text: str) -> list[Role]:
     if text.strip() == "both":
         return list(Role)
-    found = text.replace(",", " ").split()
-    for role in found:
+    names = text.replace(",", " ").split()
+    for role in names:
         if role not in list(Role):
             raise UsageError(f"unknown role {role!r}", where="--role", hint=suggestion(role, Role))
-    return [Role(role) for role in found]
+    return [Role(role) for role in names]
 
 
 def _words(command: str) -> list[str]:

@@ -56,27 +56,29 @@ def coherent(
     drawing.require_matplotlib()
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     used = versions(kubernetes)
-    found = results.load(resume) if resume is not None else results.document(used)
-    if (began := found["environment"]["versions"].get("kubernetes", "")) != used["kubernetes"]:
+    experiment = results.load(resume) if resume is not None else results.document(used)
+    if (began := experiment["environment"]["versions"].get("kubernetes", "")) != used["kubernetes"]:
         raise UsageError(
             f"it was begun on Kubernetes {began}, not {used['kubernetes']}",
             where=f"--resume {resume}",
             hint=f"add --kubernetes {began}",
         )
-    files = Files(report_dir, found)
+    files = Files(report_dir, experiment)
     trials = [
-        each for each in planned(layout or (), workload or (), course or (), runs) if not results.has(found, each)
+        trial
+        for trial in planned(layout or (), workload or (), course or (), runs)
+        if not results.has(experiment, trial)
     ]
     try:
         with progress.terminal("lab") as report:
             for outcome in playing.play(trials, report, used["kubernetes"]):
-                results.add(found, outcome)
-                files.keep(found)
+                results.add(experiment, outcome)
+                files.keep(experiment)
     except playing.TrialFailed as failure:
         typer.echo(f"not updated: {failure}", err=True)
         return Exit.NOT_CONFORMANT
-    results.show(found, output.console())
-    for path in files.write(found, _command(layout, workload, course, runs, kubernetes)):
+    results.show(experiment, output.console())
+    for path in files.write(experiment, _command(layout, workload, course, runs, kubernetes)):
         typer.echo(f"result: {path}")
     return Exit.CONFORMANT
 
@@ -95,20 +97,20 @@ def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str
 class Files:
     """The files of one experiment, named after the time at which it began."""
 
-    def __init__(self, folder: Path, found: results.Document) -> None:
+    def __init__(self, folder: Path, experiment: results.Document) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-coherent"
+        stem = f"{datetime.fromisoformat(experiment['startedAt']):%Y%m%d-%H%M%S}-coherent"
         self.document, self.page, self.picture = (folder / f"{stem}.{suffix}" for suffix in ("json", "md", "svg"))
 
-    def keep(self, found: results.Document) -> None:
-        """Write what there is so far."""
-        self.document.write_bytes(orjson.dumps(found) + b"\n")
+    def keep(self, experiment: results.Document) -> None:
+        """Write the results so far."""
+        self.document.write_bytes(orjson.dumps(experiment) + b"\n")
 
-    def write(self, found: results.Document, command: str) -> list[Path]:
+    def write(self, experiment: results.Document, command: str) -> list[Path]:
         """Write document, page and picture, and return their paths."""
-        self.keep(found)
-        self.page.write_text(results.markdown(found, command, self.picture.name), encoding="utf-8")
-        self.picture.write_text(curves.draw(found), encoding="utf-8")
+        self.keep(experiment)
+        self.page.write_text(results.markdown(experiment, command, self.picture.name), encoding="utf-8")
+        self.picture.write_text(curves.draw(experiment), encoding="utf-8")
         return [self.document, self.page, self.picture]
 
 
@@ -146,14 +148,14 @@ def gaps(
     drawing.require_matplotlib()
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     columns = chosen(form or (), _known(kai or ()), "--form")
-    wanted = chosen(gap or (), instances.load(), "--gap")
+    selected = chosen(gap or (), instances.load(), "--gap")
     gap_playing.require(columns)
     for version in {column.kubernetes for column in columns}:
         with progress.terminal("programs") as report:
             resolve_all(report, version)
-    found = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))}, columns, runs)
-    stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-gaps"
-    played = [each for one in wanted for each in one.instances]
+    experiment = gap_results.document({**versions(), "kubernetes": ", ".join(_minors(columns))}, columns, runs)
+    stem = f"{datetime.fromisoformat(experiment['startedAt']):%Y%m%d-%H%M%S}-gaps"
+    played = [instance for entry in selected for instance in entry.instances]
     rows = MAPPINGS if mappings else ()
     try:
         with (
@@ -161,22 +163,22 @@ def gaps(
             closing(gap_playing.play(columns, played, rows, runs, report_dir / stem, report)) as outcomes,
         ):
             for outcome in outcomes:
-                gap_results.add(found, outcome)
-        found["complete"] = True
+                gap_results.add(experiment, outcome)
+        experiment["complete"] = True
     finally:
-        gap_results.show(found, wanted, output.console())
-        options = [f"--{name} {each}" for name, given in (("form", form), ("gap", gap)) for each in given or ()]
+        gap_results.show(experiment, selected, output.console())
+        options = [f"--{name} {value}" for name, given in (("form", form), ("gap", gap)) for value in given or ()]
         options += [*([] if mappings else ["--no-mappings"]), *(["--kai …"] if kai else [])]
         command = " ".join(["grove-conformance lab gaps", *options, f"--runs {runs}"])
         page, image, data = (report_dir / f"{stem}.{suffix}" for suffix in ("md", "svg", "json"))
-        data.write_bytes(orjson.dumps(found) + b"\n")
-        page.write_text(gap_results.markdown(found, wanted, command, image.name), encoding="utf-8")
-        image.write_text(gap_picture.draw(found, wanted), encoding="utf-8")
+        data.write_bytes(orjson.dumps(experiment) + b"\n")
+        page.write_text(gap_results.markdown(experiment, selected, command, image.name), encoding="utf-8")
+        image.write_text(gap_picture.draw(experiment, selected), encoding="utf-8")
         for path in (page, image, data, report_dir / stem):
             typer.echo(f"result: {path}")
-    for failure in found["failures"]:
+    for failure in experiment["failures"]:
         typer.echo(f"not played: {failure}", err=True)
-    return Exit.NOT_CONFORMANT if found["failures"] else Exit.CONFORMANT
+    return Exit.NOT_CONFORMANT if experiment["failures"] else Exit.CONFORMANT
 
 
 def _known(kai: Sequence[str]) -> Sequence[Form]:

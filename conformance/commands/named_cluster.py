@@ -18,7 +18,7 @@ T = TypeVar("T")
 Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 Required = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.", show_default=False)]
 READY = "Ready"
-"""The state of a cluster with which nothing is wrong."""
+"""The state of a healthy cluster."""
 
 
 def started(name: str) -> Cluster:
@@ -30,20 +30,20 @@ def started(name: str) -> Cluster:
 
 
 def state(cluster: Cluster) -> str:
-    """Return `Ready`, `starting`, or what is wrong with a cluster."""
+    """Return `Ready`, `starting`, or the complaint about a cluster."""
     if cluster.record.phase == "starting":
         return "starting"
     return cluster.monitor.complaint() or dead_role(cluster) or READY
 
 
 def dead_role(cluster: Cluster) -> str:
-    """Return which roles of the implementation have ended, and where their logs are; empty if all run."""
+    """Return the roles of the implementation that have ended, with their logs; empty if all run."""
     dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
 
 
 def asked_of(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
-    """Return what a request to the API server of a cluster returns. Raises HarnessError if it does not answer."""
+    """Return the result of a request to the API server of a cluster. Raises HarnessError if it does not answer."""
 
     async def ask() -> T:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:

@@ -1,4 +1,4 @@
-"""`grove-conformance nemesis`: what an implementation does when it is killed, late or lied to."""
+"""`grove-conformance nemesis`: an implementation under crashes, delays and false answers."""
 
 from __future__ import annotations
 
@@ -112,20 +112,23 @@ def run(
             ],
         ),
     )
-    kept, played, interrupted = Kept(), list[campaign.Played](), False
+    evidence, played, interrupted = Evidence(), list[campaign.Played](), False
     lanes = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
     try:
-        with progress.terminal("nemesis") as report, beds(lanes, judged, supplied, role, report, kubernetes) as made:
+        with (
+            progress.terminal("nemesis") as report,
+            beds(lanes, judged, supplied, role, report, kubernetes) as started_beds,
+        ):
             journal = campaign.Journal(folder / "tried.jsonl")
-            of_all = campaign.Campaign(made, journal, report, kept.keep, at=at, first=first)
+            of_all = campaign.Campaign(started_beds, journal, report, evidence.keep, at=at, first=first)
             played = of_all.done
             of_all.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
-    except Exception:  # whatever it is, it is raised again, and what was played is not lost
-        _keep(folder, about, played, kept, whole=False)
+    except Exception:  # it is raised again, and the results are not lost
+        _keep(folder, about, played, evidence, whole=False)
         raise
-    document = _keep(folder, about, played, kept, whole=not interrupted)
+    document = _keep(folder, about, played, evidence, whole=not interrupted)
     if interrupted:
         return Exit.INTERRUPTED
     summary = document["summary"]
@@ -135,12 +138,12 @@ def run(
 
 
 def _keep(
-    folder: Path, about: results.About, played: list[campaign.Played], kept: Kept, *, whole: bool
+    folder: Path, about: results.About, played: list[campaign.Played], evidence: Evidence, *, whole: bool
 ) -> results.Report:
-    """Write the report of what was played, and show it."""
-    complete = whole and all(len(each.tried) == each.plans for each in played)
+    """Write the report of the plans that were played, and show it."""
+    complete = whole and all(len(entry.tried) == entry.plans for entry in played)
     document = results.report(about, played, complete)
-    results.write(folder, document, kept.rows(played))
+    results.write(folder, document, evidence.rows(played))
     _show(document)
     typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
     return document
@@ -163,26 +166,26 @@ def replay(
         return nemesis_changes.replay(plan, times, implementation, settings, kubernetes)
     document = results.read_plan(plan)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
-    role, wanted = Role(document["role"]), results.plan_of(document)
+    role, replayed = Role(document["role"]), results.plan_of(document)
     judged, supplied = load(implementation or document["implementation"], given, role)
-    _possible(catalog.chosen([wanted.fault]), judged, role)
-    of_plan = scenario.load(wanted.scenario)
+    _possible(catalog.chosen([replayed.fault]), judged, role)
+    of_plan = scenario.load(replayed.scenario)
     if missing := campaign.unmet(judged, of_plan):
         raise UsageError(missing, where=str(plan), hint=f"the scenario {of_plan.name} needs it")
     bad = struck = 0
-    with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as made:
+    with progress.terminal("nemesis") as report, bed(judged, supplied, role, report, kubernetes=kubernetes) as target:
         report(of_plan.name, "playing it without a fault")
-        course = learn(made, of_plan)
+        course = learn(target, of_plan)
         for number in range(1, MOST_PLAYS * times + 1):
-            report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {wanted}")
-            outcome = play(made, of_plan, course, wanted)
+            report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {replayed}")
+            outcome = play(target, of_plan, course, replayed)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
             struck += outcome.verdict is not Verdict.NOT_STRUCK
             typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
             bad += outcome.verdict in BROKEN
             if struck == times:
                 break
-            made.restart()
+            target.restart()
     typer.echo(f"{bad} of {struck} times that the fault was injected it ended differently")
     if not struck:
         return Exit.NOTHING_RAN
@@ -190,32 +193,32 @@ def replay(
 
 
 @dataclass
-class Kept:
-    """What happened in plans that ended badly."""
+class Evidence:
+    """The changes of objects in plans that ended badly."""
 
     changes: dict[str, list[sides.Change]] = field(default_factory=dict)
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep what happened."""
+        """Keep the changes of a plan."""
         if outcome.history is not None:
             self.changes[str(outcome.plan)] = sides.changes(outcome.history)
 
     def rows(self, played: list[campaign.Played]) -> dict[str, list[sides.Row]]:
         """Return plan → both runs side by side, of the findings."""
         return {
-            str(tried.plan): sides.side_by_side(sides.changes(each.course.history), self.changes[str(tried.plan)])
-            for each in played
-            for tried in each.findings()
-            if each.course is not None and str(tried.plan) in self.changes
+            str(tried.plan): sides.side_by_side(sides.changes(entry.course.history), self.changes[str(tried.plan)])
+            for entry in played
+            for tried in entry.findings()
+            if entry.course is not None and str(tried.plan) in self.changes
         }
 
 
 def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
     """Return the faults, each of which can be tried."""
-    for each in faults:
-        if each.requires and (each.requires not in judged.features or role != Role.OPERATOR):
+    for fault in faults:
+        if fault.requires and (fault.requires not in judged.features or role != Role.OPERATOR):
             raise UsageError(
-                f"{each.name} is for an operator that claims the feature {each.requires}",
+                f"{fault.name} is for an operator that claims the feature {fault.requires}",
                 where="--fault",
                 hint="leave it out",
             )
@@ -223,14 +226,14 @@ def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> li
 
 
 def _show(document: results.Report) -> None:
-    for each in document["scenarios"]:
-        if each["refused"]:
-            typer.echo(f"{each['name']}: refused: {each['refused']}")
+    for entry in document["scenarios"]:
+        if entry["refused"]:
+            typer.echo(f"{entry['name']}: refused: {entry['refused']}")
             continue
-        counts = Counter({fault: count["findings"] for fault, count in each["faults"].items()})
-        found = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
-        tried = f"{each['tried']} of {each['plans']} plans, {each['pointsTried']} of {each['points']} points"
-        typer.echo(f"{each['name']}: {tried}; findings: {found}")
+        counts = Counter({fault: count["findings"] for fault, count in entry["faults"].items()})
+        counted = ", ".join(f"{fault} {count}" for fault, count in counts.items() if count) or "none"
+        tried = f"{entry['tried']} of {entry['plans']} plans, {entry['pointsTried']} of {entry['points']} points"
+        typer.echo(f"{entry['name']}: {tried}; findings: {counted}")
     for finding in document["findings"]:
         typer.echo(f"✗ {finding['number']}. {finding['verdict']}: {finding['text']} ({finding['file']})")
         typer.echo("\n".join(f"    {line}" for line in finding["lines"][:12]))

@@ -62,22 +62,23 @@ def change(
             [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
         ),
     )
-    found, played, interrupted = list[search.Deviation](), 0, False
+    deviations, played, interrupted = list[search.Deviation](), 0, False
     try:
         with (
             progress.terminal("nemesis") as report,
-            bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as made,
+            bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
         ):
-            player = Player(made)
+            player = Player(target)
 
-            def tell(changes: Sequence[Change]) -> None:
+            def report_changes(changes: Sequence[Change]) -> None:
                 left = max(0.0, end - time.monotonic()) / 60
                 report(
-                    judged.name, f"{player.played} played, {len(found)} found, {left:.0f} min left: {_said(changes)}"
+                    judged.name,
+                    f"{player.played} played, {len(deviations)} found, {left:.0f} min left: {_describe(changes)}",
                 )
 
             try:
-                search.Search(player, end, tell, found, first).run(seed)
+                search.Search(player, end, report_changes, deviations, first).run(seed)
             finally:
                 played = player.played
     except KeyboardInterrupt:
@@ -88,8 +89,8 @@ def change(
             where=f"--implementation {implementation}",
             hint="judge it with run first",
         ) from error
-    document = changes_results.report(about, found, played, seed, not interrupted)
-    changes_results.write(folder, document, found)
+    document = changes_results.report(about, deviations, played, seed, not interrupted)
+    changes_results.write(folder, document, deviations)
     _show_changes(document)
     typer.echo(f"page: {folder / 'report.html'}\nreport: {folder / 'report.json'}")
     if interrupted:
@@ -107,11 +108,11 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
     changes, bad = changes_results.changes_of(document), 0
     with (
         progress.terminal("nemesis") as report,
-        bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as made,
+        bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
     ):
-        player = Player(made)
+        player = Player(target)
         for number in range(1, times + 1):
-            report(judged.name, f"time {number} of {times}: {_said(changes)}")
+            report(judged.name, f"time {number} of {times}: {_describe(changes)}")
             lines = player.play_again(changes)
             typer.echo(f"time {number}: {'different' if lines else 'same'}")
             typer.echo("".join(f"  {line}\n" for line in lines), nl=False)
@@ -120,7 +121,7 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
     return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
 
 
-def _said(changes: Sequence[Change]) -> str:
+def _describe(changes: Sequence[Change]) -> str:
     return ", ".join(map(str, changes))
 
 

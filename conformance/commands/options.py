@@ -1,4 +1,4 @@
-"""Which options a user has given, and the ones that do not go together."""
+"""The options that a user has given, and those that exclude each other."""
 
 from __future__ import annotations
 

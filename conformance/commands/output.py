@@ -1,4 +1,4 @@
-"""Where commands print tables."""
+"""The console to which commands print tables."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ WHOLE_LINES = 10_000
 
 def console() -> Console:
     """Return standard output, as wide as the terminal. In a pipe or a file, no line is cut off or wrapped."""
-    found = Console()
-    return found if found.is_terminal else Console(width=WHOLE_LINES)
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=WHOLE_LINES)

@@ -1,4 +1,4 @@
-"""`grove-conformance report …`: what is done with reports after the runs that made them."""
+"""`grove-conformance report …`: compare, combine, verify and publish reports after their runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from conformance.suite.registry import requirement
 app = typer.Typer(help="Compare, combine, verify and publish reports.", no_args_is_help=True, add_completion=False)
 
 KNOWN_FOR = timedelta(days=90)
-"""How long a failure of a baseline is expected."""
+"""Time for which a failure of a baseline is expected."""
 REPORT = "report.yaml, or the folder of its run"
 Report = Annotated[Path, typer.Argument(metavar="REPORT", help=f"{REPORT}.")]
 
@@ -62,11 +62,11 @@ def compare(
     report does not judge all that the old one did; 5 if no requirement was judged in both; else 0. Times decide
     nothing.
     """
-    found = comparison.compare(_side(old), _side(new))
-    lines = comparison_text.markdown(found) if markdown else comparison_text.text(found)
+    result = comparison.compare(_side(old), _side(new))
+    lines = comparison_text.markdown(result) if markdown else comparison_text.text(result)
     for line in lines:
         typer.echo(line)
-    return found.exit
+    return result.exit
 
 
 @app.command()
@@ -126,21 +126,21 @@ def matrix(
     In an existing Markdown page, only the table after `<!-- matrix -->` is replaced. The one after
     `<!-- matrix summary -->` has one line for each version.
     """
-    found = matrices.matrix(published.read(folder), requirement.load())
+    result = matrices.matrix(published.read(folder), requirement.load())
     where = documents.shown(to)
     if to.suffix == ".md":
         before = bounded.text(to, bounded.LENGTH, where) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
-        made = between(before, "matrix", matrix_page.markdown(found))
-        made = between(made, "matrix summary", matrix_page.summary(found))
+        content = between(before, "matrix", matrix_page.markdown(result))
+        content = between(content, "matrix summary", matrix_page.summary(result))
         if "<!-- matrix" not in before:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
             raise UsageError("has no place for the matrix", where=where, hint=hint)
     else:
-        made = matrix_page.page(found)
+        content = matrix_page.page(result)
     with disk.errors(where=f"--to {where}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
-        disk.publish(to, made)
-    typer.echo(f"{where}: {len(found.columns)} versions, {len(found.profiles)} profiles")
+        disk.publish(to, content)
+    typer.echo(f"{where}: {len(result.columns)} versions, {len(result.profiles)} profiles")
 
 
 @app.command("annotations")

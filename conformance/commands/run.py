@@ -39,7 +39,7 @@ SPACE = 64 << 20
 """Bytes that must be free for a report with its failure bundles."""
 
 UNTIL_FAIL = 100
-"""How often a test is run with --until-fail, unless --repeat says otherwise."""
+"""Number of times that a test is run with --until-fail, unless --repeat says otherwise."""
 
 WORKER_MEMORY = 3 * 2**30
 """Bytes that a worker and its cluster may need."""
@@ -308,11 +308,13 @@ def run(
     enforced = f"policies {', '.join(settings.policies)}" if settings.policies else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()), enforced)
     on = "".join(f", {words}" for words in extras if words)
-    effects = existing.effects(Path(where), [each for each in (judged, supplied) if each]) if where else ()
+    effects = (
+        existing.effects(Path(where), [descriptor for descriptor in (judged, supplied) if descriptor]) if where else ()
+    )
     for line in (*effects, *(occupation.lines if occupation else ())):
         err.print(line, markup=False)
-    for ability, seen in settings.unplayed.items():
-        err.print(f"the cluster does not play {ability}: {seen}; what needs that is blocked", markup=False)
+    for ability, symptom in settings.unplayed.items():
+        err.print(f"the cluster does not play {ability}: {symptom}; what needs that is blocked", markup=False)
     of = f" (shard {settings.shard})" if settings.shard else ""
     say = f"run {settings.run}: {judged.name} {judged.version}{after}{on}, {len(plan.selected)} tests{of}, "
     err.print(say + f"{settings.workers} worker{'s' * (settings.workers != 1)}, seed {settings.seed}", markup=False)
@@ -354,27 +356,27 @@ def _workers(text: str) -> int | None:
     return int(text)
 
 
-def _how_many(wanted: int | None, tests: int) -> int:
+def _how_many(count: int | None, tests: int) -> int:
     """Return the number of workers: by default three for two cores, since a worker waits for most of its time."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     usual = min(cores + cores // 2, memory // WORKER_MEMORY)
-    return max(1, min(usual, tests)) if wanted is None else min(wanted, max(tests, 1))
+    return max(1, min(usual, tests)) if count is None else min(count, max(tests, 1))
 
 
 def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
     """Return the kubeconfig of an existing cluster and the options that choose it; empty for clusters of the run
     itself."""
-    found = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
-    if found is None:
+    chosen = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
+    if chosen is None:
         return "", ()
-    return str(found.path), found.options
+    return str(chosen.path), chosen.options
 
 
 def _occupy(
     ctx: typer.Context, settings: RunSettings, judged: Descriptor, supplied: Descriptor | None, keep_stages: bool
 ) -> Occupation:
     """Occupy the existing cluster until the command ends."""
-    wanted = Wanted(
+    desired = Wanted(
         run=settings.run,
         options=settings.kubeconfig_options,
         scheduler=judged.scheduler_name if scheduler_names.started(judged, supplied) else "",
@@ -382,7 +384,7 @@ def _occupy(
         keep_stages=keep_stages,
         time_scale=settings.time_scale,
     )
-    return ctx.with_resource(occupied(Path(settings.kubeconfig), wanted, progress.notice))
+    return ctx.with_resource(occupied(Path(settings.kubeconfig), desired, progress.notice))
 
 
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:

@@ -156,23 +156,23 @@ def _paired(base: sides.Stored, head: sides.Stored, limits: validity.Limits) -> 
 
 
 def _nothing(known: sides.Stored) -> sides.Measured:
-    """Return what stands in a plan for a side that is not measured."""
+    """Return the entry in a plan for a side that is not measured."""
     return sides.Measured("", {}, known.name)
 
 
 def _check_metric(metric: str, scenario: scenarios.Scenario) -> None:
     """Raise UsageError for a metric that no run of the scenario can have: better now than after the last round."""
     phase, _, name = metric.partition("/")
-    markers = {each.name: markers_of(each) for each in scenario.phases}
+    markers = {entry.name: markers_of(entry) for entry in scenario.phases}
     described = name.startswith(("created-to-", "cpu-"))
     if metric and not (phase in markers and (described or name.removesuffix("×floor") in markers[phase])):
-        known = [f"{phase}/{marker}" for phase, found in markers.items() for marker in found]
+        known = [f"{phase}/{marker}" for phase, names in markers.items() for marker in names]
         raise UsageError(f'unknown metric "{metric}"', where="--metric", hint=documents.suggestion(metric, known))
 
 
 def _stored(option: str, given: list[str], repo: Path | None) -> bool:
     """Return whether a side consists of results, rather than being measured."""
-    kinds = {repo is None and sides.is_stored(each) for each in given}
+    kinds = {repo is None and sides.is_stored(value) for value in given}
     if len(kinds) > 1:
         raise UsageError("names results and something else", where=option, hint="give one kind")
     return kinds == {True}
@@ -203,24 +203,28 @@ def _side(
     if len(given) > 1:
         raise UsageError("names several sides", where=option, hint="give one")
     values = assignments(both or []) | assignments(own or [], f"{option}-set")
-    name, descriptor, shown = given[0], given[0], dict(values)
+    name, descriptor, named = given[0], given[0], dict(values)
     if source is not None:
         repository, descriptor = source
         commit = repository.commit(given[0])
         name = commit[:12] if commit.startswith(given[0]) else f"{given[0]} ({commit[:12]})"
         values = refs.settings_in(values, repository.built(commit, report))
     loading.load(descriptor, values)  # a mistake is better found now than after the first run
-    changed = [f"{key}={value}" for key, value in identity.published(shown).items() if refs.PLACEHOLDER not in value]
+    changed = [f"{key}={value}" for key, value in identity.published(named).items() if refs.PLACEHOLDER not in value]
     return sides.Measured(descriptor, values, " ".join([name, *changed]))
 
 
 def _warnings(base: sides.Stored, head: sides.Stored) -> list[str]:
-    found = []
+    warnings = []
     if len(base.results) != len(head.results):
-        found.append(f"{len(base.results)} results of the base, {len(head.results)} of the head: the rest is not used")
+        warnings.append(
+            f"{len(base.results)} results of the base, {len(head.results)} of the head: the rest is not used"
+        )
     if not rounds.interleaved(base.results, head.results):
-        found.append("the runs of both sides do not alternate in time: what changed in between counts as a difference")
-    return found
+        warnings.append(
+            "the runs of both sides do not alternate in time: what changed in between counts as a difference"
+        )
+    return warnings
 
 
 def _write(document: dict[str, Any], folder: Path) -> None:

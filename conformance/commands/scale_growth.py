@@ -16,9 +16,9 @@ def growth(
     pods: Annotated[int, typer.Option(min=1, help="Number of pods to extrapolate to.")] = 100_000,
 ) -> None:
     """Show what grows with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
-    found, left_out = sides.readable(results)
+    stored, left_out = sides.readable(results)
     for why in left_out:
         typer.echo(f"left out: {why}", err=True)
-    if not found:
+    if not stored:
         raise UsageError("there is no result", hint="name result files or folders")
-    typer.echo(growths.table(found, pods))
+    typer.echo(growths.table(stored, pods))

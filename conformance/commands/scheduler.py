@@ -1,4 +1,4 @@
-"""`grove-conformance scheduler`: ask of any cluster whether its scheduler kept gangs whole."""
+"""`grove-conformance scheduler`: check on any cluster whether its scheduler kept gangs whole."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ WATCHED = (
     Watched(NODES, keep=redaction.node),
     *(Watched(resource) for resource in (PODGANGS, SCALING_GROUPS)),
 )
-"""What rules about placement read. Lists and watches only: nothing of the cluster is changed."""
+"""The resources that rules about placement read. Lists and watches only: nothing of the cluster is changed."""
 
 PAUSE = 0.5
-"""Seconds between two looks at what has arrived."""
+"""Seconds between two looks at new records."""
 
 
 @app.callback()
@@ -100,10 +100,10 @@ async def _maps(kubeconfig: Path) -> list[Watched]:
 
 
 def _write(recording: storage.Recording, recorder: Recorder, written: int) -> int:
-    found = recorder.everywhere(written)
+    records = recorder.everywhere(written)
     recording.now = recorder.now()
-    recording.write(found)
-    return found[-1].seq if found else written
+    recording.write(records)
+    return records[-1].seq if records else written
 
 
 @app.command()
@@ -120,37 +120,37 @@ def judge(
     is clear whether a gang stays torn.
     """
     _, now, records = storage.load(history)
-    found = placements.judge(records, now, settle)
-    for line in told(found, now):
+    judgement = placements.judge(records, now, settle)
+    for line in describe(judgement, now):
         typer.echo(line)
     if output is not None:
         disk.make(output.parent, where=f"--json {output}", hint="give another file")
         with disk.errors(where=f"--json {output}", hint="give another file"):
-            output.write_bytes(orjson.dumps(document(found, now), option=orjson.OPT_INDENT_2) + b"\n")
-    if not any(fate.state is not State.OLDER for fate in found.fates):
+            output.write_bytes(orjson.dumps(document(judgement, now), option=orjson.OPT_INDENT_2) + b"\n")
+    if not any(fate.state is not State.OLDER for fate in judgement.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
-    if found.broken:
+    if judgement.broken:
         return Exit.NOT_CONFORMANT
-    return Exit.PARTIAL if _of(found, State.TORN) else Exit.CONFORMANT
+    return Exit.PARTIAL if _of(judgement, State.TORN) else Exit.CONFORMANT
 
 
-def told(found: Placements, now: float) -> list[str]:
+def describe(judgement: Placements, now: float) -> list[str]:
     """Return the result as lines for people."""
-    counts = Counter(fate.state for fate in found.fates)
-    spaces = len({fate.namespace for fate in found.fates})
+    counts = Counter(fate.state for fate in judgement.fates)
+    spaces = len({fate.namespace for fate in judgement.fates})
     parts = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "none"
-    lines = [f"{len(found.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
-    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(found, State.TORN)]
-    if slow := [fate for fate in found.fates if fate.binding is not None]:
+    lines = [f"{len(judgement.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
+    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(judgement, State.TORN)]
+    if slow := [fate for fate in judgement.fates if fate.binding is not None]:
         last = max(slow, key=lambda fate: fate.binding or 0.0)
         lines.append(f"  longest from the first bound pod to admission: {last.binding:.1f} s, {last.gang}")
-    for rule in sorted({(result.id, result.what) for _, result in found.results}):
-        broken = [(space, result) for space, result in found.broken if result.id == rule[0]]
-        judged = any(result.holds for _, result in found.results if result.id == rule[0])
+    for rule in sorted({(result.id, result.what) for _, result in judgement.results}):
+        broken = [(space, result) for space, result in judgement.broken if result.id == rule[0]]
+        judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
         word = "broken" if broken else "holds" if judged else "not judged"
         lines.append(f"{rule[0]} {word}: {rule[1]}")
         if not judged and not broken:
-            reasons = {result.reason for _, result in found.results if result.id == rule[0]}
+            reasons = {result.reason for _, result in judgement.results if result.id == rule[0]}
             lines += [f"  {reason}" for reason in sorted(reasons)]
         for space, result in broken:
             lines.append(f"  {space or 'the cluster'}: {result.reason}")
@@ -158,7 +158,7 @@ def told(found: Placements, now: float) -> list[str]:
     return lines
 
 
-def document(found: Placements, now: float) -> dict[str, object]:
+def document(judgement: Placements, now: float) -> dict[str, object]:
     """Return the result as a JSON document."""
     return {
         "seconds": round(now, 3),
@@ -171,14 +171,14 @@ def document(found: Placements, now: float) -> dict[str, object]:
                 "admitted": fate.admitted,
                 "missing": fate.missing,
             }
-            for fate in found.fates
+            for fate in judgement.fates
         ],
         "rules": [
             {"id": result.id, "namespace": space, "holds": result.holds, "reason": result.reason}
-            for space, result in found.results
+            for space, result in judgement.results
         ],
     }
 
 
-def _of(found: Placements, state: State) -> list[Fate]:
-    return [fate for fate in found.fates if fate.state is state]
+def _of(judgement: Placements, state: State) -> list[Fate]:
+    return [fate for fate in judgement.fates if fate.state is state]
