@@ -55,7 +55,7 @@ def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, s
     made = steps(story, "gangs exist", test_topology.ON_RACKS)
     gangs(**left)
     made |= steps(story, test_topology.WITHOUT_LEVEL)
-    found = failures(test_topology.test_constraints_are_removed_with_their_level, story, made, wanted=wanted)
+    found = failures(test_topology.test_constraints_are_removed_with_their_level, story, made, expected=wanted)
     assert len(found) == len(wanted.gangs) * len(failed)
     assert all(failed[0] in each for each in found)
 
@@ -70,7 +70,7 @@ def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(gro
     for each in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
         given = {labels.MNNVL: "none" if each.endswith("sg") else "wide"} if each != group else {}
         story.record("podcliquescalinggroups", each, {"metadata": {"annotations": given}})
-    scene = {"workload": workload, "wanted": expected(workload), "domains": domains}
+    scene = {"workload": workload, "expected": expected(workload), "domains": domains}
     test = test_compute_domains.test_the_nearest_annotation_says_the_group
     assert len(failures(test, story, steps(story, "nothing moves"), **scene)) == count
 
@@ -81,7 +81,7 @@ def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) ->
     story, workload = Story(), workloads.load("full-featured")
     story.record("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
     story.pod("p-0-fe-0", clique="p-0-fe", gang=gang)
-    scene = {"workload": workload, "wanted": expected(workload)}
+    scene = {"workload": workload, "expected": expected(workload)}
     made = steps(story, test_full_featured_set.PRESENT)
     assert len(failures(test_full_featured_set.test_labels_of_templates_are_passed_on, story, made, **scene)) == count
 
@@ -93,7 +93,7 @@ def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, co
     story.record("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
     made = steps(story, "all cliques exist", "all pods and Services exist")
     test = test_names.test_a_clique_is_created_from_the_template_of_its_whole_name
-    assert len(failures(test, story, made, wanted=expected(workload))) == count
+    assert len(failures(test, story, made, expected=expected(workload))) == count
 
 
 @pytest.mark.parametrize(("kept", "count"), ((True, 0), (False, 1)))

@@ -62,9 +62,9 @@ def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None
 def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
     """Objects belong to the set by their label or by their name."""
     run.given("all pods bound")
-    objects = run.scene.expected
-    left = _left(run.at("before the deletion"), run.at("after the deletion"), objects)
-    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), objects)))
+    expected_set = run.scene.expected
+    left = _left(run.at("before the deletion"), run.at("after the deletion"), expected_set)
+    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), expected_set)))
 
 
 @requirement("LIFE-003")
@@ -112,42 +112,42 @@ def _set_deleted(view: View) -> bool | Unmet:
     )
 
 
-def _nothing_left(before: View, objects: Expected) -> Predicate:
+def _nothing_left(before: View, expected_set: Expected) -> Predicate:
     """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
     under its old name is left."""
-    doomed = _parts(before, objects)
+    doomed = _parts(before, expected_set)
 
     def check(view: View) -> bool | Unmet:
-        left = sorted(_left(before, view, objects) | doomed & _parts(view, objects))
+        left = sorted(_left(before, view, expected_set) | doomed & _parts(view, expected_set))
         return not left or Unmet(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
 
     return check
 
 
-def _left(before: View, after: View, objects: Expected) -> set[str]:
+def _left(before: View, after: View, expected_set: Expected) -> set[str]:
     """Return the objects, as `resource/name`, that belonged to the set before and still exist, labelled or not."""
     uids = _uids(before)
-    doomed = {uids[key] for key in _parts(before, objects)}
+    doomed = {uids[key] for key in _parts(before, expected_set)}
     return {key for key, uid in _uids(after).items() if uid in doomed}
 
 
-def _parts(view: View, objects: Expected) -> set[str]:
+def _parts(view: View, expected_set: Expected) -> set[str]:
     """Return the objects, as `resource/name`, that belong to the set by their label or by their name."""
     return {
         f"{record.resource}/{record.name}"
         for resource in RECORDED
         for record in view.records(resource)
-        if _part(record, objects)
+        if _part(record, expected_set)
     }
 
 
-def _part(record: Record, objects: Expected) -> bool:
+def _part(record: Record, expected_set: Expected) -> bool:
     named = {
         "podcliquesets": (DOOMED,),
-        "podcliques": objects.cliques,
-        "podcliquescalinggroups": objects.groups,
-        "podgangs": objects.gangs,
-        "services": objects.services,
+        "podcliques": expected_set.cliques,
+        "podcliquescalinggroups": expected_set.groups,
+        "podgangs": expected_set.gangs,
+        "services": expected_set.services,
     }
     return record.name in named.get(record.resource, ()) or label(record.object, labels.PART_OF) == DOOMED
 
@@ -156,13 +156,13 @@ def _uids(view: View) -> dict[str, str]:
     return {f"{r.resource}/{r.name}": r.uid for resource in RECORDED for r in view.records(resource)}
 
 
-def _unrelated(view: View, objects: Expected) -> dict[str, str]:
+def _unrelated(view: View, expected_set: Expected) -> dict[str, str]:
     """Return the objects that do not belong to the set: `resource/name` → uid."""
-    parts = _parts(view, objects)
+    parts = _parts(view, expected_set)
     return {key: uid for key, uid in _uids(view).items() if key not in parts}
 
 
-def _created_after_deletion(span: Span, objects: Expected) -> list[str]:
+def _created_after_deletion(span: Span, expected_set: Expected) -> list[str]:
     """Return the objects created for the set after its deletion was requested, in the order of the server's writes."""
     ending = [r for r in span.records("podcliquesets", DOOMED) if r.kind == DELETED or terminating(r.object)]
     if not ending:
@@ -170,7 +170,7 @@ def _created_after_deletion(span: Span, objects: Expected) -> list[str]:
     return [
         f"{record.resource}/{record.name}"
         for record in span.records()
-        if record.kind == ADDED and record.revision > ending[0].revision and _part(record, objects)
+        if record.kind == ADDED and record.revision > ending[0].revision and _part(record, expected_set)
     ]
 
 

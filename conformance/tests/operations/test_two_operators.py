@@ -37,8 +37,8 @@ class LeaderEndsTwice(Scene):
         self.right, self.wrong = env.dry_run.all([env.dry_run.create(right), env.dry_run.create(wrong)])
 
         workload = env.workload("disaggregated", setName="s", **SMALL)
-        objects = expected(workload)
-        self.total = sum(clique.template.replicas for clique in objects.cliques.values())
+        expected_set = expected(workload)
+        self.total = sum(clique.template.replicas for clique in expected_set.cliques.values())
         env.create(workload)
         env.wait_for("the leader has begun with the set", _some_pod)
         if leases.holders(env.history.records(leases.LEASES)) != [self.first]:
@@ -52,7 +52,7 @@ class LeaderEndsTwice(Scene):
         env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)
         env.wait_for("the lost pod is gone", lambda view: view.get("pods", self.lost) is None)
         env.wait_for("the set is available", predicates.available("s", 1))
-        env.wait_for("all pods bound", predicates.all_bound(list(objects.cliques.values())))
+        env.wait_for("all pods bound", predicates.all_bound(list(expected_set.cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")
 

@@ -1,1 +1,1 @@
-"""What a PodCliqueSet has beside its pods: accounts and roles, autoscalers, resource claims, topology."""
+"""The objects of a PodCliqueSet beside its pods: accounts and roles, autoscalers, resource claims, topology."""

@@ -1,4 +1,4 @@
-"""How the tests of this profile find objects, and compare many of them with what is wanted of them."""
+"""Functions by which the tests of this profile find objects and compare many of them with the expected ones."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from conformance.testing.scene import Recorded, Scene
 SCALERS = "horizontalpodautoscalers"
 COMMON = (MANAGED_BY, PART_OF, COMPONENT)
 """The labels of app.kubernetes.io that every object has."""
-Found = Mapping[str, Document | None]
-"""Objects by the name that they are wanted under; None for one that does not exist."""
+ObjectsByName = Mapping[str, Document | None]
+"""Objects by their expected name; None for one that does not exist."""
 
 
-def by_name(view: View, resource: str, names: Iterable[str]) -> Found:
+def by_name(view: View, resource: str, names: Iterable[str]) -> ObjectsByName:
     """Return the objects of these names."""
     return {name: view.get(resource, name) for name in names}
 
 
-def part_of(view: View, resource: str, set_name: str) -> Found:
-    """Return the objects that are part of a set, by their label or their controller, whatever their names; if there is
-    none, an entry that says so."""
-    found = [
+def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
+    """Return the objects that are part of a set by their label or their controller, under any name; if there is none,
+    an entry that says so."""
+    objects = [
         one
         for one in view.list(resource)
         if label(one, PART_OF) == set_name
         or (text(controller(one), "kind"), text(controller(one), "name")) == ("PodCliqueSet", set_name)
     ]
-    return {text(one, "metadata", "name"): one for one in found} or {f"{resource} of {set_name}": None}
+    return {text(one, "metadata", "name"): one for one in objects} or {f"{resource} of {set_name}": None}
 
 
-def present(view: View, resource: str, set_name: str) -> Found:
-    """Return the objects that are part of a set. That there are any is another requirement."""
+def present(view: View, resource: str, set_name: str) -> ObjectsByName:
+    """Return the objects that are part of a set, if any: another requirement judges whether they exist."""
     return {key: one for key, one in part_of(view, resource, set_name).items() if one is not None}
 
 
@@ -50,14 +50,14 @@ def by_target(view: View) -> dict[str, Document]:
 
 def targets(scalers: Iterable[Document]) -> list[str]:
     """Return the targets of autoscalers as KIND/NAME, sorted."""
-    found = [at(one, "spec", "scaleTargetRef") for one in scalers]
-    return sorted(f"{text(one, 'kind')}/{text(one, 'name')}" for one in found)
+    references = [at(one, "spec", "scaleTargetRef") for one in scalers]
+    return sorted(f"{text(one, 'kind')}/{text(one, 'name')}" for one in references)
 
 
 @predicate
-def scaled(view: View, wanted: Iterable[str]) -> bool | Unmet:
+def scaled(view: View, names: Iterable[str]) -> bool | Unmet:
     """Each of these targets has an autoscaler."""
-    lacking = sorted(set(wanted) - set(by_target(view)))
+    lacking = sorted(set(names) - set(by_target(view)))
     return not lacking or Unmet(f"no autoscaler targets {', '.join(lacking)}")
 
 
@@ -68,26 +68,28 @@ def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
     return not left or Unmet(f"autoscalers still target {', '.join(left)}")
 
 
-def same_controllers(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:
+def same_controllers(
+    run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
+) -> None:
     """Each object has this controller, and no other of that name."""
-    right, seen = {}, {}
+    right, actual = {}, {}
     for name, (kind, owner) in owners.items():
         above = view.get(PLURALS[kind], owner)
         right[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
-        reference = controller(found[name])
-        seen[name] = of(above, of(found[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    run.same(f"controllers of {what}", right, seen)
+        reference = controller(objects[name])
+        actual[name] = of(above, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
+    run.same(f"controllers of {what}", right, actual)
 
 
-def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], found: Found, view: View) -> None:
+def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
     """Each object has this owner, be it the controller or not."""
-    run.same(f"owners of {what}", *owner_references.owned(owners, found, view))
+    run.same(f"owners of {what}", *owner_references.owned(owners, objects, view))
 
 
-def same_labels(run: Recorded[Scene], what: str, wanted: Mapping[str, Mapping[str, str]], found: Found) -> None:
+def same_labels(run: Recorded[Scene], what: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName) -> None:
     """Each object carries its labels; others are allowed beside them."""
-    have = {name: of(found[name], labels(found[name])) for name in wanted}
-    run.same(f"labels of {what}", wanted, carried(wanted, have))
+    have = {name: of(objects[name], labels(objects[name])) for name in tags}
+    run.same(f"labels of {what}", tags, carried(tags, have))
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Whoever scales owns replicas: not the operator, once a clique or a scaling group exists."""
+"""Replicas belong to autoscalers and users, not to the operator, once a clique or a scaling group exists."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class SetScaledByOthers(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.workload = workload = env.workload("full-featured", replicas=2)
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.wait_for("autoscalers exist", judging.scaled([*REMOVED, KEPT]))
-        env.settled("selectors are published", _published(name(workload), [*self.wanted.groups], ["p-0-fe"]))
+        env.settled("selectors are published", _published(name(workload), [*self.expected.groups], ["p-0-fe"]))
         self._scale(env)
         self._change_template(env)
         self._remove(env)
@@ -57,7 +57,7 @@ class SetScaledByOthers(Scene):
         env.wait_for("each scaled replica of the group has a gang", all_held([*chain(*SCALED)]))
 
     def _change_template(self, env: SceneEnvironment) -> None:
-        """An unrelated field, and the template's own replicas: neither says anything about the live replicas."""
+        """Change an unrelated field, and the replicas of the template: neither changes the live replicas."""
         self._cliques = copy.deepcopy(self.workload["spec"]["template"]["cliques"])
         self._cliques[0]["spec"]["replicas"] = 1
         change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": self._cliques}}, **trigger("1")}
@@ -74,7 +74,7 @@ class SetScaledByOthers(Scene):
         env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
         env.settle("autoscalers of the removed config and replica are deleted", judging.unscaled(REMOVED), 60)
         env.settle("claims of removed replicas are deleted", observed.absent("resourceclaims", REMOVED_CLAIMS), 60)
-        cliques = [clique for clique in self.wanted.cliques if clique.startswith("p-1-")]
+        cliques = [clique for clique in self.expected.cliques if clique.startswith("p-1-")]
         env.settle("gangs of removed replicas are deleted", none_held([*cliques, *SCALED[-1]]), 60)
         env.quiet(1)
         env.mark("nothing moves after the removal")
@@ -89,11 +89,11 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     own = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
     pods = {clique: predicates.pods_of(view, clique) for clique in every}
     right = {owner: sorted(name(pod) for clique in cliques for pod in pods[clique]) for owner, cliques in own.items()}
-    seen = {}
+    selected = {}
     for owner, scale in run.scene.scales.items():
         selector = text(scale, "status", "selector")
-        seen[owner] = sorted(name(pod) for found in pods.values() for pod in found if selects(selector, pod))
-    run.same("pods that the selectors in the scale subresource select", right, seen)
+        selected[owner] = sorted(name(pod) for members in pods.values() for pod in members if selects(selector, pod))
+    run.same("pods that the selectors in the scale subresource select", right, selected)
 
 
 @requirement(
@@ -105,7 +105,7 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     ),
 )
 def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]) -> None:
-    """The template says other numbers, and is changed once more."""
+    """The template has other numbers, and is changed once more."""
     run.given("all pods exist")
     scaled = "each scaled replica of the group has a gang"
     last = cliques_of(gang_of(run.at(scaled), SCALED[-1][0]))
@@ -130,7 +130,7 @@ def test_the_operator_leaves_the_replicas_of_cliques_alone(run: Recorded[SetScal
 
 @requirement("RES-033", reaches="autoscalers of the removed config and replica are deleted")
 def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
-    """Autoscalers are known by their targets."""
+    """Autoscalers are identified by their targets."""
     run.given("autoscalers exist")
     left = judging.targets(run.at("nothing moves after the removal").list(judging.SCALERS))
     run.expect("target of the autoscaler that is still wanted", [KEPT], left)
@@ -143,7 +143,11 @@ def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers])
         sorted(map(cliques_of, run.at(f"nothing moves after the {what}").list("podgangs")))
         for what in ("update", "removal")
     )
-    needed = [held for held in before if not any(clique.startswith("p-1-") or clique in SCALED[-1] for clique in held)]
+    needed = [
+        cliques
+        for cliques in before
+        if not any(clique.startswith("p-1-") or clique in SCALED[-1] for clique in cliques)
+    ]
     run.expect("PodCliques of the gangs that are still needed", needed, after)
 
 
@@ -157,11 +161,11 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
 
 @predicate
 def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
-    """All of these publish in their status which pods are theirs."""
+    """All of these publish the selector of their pods in their status."""
     own = [("podcliquesets", pcs, "hpaPodSelector")]
     own += [("podcliquescalinggroups", group, "selector") for group in groups]
     own += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
-    return all(text(view.get(resource, found), "status", field) for resource, found, field in own)
+    return all(text(view.get(resource, object_name), "status", field) for resource, object_name, field in own)
 
 
 @predicate
@@ -172,6 +176,6 @@ def _pods(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
 
 @predicate
 def _observed(view: View, set_name: str) -> bool | Unmet:
-    found = view.get("podcliquesets", set_name)
-    generation, reported = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
+    pcs = view.get("podcliquesets", set_name)
+    generation, reported = number(pcs, "metadata", "generation"), number(pcs, "status", "observedGeneration")
     return generation == reported or Unmet(f"observedGeneration is {reported} of {generation}")

@@ -20,14 +20,14 @@ class TemplatesCreatedLate(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("borrowing")
-        self.wanted = expected(workload)
-        self.cliques = list(self.wanted.cliques.values())
+        self.expected = expected(workload)
+        self.cliques = list(self.expected.cliques.values())
         env.create(workload)
         _other_set(env, "first")
         env.mark("template of the set")
         env.create(claim_template("set-template", OTHER_SPEC))
-        # An operator that creates cliques only once it has all templates is not asked for more than that.
-        env.settle("cliques exist", observed.there("podcliques", self.wanted.cliques))
+        # An operator may create cliques only once it has all templates, so this step may be missed.
+        env.settle("cliques exist", observed.there("podcliques", self.expected.cliques))
         _other_set(env, "second")
         env.quiet(1)
         env.mark("template of the clique")
@@ -64,13 +64,13 @@ class ScaledInClique(Scene):
 def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[TemplatesCreatedLate]) -> None:
     view = run.at("claims exist")
     for claim in CLAIMS:
-        seen = kept(OTHER_SPEC, at(view.get("resourceclaims", claim), "spec"))
-        run.expect(f"the spec of {claim}", OTHER_SPEC, seen)
+        actual = kept(OTHER_SPEC, at(view.get("resourceclaims", claim), "spec"))
+        run.expect(f"the spec of {claim}", OTHER_SPEC, actual)
 
 
 @requirement("RES-045", reaches="all pods exist")
 def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCreatedLate]) -> None:
-    """Other sets that lack nothing get their pods meanwhile: they prove that the operator is at work."""
+    """Other sets, which lack no template, get their pods meanwhile: they prove that the operator is at work."""
     run.given("first set without claims has its pods")
     waiting = observed.all_of(*(_left(clique.name, 0) for clique in run.scene.cliques))
     run.always("no pod exists while the template of the set is missing", waiting, until="template of the set")
@@ -90,7 +90,7 @@ def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[Scaled
 
 
 def _other_set(env: SceneEnvironment, set_name: str) -> None:
-    """Creates a set that needs no claim, and waits until the operator has dealt with it, and so with the other one."""
+    """Create a set that needs no claim, and wait until the operator has reconciled it, and so the other one."""
     later = env.workload("frontend", setName=set_name)
     env.create(later)
     cliques = list(expected(later).cliques.values())

@@ -24,10 +24,10 @@ class LinkedCliques(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.workload = workload = env.workload("linked")
-        self.wanted, self.domains = expected(workload), expected_domains.domains(workload)
-        self.second = [found for found in self.domains if found.startswith("p-1-")]
+        self.expected, self.domains = expected(workload), expected_domains.domains(workload)
+        self.second = [domain for domain in self.domains if domain.startswith("p-1-")]
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.settle("ComputeDomains exist", observed.there(DOMAINS, self.domains), 60)
         env.quiet(1)
         env.mark("nothing moves")
@@ -44,16 +44,16 @@ class LinkedCliques(Scene):
 @requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))
 def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
     """The domains come back when a set that had no replicas gets some."""
-    view, wanted = run.at("nothing moves"), run.scene.domains
-    found = judging.by_name(view, DOMAINS, wanted)
+    view, domains = run.at("nothing moves"), run.scene.domains
+    current = judging.by_name(view, DOMAINS, domains)
     tags = {
-        one.name: {key: value for key, value in one.labels.items() if key != labels.NAME} for one in wanted.values()
+        one.name: {key: value for key, value in one.labels.items() if key != labels.NAME} for one in domains.values()
     }
-    judging.same_labels(run, DOMAINS, tags, found)
-    owners = dict.fromkeys(wanted, ("PodCliqueSet", name(run.scene.workload)))
-    judging.same_controllers(run, DOMAINS, owners, found, view)
-    right = {domain: {"template": domain, "finalizer": True} for domain in wanted}
-    run.same("specs of domains", right, {domain: _spec(one) for domain, one in found.items()})
+    judging.same_labels(run, DOMAINS, tags, current)
+    owners = dict.fromkeys(domains, ("PodCliqueSet", name(run.scene.workload)))
+    judging.same_controllers(run, DOMAINS, owners, current, view)
+    right = {domain: {"template": domain, "finalizer": True} for domain in domains}
+    run.same("specs of domains", right, {domain: _spec(one) for domain, one in current.items()})
 
 
 @requirement("RES-071")
@@ -61,16 +61,16 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
     """A group that is misread shows as a domain too many or too few, and as a channel of another domain."""
     view, workload = run.at("nothing moves"), run.scene.workload
     run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
-    for clique in run.scene.wanted.cliques.values():
+    for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(workload, clique)
         for what, spec in _pod_specs(clique, view):
             run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
-    asked = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
-    seen = {
-        group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, labels.MNNVL))
+    requested = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
+    actual = {
+        group: of(current := view.get("podcliquescalinggroups", group), observed.annotation(current, labels.MNNVL))
         for group in UNMARKED
     }
-    run.same("groups that scaling groups without an annotation of their own name", asked, seen)
+    run.same("groups that scaling groups without an annotation of their own name", requested, actual)
 
 
 @requirement("RES-072")
@@ -78,7 +78,7 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
     """Pods have what the pod spec of their clique says."""
     run.given("all pods exist", "ComputeDomains exist")
     view = run.at("nothing moves")
-    for clique in run.scene.wanted.cliques.values():
+    for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
         if not domain:
             continue
@@ -93,10 +93,10 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
 def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> None:
     """Only upstream's code decides about the number of nodes, init containers, and containers without GPUs."""
     run.given("all pods exist")
-    view, wanted = run.at("nothing moves"), run.scene.domains
-    sizes = {domain: of(one := view.get(DOMAINS, domain), number(one, "spec", "numNodes")) for domain in wanted}
-    run.same("numNodes of domains", dict.fromkeys(wanted, 0), sizes)
-    for clique in run.scene.wanted.cliques.values():
+    view, domains = run.at("nothing moves"), run.scene.domains
+    sizes = {domain: of(one := view.get(DOMAINS, domain), number(one, "spec", "numNodes")) for domain in domains}
+    run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
+    for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
         for what, spec in (*_template(clique, view), *_pod_specs(clique, view)):
             _use(run, what, spec, items(spec, "initContainers"), domain)
@@ -108,55 +108,55 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     "RES-073", reaches=("domains of the removed replica are deleted", "domains of the last replica are deleted")
 )
 def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -> None:
-    """Those of the replica that is left stay."""
+    """The domains of the remaining replica stay."""
     run.given("ComputeDomains exist")
     deleted = "domains of the removed replica are deleted"
-    left = [found for found in run.at(deleted).names(DOMAINS) if found in run.scene.domains]
+    left = [domain for domain in run.at(deleted).names(DOMAINS) if domain in run.scene.domains]
     run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), left)
 
 
 @requirement("RES-074", reaches="domains of the deleted set are deleted")
 def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> None:
-    """Their finalizer must not keep them."""
+    """The finalizer of the domains must not keep them."""
 
 
 def _use(run: Recorded[LinkedCliques], what: str, spec: object, containers: Iterable[Document], domain: str) -> None:
-    """Those of these containers that have GPUs use a channel of the domain, if there is one; the others use none."""
+    """Expect that containers with GPUs use a channel of the domain, if there is one, and that the others use none."""
     for container in containers:
-        wanted = [domain] if domain and expected_domains.has_gpu(container) else []
-        run.expect(f"channels of {what}/{text(container, 'name')}", wanted, _used(spec, container))
+        channels = [domain] if domain and expected_domains.has_gpu(container) else []
+        run.expect(f"channels of {what}/{text(container, 'name')}", channels, _used(spec, container))
 
 
-def _spec(found: Document | None) -> object:
-    """What a domain says."""
-    template = expected_domains.template_of(found)
-    return of(found, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(found)})
+def _spec(domain: Document | None) -> object:
+    """Return the template and the finalizer of a domain."""
+    template = expected_domains.template_of(domain)
+    return of(domain, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(domain)})
 
 
 def _template(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
-    """The pod spec of a clique that exists (OBJ-844), with the clique's name."""
-    found = view.get("podcliques", clique.name)
-    if found is not None:
-        yield clique.name, at(found, "spec", "podSpec")
+    """Yield the pod spec of a clique that exists (OBJ-844), with the clique's name."""
+    current = view.get("podcliques", clique.name)
+    if current is not None:
+        yield clique.name, at(current, "spec", "podSpec")
 
 
 def _pod_specs(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
-    """The specs of the pods of a clique, with the pods' names."""
+    """Yield the specs of the pods of a clique, with the pods' names."""
     for pod in predicates.pods_of(view, clique.name):
         yield name(pod), at(pod, "spec")
 
 
 def _named(spec: object) -> dict[str, str]:
-    """The templates of the claims of a pod, by the pod's names for them."""
+    """Return the templates of the claims of a pod, by the pod's names for them."""
     return {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
 
 
 def _channels(spec: object) -> list[str]:
-    """The domains that a pod claims channels of."""
+    """Return the domains that a pod claims channels of."""
     return [template for template in _named(spec).values() if template]
 
 
 def _used(spec: object, container: Document) -> list[str | None]:
-    """The domains whose channels a container uses."""
+    """Return the domains whose channels a container uses."""
     named = _named(spec)
     return [named.get(text(claim, "name")) for claim in items(container, "resources", "claims")]

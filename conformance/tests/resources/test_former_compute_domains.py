@@ -1,4 +1,4 @@
-"""What an earlier version has left of multi-node NVLink: ComputeDomains with other names, and an annotation."""
+"""Remains of multi-node NVLink of an earlier version: ComputeDomains with other names, and an annotation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FormerDomains(Scene):
             part.pop("annotations", None)
         owner = env.create(workload)
         env.create(other)
-        self.wanted = expected(other)
-        cliques = [clique for each in (workload, other) for clique in expected(each).cliques.values()]
+        self.expected = expected(other)
+        cliques = [clique for manifest in (workload, other) for clique in expected(manifest).cliques.values()]
         env.wait_for("all pods exist", predicates.all_exist(cliques))
         self.former = env.create(_former(owner))
         env.wait_for("former ComputeDomain exists", observed.there(DOMAINS, [FORMER]))
@@ -40,9 +40,9 @@ class FormerDomains(Scene):
 def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
     """Compare the ComputeDomain with the former name before and after the set is scaled out."""
     run.given("second replica has domains")
-    found = run.at("nothing moves").get(DOMAINS, FORMER)
-    seen = "deleted" if found is None else _state(found)
-    run.expect("former ComputeDomain", _state(run.scene.former), seen)
+    domain = run.at("nothing moves").get(DOMAINS, FORMER)
+    state = "deleted" if domain is None else _state(domain)
+    run.expect("former ComputeDomain", _state(run.scene.former), state)
 
 
 @requirement("RES-117")
@@ -51,15 +51,15 @@ def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> No
     run.given("all pods exist")
     view = run.at("nothing moves")
     run.expect("ComputeDomains of the set", [], [name for name in view.names(DOMAINS) if name.startswith("o-")])
-    for clique in run.scene.wanted.cliques.values():
+    for clique in run.scene.expected.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             run.expect(f"resource claims of Pods of {clique.name}", None, at(pod, "spec", "resourceClaims"))
-    kept = mapping(view.get("podcliquesets", "o"), "metadata", "annotations")
-    run.expect("annotation of the set", "enabled", kept.get(AUTO))
+    annotations = mapping(view.get("podcliquesets", "o"), "metadata", "annotations")
+    run.expect("annotation of the set", "enabled", annotations.get(AUTO))
 
 
 def _former(owner: Document) -> dict[str, Any]:
-    """A ComputeDomain of the first replica of a set as an earlier version of Grove has created it."""
+    """Return a ComputeDomain of the first replica of a set as an earlier version of Grove has created it."""
     reference = {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",

@@ -33,23 +33,23 @@ class FullFeaturedSet(Scene):
         self.namespace = env.namespace
         self.workload = workload = env.workload("full-featured", replicas=2)
         self.owner = ("PodCliqueSet", name(workload))
-        self.wanted = expected(workload)
-        self.claims = expected_claims.claims(workload, self.wanted)
+        self.expected = expected(workload)
+        self.claims = expected_claims.claims(workload, self.expected)
         self.scalers = {"/".join(one.target): one for one in expected_secondary.autoscalers(workload).values()}
         self.secondary = expected_secondary.secondary_resources(workload)
         env.create(claim_template("cache", OTHER_SPEC))
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.settle("autoscalers exist", judging.scaled(self.scalers), 60)
         env.settle("claims exist", observed.there(CLAIMS, self.claims), 60)
         env.settle("control plane has put a token into the Secret", _token(name(workload)), 60)
-        view = env.settle(PRESENT, _mirrored(workload, self.wanted))
+        view = env.settle(PRESENT, _mirrored(workload, self.expected))
 
         env.delete("podcliquesets", name(workload))
         kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", SCALERS, CLAIMS)
         parts = {labels.PART_OF: name(workload)}
-        gone = observed.all_of(*(observed.absent(resource, view.names(resource, parts)) for resource in kinds))
-        env.settle("all that was part of the set is deleted", gone, 150)
+        deleted = observed.all_of(*(observed.absent(resource, view.names(resource, parts)) for resource in kinds))
+        env.settle("all that was part of the set is deleted", deleted, 150)
 
 
 # -- accounts, roles and tokens ------------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ class FullFeaturedSet(Scene):
 def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
     """Their names are left to another requirement."""
     for one in run.scene.secondary:
-        found = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
-        run.expect(f"the set has one of its {one.resource}", True, any(each is not None for each in found.values()))
+        objects = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
+        run.expect(f"the set has one of its {one.resource}", True, any(item is not None for item in objects.values()))
 
 
 @requirement("RES-094")
@@ -75,26 +75,26 @@ def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
     for one in run.scene.secondary:
-        found = judging.present(run.at(PRESENT), one.resource, run.scene.owner[1])
-        judging.same_labels(run, one.resource, dict.fromkeys(found, judging.common(one.labels)), found)
+        objects = judging.present(run.at(PRESENT), one.resource, run.scene.owner[1])
+        judging.same_labels(run, one.resource, dict.fromkeys(objects, judging.common(one.labels)), objects)
 
 
 @requirement("RES-003")
 def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
-    """What nobody owns is known by its label."""
+    """An object without an owner is identified by its label."""
     view = run.at(PRESENT)
     for one in run.scene.secondary:
-        found = judging.present(view, one.resource, run.scene.owner[1])
-        judging.owned(run, one.resource, dict.fromkeys(found, run.scene.owner), found, view)
+        objects = judging.present(view, one.resource, run.scene.owner[1])
+        judging.owned(run, one.resource, dict.fromkeys(objects, run.scene.owner), objects, view)
 
 
 @requirement("RES-004")
 def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """Rules that allow the same may be written otherwise."""
+    """Other rules that allow the same are permitted."""
     account, role = (one.name for one in run.scene.secondary[:2])
     view = run.at(PRESENT)
-    found, binding = view.get("roles", role), view.get("rolebindings", role)
-    run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(found, allowed(found)))
+    current, binding = view.get("roles", role), view.get("rolebindings", role)
+    run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(current, allowed(current)))
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
@@ -109,19 +109,19 @@ def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -
     span = run.until(PRESENT)
     cliques = [record.revision for record in span.records("podcliques")]
     for one in run.scene.secondary:
-        made = [record.revision for record in span.records(one.resource, one.name)]
-        early = min(made) < min(cliques) if made and cliques else ABSENT
+        revisions = [record.revision for record in span.records(one.resource, one.name)]
+        early = min(revisions) < min(cliques) if revisions and cliques else ABSENT
         run.expect(f"{one.resource}/{one.name} exists before the first clique", True, early)
 
 
 @requirement("RES-006", reaches="control plane has put a token into the Secret")
 def test_the_control_plane_fills_the_token_secret(run: Recorded[FullFeaturedSet]) -> None:
-    """The control plane does so if type and annotation say whose token it is."""
+    """The control plane writes the token if the type and an annotation name the account."""
 
 
 @requirement("RES-090", reaches="all that was part of the set is deleted")
 def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """Whatever has the set's label is gone."""
+    """All objects with the label of the set are deleted."""
 
 
 # -- order, labels and annotations ---------------------------------------------------------------------------------
@@ -137,24 +137,24 @@ def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
     """Others are allowed beside them."""
     workload, view = run.scene.workload, run.at(PRESENT)
-    wanted = by_composition(run.scene.wanted, view)
+    expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
-        right = dict.fromkeys(wanted.gangs, mirrored(workload, kind))
-        run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
+        right = dict.fromkeys(expected_set.gangs, mirrored(workload, kind))
+        run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, expected_set, view, kind))
 
 
 @requirement("RES-020")
 def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """The set has a label and an annotation with Grove's prefix, and somebody as its manager."""
+    """The set has a label and an annotation with Grove's prefix, and a foreign manager."""
     workload, view = run.scene.workload, run.at(PRESENT)
-    wanted = by_composition(run.scene.wanted, view)
+    expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
         own = [key for key in mapping(workload, "metadata", kind) if key.startswith(labels.OWN_PREFIX)]
-        have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in wanted.gangs}
-        taken = [gang for gang, tags in have.items() if any(key in tags for key in own)]
-        run.expect(f"gangs with {kind} of Grove that the set has", [], taken)
+        have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in expected_set.gangs}
+        copied = [gang for gang, tags in have.items() if any(key in tags for key in own)]
+        run.expect(f"gangs with {kind} of Grove that the set has", [], copied)
     manager = label(workload, labels.MANAGED_BY)
-    managed = [gang for gang in wanted.gangs if label(view.get("podgangs", gang), labels.MANAGED_BY) == manager]
+    managed = [gang for gang in expected_set.gangs if label(view.get("podgangs", gang), labels.MANAGED_BY) == manager]
     run.expect(f"gangs that are managed by {manager}", [], managed)
 
 
@@ -162,10 +162,10 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
     """The template of the standalone clique has a label of Grove's."""
     view = run.at(PRESENT)
-    for clique in by_composition(run.scene.wanted, view).cliques.values():
-        found = dict(_of_template(view, clique))
-        judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, found)
-        pods = {what: one for what, one in found.items() if what != clique.name}
+    for clique in by_composition(run.scene.expected, view).cliques.values():
+        objects = dict(_of_template(view, clique))
+        judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, objects)
+        pods = {what: one for what, one in objects.items() if what != clique.name}
         run.expect(f"labels of Grove that Pods have from {clique.name}", {}, taken_over(clique.template.labels, pods))
 
 
@@ -173,26 +173,30 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
 def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet]) -> None:
     """Others are allowed beside them."""
     view = run.at(PRESENT)
-    for clique in by_composition(run.scene.wanted, view).cliques.values():
-        found = dict(_of_template(view, clique))
-        pods = [one for one in found if one != clique.name]
-        judging.same_labels(run, "pods", dict.fromkeys(pods, _own_labels(clique)), found)
+    for clique in by_composition(run.scene.expected, view).cliques.values():
+        objects = dict(_of_template(view, clique))
+        pods = [one for one in objects if one != clique.name]
+        judging.same_labels(run, "pods", dict.fromkeys(pods, _own_labels(clique)), objects)
 
 
 @requirement("RES-115")
 def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
     """The template of the standalone clique has an annotation of Grove's."""
     view = run.at(PRESENT)
-    wanted = by_composition(run.scene.wanted, view)
-    for clique in wanted.cliques.values():
-        for what, found in _of_template(view, clique):
+    expected_set = by_composition(run.scene.expected, view)
+    for clique in expected_set.cliques.values():
+        for what, item in _of_template(view, clique):
             annotations = clique.template.annotations.items()
-            kept = {key: value for key, value in annotations if not key.startswith(labels.OWN_PREFIX)}
-            notes = mapping(found, "metadata", "annotations")
-            run.same("annotations", {what: kept}, {what: of(found, {key: notes.get(key) for key in kept})})
+            expected_annotations = {key: value for key, value in annotations if not key.startswith(labels.OWN_PREFIX)}
+            notes = mapping(item, "metadata", "annotations")
+            run.same(
+                "annotations",
+                {what: expected_annotations},
+                {what: of(item, {key: notes.get(key) for key in expected_annotations})},
+            )
     kinds = {
-        group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, KIND))
-        for group in wanted.groups
+        group: of(item := view.get("podcliquescalinggroups", group), observed.annotation(item, KIND))
+        for group in expected_set.groups
     }
     configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
@@ -200,20 +204,20 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     run.same("annotations of scaling groups", right, kinds)
 
 
-def taken_over(given: Mapping[str, str], found: Mapping[str, Document | None]) -> dict[str, list[str]]:
+def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None]) -> dict[str, list[str]]:
     """Return the labels of Grove that objects have with the values that their template gives them."""
     own = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
-    taken = {what: [key for key, value in own.items() if label(one, key) == value] for what, one in found.items()}
-    return {what: keys for what, keys in taken.items() if keys}
+    copied = {what: [key for key, value in own.items() if label(one, key) == value] for what, one in objects.items()}
+    return {what: keys for what, keys in copied.items() if keys}
 
 
 def _own_labels(clique: Clique) -> dict[str, str]:
-    """The labels of a template that are not Grove's own."""
+    """Return the labels of a template that are not Grove's own."""
     return {key: value for key, value in clique.template.labels.items() if not key.startswith(labels.OWN_PREFIX)}
 
 
 def _of_template(view: View, clique: Clique) -> list[tuple[str, Document | None]]:
-    """The objects that a clique template is for, with their names: the PodClique and its pods."""
+    """Yield the objects that a clique template is for, with their names: the PodClique and its pods."""
     pods = predicates.pods_of(view, clique.name)
     return [(clique.name, view.get("podcliques", clique.name)), *((name(pod), pod) for pod in pods)]
 
@@ -223,28 +227,28 @@ def _of_template(view: View, clique: Clique) -> list[tuple[str, Document | None]
 
 @requirement("RES-030", reaches="autoscalers exist")
 def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
-    """Autoscalers are known by their targets."""
-    wanted, view = run.scene.scalers, run.at(PRESENT)
-    run.expect("targets of autoscalers", sorted(wanted), judging.targets(view.list(SCALERS)))
+    """Autoscalers are identified by their targets."""
+    configs, view = run.scene.scalers, run.at(PRESENT)
+    run.expect("targets of autoscalers", sorted(configs), judging.targets(view.list(SCALERS)))
     scalers = judging.by_target(view)
     right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for target, one in wanted.items():
-        found = scalers.get(target)
-        spec = at(found, "spec")
+    actual: dict[str, object] = {}
+    for target, one in configs.items():
+        scaler = scalers.get(target)
+        spec = at(scaler, "spec")
         right[target] = {"min": one.least, "max": one.most, "metrics": one.metrics}
         metrics = kept(one.metrics, at(spec, "metrics"))
         least = None if one.least is None else number(spec, "minReplicas")
-        seen[target] = of(found, {"min": least, "max": number(spec, "maxReplicas"), "metrics": metrics})
-    run.same("specs of autoscalers", right, seen)
+        actual[target] = of(scaler, {"min": least, "max": number(spec, "maxReplicas"), "metrics": metrics})
+    run.same("specs of autoscalers", right, actual)
 
 
 @requirement("RES-096")
 def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet]) -> None:
     """Only upstream's code names them."""
     run.given("autoscalers exist")
-    wanted = sorted(one.name for one in run.scene.scalers.values())
-    run.expect("autoscalers by name", wanted, run.at(PRESENT).names(SCALERS))
+    names = sorted(one.name for one in run.scene.scalers.values())
+    run.expect("autoscalers by name", names, run.at(PRESENT).names(SCALERS))
 
 
 @requirement("RES-031")
@@ -256,13 +260,13 @@ def test_autoscalers_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-116")
 def test_autoscalers_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
-    """Whether it is their controller is left open."""
+    """The owner need not be the controller."""
     owners = dict.fromkeys(run.scene.scalers, run.scene.owner)
     judging.owned(run, SCALERS, owners, _autoscalers(run), run.at(PRESENT))
 
 
-def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.Found:
-    """The autoscalers that are expected, by their targets."""
+def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.ObjectsByName:
+    """The expected autoscalers, by their targets."""
     scalers = judging.by_target(run.at(PRESENT))
     return {target: scalers.get(target) for target in run.scene.scalers}
 
@@ -272,7 +276,7 @@ def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.Found:
 
 @requirement("RES-040", reaches="claims exist")
 def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> None:
-    """The naming scheme says which claim belongs to which entry."""
+    """The naming scheme tells which claim belongs to which entry."""
     run.expect("claims by name", sorted(run.scene.claims), run.at(PRESENT).names(CLAIMS))
 
 
@@ -280,23 +284,23 @@ def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> No
 def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
     run.given("claims exist")
-    wanted, view = run.scene.claims, run.at(PRESENT)
-    found = judging.by_name(view, CLAIMS, wanted)
-    tags = {name: judging.common(claim.labels) for name, claim in wanted.items()}
-    judging.same_labels(run, CLAIMS, tags, found)
-    judging.owned(run, CLAIMS, {name: claim.owner for name, claim in wanted.items()}, found, view)
+    claims, view = run.scene.claims, run.at(PRESENT)
+    current = judging.by_name(view, CLAIMS, claims)
+    tags = {name: judging.common(claim.labels) for name, claim in claims.items()}
+    judging.same_labels(run, CLAIMS, tags, current)
+    judging.owned(run, CLAIMS, {name: claim.owner for name, claim in claims.items()}, current, view)
 
 
 @requirement("RES-098")
 def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded[FullFeaturedSet]) -> None:
-    """Only upstream's code has these labels, and says this of init containers and of several containers."""
+    """Only upstream's code sets these labels, and gives the claims to init containers and to several containers."""
     run.given("all pods exist")
-    wanted = run.scene.claims
+    claims = run.scene.claims
     tags = {
         claim: {key: value for key, value in one.labels.items() if key not in judging.COMMON and key != labels.NAME}
-        for claim, one in wanted.items()
+        for claim, one in claims.items()
     }
-    judging.same_labels(run, CLAIMS, tags, judging.by_name(run.at(PRESENT), CLAIMS, wanted))
+    judging.same_labels(run, CLAIMS, tags, judging.by_name(run.at(PRESENT), CLAIMS, claims))
     for pod, right in _pods_with_claims(run):
         _uses(run, pod, [*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")], right)
 
@@ -306,13 +310,16 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
     """The namespace has another template of the same name as one of the set's."""
     view = run.at(PRESENT)
     right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
-    seen = {found: of(claim := view.get(CLAIMS, found), kept(spec, at(claim, "spec"))) for found, spec in right.items()}
-    run.same("specs of claims", right, seen)
+    actual = {
+        claim_name: of(claim := view.get(CLAIMS, claim_name), kept(spec, at(claim, "spec")))
+        for claim_name, spec in right.items()
+    }
+    run.same("specs of claims", right, actual)
 
 
 @requirement("RES-043")
 def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too much shows as a claim that is missing. Claims are known by their names."""
+    """A filter that excludes too much shows as a claim that is missing. Claims are identified by their names."""
     run.given("all pods exist", "claims exist")
     for pod, right in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
@@ -332,7 +339,7 @@ def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Docume
 
 @requirement("RES-044")
 def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too little shows as a claim too many. Claims are known by their names."""
+    """A filter that excludes too little shows as a claim too many. Claims are identified by their names."""
     run.given("claims exist")
     for pod, right in _pods_with_claims(run):
         extra = [claim for claim in observed.claims_of_pod(pod) if claim not in right]
@@ -343,56 +350,63 @@ def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
-    """The labels or annotations of a set that its gangs are to carry, apart from those that Grove sets (OBJ-230)."""
+    """Return the labels or annotations of a set that its gangs carry, apart from those that Grove sets (OBJ-230)."""
     own = mapping(workload, "metadata", kind)
     return {k: v for k, v in own.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
 
-def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str | None] | Absent]:
-    """What the gangs have for the labels or annotations that they are to carry; they may have others beside them."""
-    have = {gang: of(found := view.get("podgangs", gang), mapping(found, "metadata", kind)) for gang in wanted.gangs}
-    return carried(dict.fromkeys(wanted.gangs, mirrored(workload, kind)), have)
+def _on_gangs(
+    workload: Document, expected_set: Expected, view: View, kind: str
+) -> dict[str, dict[str, str | None] | Absent]:
+    """Return the values of the gangs for the labels or annotations that they carry of the set; they may have others."""
+    have = {
+        gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", kind))
+        for gang in expected_set.gangs
+    }
+    return carried(dict.fromkeys(expected_set.gangs, mirrored(workload, kind)), have)
 
 
-def _mirrored(workload: Document, wanted: Expected) -> Predicate:
+def _mirrored(workload: Document, expected_set: Expected) -> Predicate:
     right = mirrored(workload, "labels")
 
-    def seen(view: View) -> bool:
-        found = _on_gangs(workload, by_composition(wanted, view), view, "labels")
-        return all(tags == right for tags in found.values())
+    def check(view: View) -> bool:
+        current = _on_gangs(workload, by_composition(expected_set, view), view, "labels")
+        return all(tags == right for tags in current.values())
 
-    return seen
+    return check
 
 
 @predicate
 def _token(view: View, set_name: str) -> bool | Unmet:
-    found = judging.part_of(view, "secrets", set_name).values()
-    return any(text(one, "data", "token") for one in found) or Unmet(f"no Secret of {set_name} has a token")
+    secrets = judging.part_of(view, "secrets", set_name).values()
+    return any(text(one, "data", "token") for one in secrets) or Unmet(f"no Secret of {set_name} has a token")
 
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
-    """Scaling groups and gangs of a replica that existed before all of its standalone cliques."""
-    wanted = by_composition(run.scene.wanted, run.at(PRESENT))
+    """Return the scaling groups and gangs of a replica that existed before all of its standalone cliques."""
+    expected_set = by_composition(run.scene.expected, run.at(PRESENT))
     first: dict[tuple[str, str], int] = {}
     for record in run.until(PRESENT).records():
         first.setdefault((record.resource, record.name), record.revision)
-    found = []
-    for index in range(len(wanted.services)):
-        alone = [c.name for c in wanted.cliques.values() if c.set_index == index and not c.group]
+    early = []
+    for index in range(len(expected_set.services)):
+        alone = [c.name for c in expected_set.cliques.values() if c.set_index == index and not c.group]
         last = max(first.get(("podcliques", clique), 0) for clique in alone)
-        gangs = {clique.gang for clique in wanted.cliques.values() if clique.set_index == index}
-        groups = {clique.group for clique in wanted.cliques.values() if clique.set_index == index and clique.group}
+        gangs = {clique.gang for clique in expected_set.cliques.values() if clique.set_index == index}
+        groups = {
+            clique.group for clique in expected_set.cliques.values() if clique.set_index == index and clique.group
+        }
         later = [*(("podgangs", gang) for gang in gangs), *(("podcliquescalinggroups", group) for group in groups)]
-        found += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
-    return sorted(found)
+        early += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
+    return sorted(early)
 
 
 def _pods_with_claims(run: Recorded[FullFeaturedSet]) -> list[tuple[Document, list[str]]]:
-    """Each pod, with the claims that it is to have."""
-    view, found = run.at(PRESENT), []
-    for clique in run.scene.wanted.cliques.values():
+    """Return each pod with its expected claims."""
+    view, pods = run.at(PRESENT), []
+    for clique in run.scene.expected.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             index = expected_pods.index(pod)
             right = expected_claims.of_pod(run.scene.workload, clique, -1 if index is None else index)
-            found.append((pod, list(right)))
-    return found
+            pods.append((pod, list(right)))
+    return pods

@@ -1,4 +1,4 @@
-"""What a gang takes over from its set, and what it keeps: labels, annotations, priority class."""
+"""The labels, annotations and priority class that a gang takes over from its set, and the annotations that it keeps."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class GangsThatSomebodyChanges(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("full-featured")
-        wanted = expected(workload)
+        expected_set = expected(workload)
         env.create(workload)
-        env.wait_for("gangs exist", composition.all_held(wanted.cliques))
-        view = observed.rest(env, wanted)
+        env.wait_for("gangs exist", composition.all_held(expected_set.cliques))
+        view = observed.rest(env, expected_set)
         self.gang = gang = name(composition.gang_of(view, "p-0-fe"))
-        gangs = composition.by_composition(wanted, view).gangs
+        gangs = composition.by_composition(expected_set, view).gangs
 
         for key in BY_HAND:
             env.patch("podgangs", gang, {"metadata": {"annotations": {key: "x"}}})
         env.patch("podgangs", gang, {"spec": {"priorityClassName": "by-hand"}})
         changed = {"example.com/team": None, "example.com/new": "y"}
         env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed, **trigger("1")["metadata"]}})
-        given = observed.all_of(*(_labelled(each, "new", "y") for each in gangs))
+        given = observed.all_of(*(_labelled(gang_name, "new", "y") for gang_name in gangs))
         env.settle("gangs have the new label of their set", given, 60)
-        lost = observed.all_of(*(_labelled(each, "team", None) for each in gangs))
+        lost = observed.all_of(*(_labelled(gang_name, "team", None) for gang_name in gangs))
         env.settle("gangs have lost the old label of their set", lost, 60)
         env.settle("foreign priority class is removed", _without_priority_class(gang), 60)
 
@@ -53,9 +53,9 @@ class SetWithPriorityClass(Scene):
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="urgent")
         workload["spec"]["template"]["priorityClassName"] = CLASS
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -76,8 +76,8 @@ def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChang
 def test_gangs_keep_annotations_of_others(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """The set is reconciled twice in between."""
     gang = run.at("minimums are those of the templates").get("podgangs", run.scene.gang)
-    kept = {key: observed.annotation(gang, key) for key in BY_HAND}
-    run.expect("annotations that somebody has put on a gang", dict.fromkeys(BY_HAND, "x"), kept)
+    annotations = {key: observed.annotation(gang, key) for key in BY_HAND}
+    run.expect("annotations that somebody has put on a gang", dict.fromkeys(BY_HAND, "x"), annotations)
 
 
 @requirement("RES-026", reaches="foreign priority class is removed")
@@ -88,16 +88,18 @@ def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSome
 
 @requirement("RES-027", reaches="minimums are those of the templates")
 def test_minimums_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The order of a group's cliques is turned round as well, which says nothing."""
+    """The order of a group's cliques is reversed as well, which means nothing."""
 
 
 @requirement("RES-024")
 def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
     """The class is one that every cluster has."""
     view = run.at("nothing moves")
-    gangs = composition.by_composition(run.scene.wanted, view).gangs
-    seen = {gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in gangs}
-    run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), seen)
+    gangs = composition.by_composition(run.scene.expected, view).gangs
+    classes = {
+        gang: of(current := view.get("podgangs", gang), text(current, "spec", "priorityClassName")) for gang in gangs
+    }
+    run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), classes)
 
 
 @requirement("RES-025")
@@ -105,24 +107,24 @@ def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriority
     """The pod specs of the templates name no class."""
     run.given("all pods exist")
     view = run.at("nothing moves")
-    pods = [pod for clique in run.scene.wanted.cliques for pod in predicates.pods_of(view, clique)]
+    pods = [pod for clique in run.scene.expected.cliques for pod in predicates.pods_of(view, clique)]
     run.expect("classes of the pods", [CLASS], sorted({text(pod, "spec", "priorityClassName") for pod in pods}))
 
 
 def _as_templates(view: View) -> bool | Unmet:
     """The minimums of a standalone clique and of a scaling group are those of `full-featured`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
-    found = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
-    return found == [1, 1] or Unmet(f"minimums are {found}")
+    minimums = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
+    return minimums == [1, 1] or Unmet(f"minimums are {minimums}")
 
 
 @predicate
 def _without_priority_class(view: View, gang: str) -> bool | Unmet:
-    found = text(view.get("podgangs", gang), "spec", "priorityClassName")
-    return not found or Unmet(f"the priority class of {gang} is {found}")
+    current = text(view.get("podgangs", gang), "spec", "priorityClassName")
+    return not current or Unmet(f"the priority class of {gang} is {current}")
 
 
 @predicate
 def _labelled(view: View, gang: str, key: str, value: str | None) -> bool | Unmet:
-    found = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
-    return found == value or Unmet(f"its value on {gang} is {found!r}")
+    current = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
+    return current == value or Unmet(f"its value on {gang} is {current!r}")

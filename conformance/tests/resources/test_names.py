@@ -22,7 +22,7 @@ TIER = "example.com/tier"
 RESOLVED = "second set refused, reports an error, or needs another name"
 """The step at which the second of two sets has got out of the way of the first."""
 PODS = 2
-"""How many pods the clique with a contested name has, whichever of the two it is made from."""
+"""The number of pods of the clique with a contested name, equal in both templates."""
 
 
 class CliquesWithACommonEnding(Scene):
@@ -30,11 +30,11 @@ class CliquesWithACommonEnding(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("namesakes")
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all cliques exist", observed.there("podcliques", self.wanted.cliques))
-        pods = predicates.all_exist(list(self.wanted.cliques.values()))
-        both = observed.all_of(pods, observed.there("services", self.wanted.services))
+        env.wait_for("all cliques exist", observed.there("podcliques", self.expected.cliques))
+        pods = predicates.all_exist(list(self.expected.cliques.values()))
+        both = observed.all_of(pods, observed.there("services", self.expected.services))
         env.settle("all pods and Services exist", both)
 
 
@@ -47,9 +47,9 @@ class LongNames(Scene):
             workload = env.workload("chain", setName="n" * length, startup="CliqueStartupTypeAnyOrder")
             if not _asked(env, workload).refused:
                 break
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
 
 
 class TwoSetsWithOneGangName(Scene):
@@ -90,7 +90,7 @@ class TwoCliquesWithOneName(Scene):
         worker = next(clique for clique in cliques if clique["name"] == "worker")
         cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": PODS}})
         workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
-        self.others = [clique for clique in expected(workload).cliques if clique != self.contested]
+        self.other_cliques = [clique for clique in expected(workload).cliques if clique != self.contested]
         self.reply = _asked(env, workload)
         if self.reply.refused:
             env.mark("set refused, or it or its scaling group reports an error")
@@ -100,8 +100,8 @@ class TwoCliquesWithOneName(Scene):
         env.wait_for("one of the two exists", observed.there("podcliques", [self.contested]))
         reported = _one_complains("alike", "alike-0-sg")
         env.settle("set refused, or it or its scaling group reports an error", reported, 60)
-        env.settle("other cliques exist", observed.there("podcliques", self.others))
-        env.settled("pods of the other cliques are Ready", _ready(self.others))
+        env.settle("other cliques exist", observed.there("podcliques", self.other_cliques))
+        env.settled("pods of the other cliques are Ready", _ready(self.other_cliques))
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -140,7 +140,7 @@ class ForeignScalingGroup(Scene):
             "kind": "PodCliqueScalingGroup",
             "metadata": {
                 "name": "alike-0-sg",
-                "labels": {labels.BY_HAND: "somebody"},  # invariants take what the suite sends with it for the suite's
+                "labels": {labels.BY_HAND: "somebody"},  # marks the object for the invariants as the suite's own
                 "ownerReferences": [reference],
             },
             "spec": {"replicas": 1, "cliqueNames": ["leader"]},
@@ -156,41 +156,41 @@ def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[C
     """The templates differ in everything that is compared."""
     run.given("all cliques exist")
     view = run.at("all pods and Services exist")
-    cliques = run.scene.wanted.cliques.values()
+    cliques = run.scene.expected.cliques.values()
     right = {clique.name: _from_template(clique) for clique in cliques}
-    run.same("cliques, and the images of their pods", right, {clique.name: _seen(view, clique) for clique in cliques})
+    run.same("cliques, and the images of their pods", right, {clique.name: _actual(view, clique) for clique in cliques})
 
 
 @requirement("CORE-006")
 def test_services_do_as_their_set_says(run: Recorded[CliquesWithACommonEnding]) -> None:
     """This set asks for Services that publish ready addresses only."""
     view = run.at("all pods and Services exist")
-    run.same("headless Services", *headless_services(run.scene.wanted, view))
+    run.same("headless Services", *headless_services(run.scene.expected, view))
 
 
 @requirement("RES-051", reaches=RESOLVED)
 def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSetsWithOneGangName]) -> None:
-    """Nothing is contested where gangs are named otherwise."""
+    """No name is contested where gangs are named otherwise."""
     run.given("gang of the first set exists")
     _refused(run, run.scene.reply)
     gang = run.scene.gang
     before, view = run.at("second set"), run.at("nothing moves")
-    found = view.get("podgangs", gang)
-    part = text(found, "metadata", "labels", labels.PART_OF)
-    seen = {"owner": text(controller(found), "name"), "part of": part, "groups": cliques_of(found)}
+    current = view.get("podgangs", gang)
+    part = text(current, "metadata", "labels", labels.PART_OF)
+    actual = {"owner": text(controller(current), "name"), "part of": part, "groups": cliques_of(current)}
     right = {"owner": "a", "part of": "a", "groups": cliques_of(before.get("podgangs", gang))}
-    run.expect("the gang of the first set", right, seen)
+    run.expect("the gang of the first set", right, actual)
 
 
 @requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
 def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
-    """The two cliques are as large, so that whoever takes one for the other finds nothing amiss."""
+    """The two cliques have equal sizes, so that an operator that confuses them notices nothing."""
     if _refused(run, run.scene.reply):
         return
     run.given("one of the two exists")
-    others, view = run.scene.others, run.at("other cliques exist")
-    made = [clique for clique in others if view.get("podcliques", clique) is not None]
-    run.expect("the other cliques of the set", others, made)
+    other_cliques, view = run.scene.other_cliques, run.at("other cliques exist")
+    existing = [clique for clique in other_cliques if view.get("podcliques", clique) is not None]
+    run.expect("the other cliques of the set", other_cliques, existing)
     available = number(run.at("nothing moves").get("podcliquesets", "alike"), "status", "availableReplicas")
     run.expect("available replicas of a set that lacks a clique", 0, available or 0)
 
@@ -199,7 +199,7 @@ def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneN
 def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> None:
     """A hostname that was cut lacks its index."""
     view = run.at("all pods exist")
-    for clique in run.scene.wanted.cliques:
+    for clique in run.scene.expected.cliques:
         hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
         right = [f"{clique}-{index}" for index in range(len(hosts))]
         run.expect(f"hostnames of {clique}", right, hosts)
@@ -229,36 +229,36 @@ def _from_template(clique: Clique) -> dict[str, object]:
     }
 
 
-def _seen(view: View, clique: Clique) -> dict[str, object]:
-    """What a PodClique and its Pods have; of what they lack, the template's. Containers that the template does not
-    have, such as those of admission plugins, are of CORE-014."""
-    found, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
+def _actual(view: View, clique: Clique) -> dict[str, object]:
+    """Return the fields of a PodClique and its Pods; of missing ones, those of the template. Containers that the
+    template does not have, such as those of admission plugins, are of CORE-014."""
+    current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
     own = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
     containers = (one for pod in pods for one in items(pod, "spec", "containers") if text(one, "name") in own)
     have = {
-        "replicas": number(found, "spec", "replicas"),
-        "minAvailable": number(found, "spec", "minAvailable"),
-        "roleName": text(found, "spec", "roleName"),
-        TIER: text(found, "metadata", "labels", TIER),
+        "replicas": number(current, "spec", "replicas"),
+        "minAvailable": number(current, "spec", "minAvailable"),
+        "roleName": text(current, "spec", "roleName"),
+        TIER: text(current, "metadata", "labels", TIER),
         "images": sorted({text(container, "image") for container in containers}),
     }
     return {key: have[key] or value for key, value in _from_template(clique).items()}
 
 
 def _asked(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
-    """What admission answers to a set: to refuse it because of its names is as good as a report."""
+    """Return the reply of admission to a set: a refusal because of its names is as good as a report."""
     return env.dry_run.ask(env.dry_run.create(dict(workload)))
 
 
 @predicate
 def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
     """The set reports an error, or each target has an autoscaler."""
-    told = observed.complains("alike")(view)
-    return True if told is True or judging.scaled(targets)(view) is True else told
+    complaint = observed.complains("alike")(view)
+    return True if complaint is True or judging.scaled(targets)(view) is True else complaint
 
 
 def _refused(run: Recorded[Scene], reply: Reply) -> bool:
-    """Whether admission has refused the set of the scene."""
+    """Return whether admission has refused the set of the scene."""
     wrong = "" if reply.accepted or reply.refused else str(reply)
     run.expect("how the set is neither accepted nor refused with a reason", "", wrong)
     return reply.refused

@@ -46,15 +46,17 @@ class ConstraintsOfSomeLevels(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.binding, other = env.namespace, f"{env.namespace}-other"
-        self.workloads = {each: _workload(env, each, self._named(each), parts) for each, parts in PARTS.items()}
-        self.wanted = {each: expected(workload) for each, workload in self.workloads.items()}
+        self.workloads = {
+            set_name: _workload(env, set_name, self._named(set_name), parts) for set_name, parts in PARTS.items()
+        }
+        self.expected = {set_name: expected(workload) for set_name, workload in self.workloads.items()}
         env.create(topology_binding(self.binding, LEVELS))
         try:
             env.create(topology_binding(other, OTHER_LEVELS))
             try:
                 for workload in self.workloads.values():
                     env.create(workload)
-                every = [clique for wanted in self.wanted.values() for clique in wanted.cliques]
+                every = [clique for expected_set in self.expected.values() for clique in expected_set.cliques]
                 env.wait_for("gangs exist", composition.all_held(every))
                 env.settled("gangs have their constraints", self._translated, 30)
                 env.quiet(1)
@@ -64,22 +66,22 @@ class ConstraintsOfSomeLevels(Scene):
         finally:
             env.delete("clustertopologybindings", self.binding)
 
-    def _named(self, each: str) -> str:
-        return f"{self.binding}-other" if each == ELSEWHERE else self.binding
+    def _named(self, set_name: str) -> str:
+        return f"{self.binding}-other" if set_name == ELSEWHERE else self.binding
 
-    def constraints(self, each: str, view: View) -> tuple[dict[str, Placement], dict[str, object]]:
-        """The constraints that the gangs of a set must have, and those that they have. A scaled gang of a group without
-        a constraint is left out if the set has one (RES-062)."""
-        wanted = composition.by_composition(self.wanted[each], view)
-        right = expected_topology.placements(self.workloads[each], wanted, _levels(each))
-        judged = [gang for gang in wanted.gangs.values() if not _inherits(wanted, gang, PARTS[each])]
-        found = {gang.name: view.get("podgangs", gang.name) for gang in judged}
-        seen: dict[str, object] = {name: of(gang, expected_topology.seen(gang)) for name, gang in found.items()}
-        return {name: replace(right[name], inherited=False) for name in found}, seen
+    def constraints(self, set_name: str, view: View) -> tuple[dict[str, Placement], dict[str, object]]:
+        """Return the constraints that the gangs of a set must have, and those that they have. A scaled gang of a group
+        without a constraint is left out if the set has one (RES-062)."""
+        expected_set = composition.by_composition(self.expected[set_name], view)
+        right = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
+        judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
+        gangs = {gang.name: view.get("podgangs", gang.name) for gang in judged}
+        actual: dict[str, object] = {name: of(gang, expected_topology.seen(gang)) for name, gang in gangs.items()}
+        return {name: replace(right[name], inherited=False) for name in gangs}, actual
 
     def _translated(self, view: View) -> bool:
-        pairs = [self.constraints(each, view) for each in PARTS]
-        return all(right == seen for right, seen in pairs)
+        pairs = [self.constraints(set_name, view) for set_name in PARTS]
+        return all(right == actual for right, actual in pairs)
 
 
 class BindingThatComesBack(Scene):
@@ -89,7 +91,7 @@ class BindingThatComesBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         binding = env.namespace
         workload = env.workload("packed", setName="none", binding=binding)
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         workload["spec"]["replicas"] = 0
         env.create(topology_binding(binding, LEVELS))
         try:
@@ -100,12 +102,12 @@ class BindingThatComesBack(Scene):
             env.delete("clustertopologybindings", binding)
         env.settle("missing binding reported", _reported({"True", "Unknown"}), 60)
         scale(env, "podcliquesets", "none", 1)
-        env.settle("gangs of the new replica exist", composition.all_held(self.wanted.cliques), 60)
-        env.settle("pods of the new replica exist", predicates.all_exist(list(self.wanted.cliques.values())), 60)
+        env.settle("gangs of the new replica exist", composition.all_held(self.expected.cliques), 60)
+        env.settle("pods of the new replica exist", predicates.all_exist(list(self.expected.cliques.values())), 60)
         env.quiet(1)
         env.mark("new replica at rest")
         scale(env, "podcliquesets", "none", 0)
-        env.settled("the new replica is gone", observed.absent("podcliques", self.wanted.cliques), 60)
+        env.settled("the new replica is gone", observed.absent("podcliques", self.expected.cliques), 60)
         env.create(topology_binding(binding, LEVELS))
         try:
             env.settle("all levels reported available again", _reported({"False"}), 60)
@@ -114,38 +116,42 @@ class BindingThatComesBack(Scene):
 
 
 @requirement("RES-060")
-@pytest.mark.parametrize("each", PARTS)
-def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSomeLevels], each: str) -> None:
+@pytest.mark.parametrize("set_name", PARTS)
+def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSomeLevels], set_name: str) -> None:
     """A level needs no constraint above or below it, and a domain is the node label that the set's own binding has for
     it."""
     run.given("gangs exist")
-    run.same(f"constraints of the gangs of {each}", *run.scene.constraints(each, run.at("nothing moves")))
+    run.same(f"constraints of the gangs of {set_name}", *run.scene.constraints(set_name, run.at("nothing moves")))
 
 
 @requirement("RES-061")
 def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLevels]) -> None:
-    """With two bindings in the cluster, and whichever level has the constraint."""
+    """Two bindings are in the cluster, and the constraint may be on any level."""
     view = run.at("nothing moves")
     right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for each in PARTS:
-        placements, _ = run.scene.constraints(each, view)
+    actual: dict[str, object] = {}
+    for set_name in PARTS:
+        placements, _ = run.scene.constraints(set_name, view)
         for gang, placement in placements.items():
             if placement.any:
-                right[gang] = f"{run.scene.binding}-other" if each == ELSEWHERE else run.scene.binding
-                found = view.get("podgangs", gang)
-                seen[gang] = of(found, observed.annotation(found, labels.TOPOLOGY))
-    run.same("the bindings that gangs name", right, seen)
+                right[gang] = f"{run.scene.binding}-other" if set_name == ELSEWHERE else run.scene.binding
+                current = view.get("podgangs", gang)
+                actual[gang] = of(current, observed.annotation(current, labels.TOPOLOGY))
+    run.same("the bindings that gangs name", right, actual)
 
 
 @requirement("RES-064", reaches=("gangs of the new replica exist", "pods of the new replica exist"))
 def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBack]) -> None:
-    """Also gangs that are created while the binding is missing have no constraints."""
+    """Gangs that are created while the binding is missing have no constraints, too."""
     view = run.at("new replica at rest")
-    gangs = composition.by_composition(run.scene.wanted, view).gangs
-    found = {gang: view.get("podgangs", gang) for gang in gangs}
+    gangs = composition.by_composition(run.scene.expected, view).gangs
+    current = {gang: view.get("podgangs", gang) for gang in gangs}
     right: dict[str, object] = dict.fromkeys(gangs, Placement({}, {}, []))
-    run.same("constraints of the gangs", right, {each: of(g, expected_topology.seen(g)) for each, g in found.items()})
+    run.same(
+        "constraints of the gangs",
+        right,
+        {gang_name: of(g, expected_topology.seen(g)) for gang_name, g in current.items()},
+    )
 
 
 @requirement(
@@ -157,12 +163,12 @@ def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBa
     ),
 )
 def test_a_set_without_replicas_reports_its_binding(run: Recorded[BindingThatComesBack]) -> None:
-    """Also without replicas, and when a binding comes back. How it says that the binding is missing is not judged."""
+    """The set reports it without replicas, too, and when a binding comes back, whose absence it may report freely."""
 
 
-def _workload(env: SceneEnvironment, each: str, binding: str, parts: Mapping[str, Pack]) -> Object:
-    """A set with these constraints and no others."""
-    workload = env.workload("packed", setName=each, binding=binding)
+def _workload(env: SceneEnvironment, set_name: str, binding: str, parts: Mapping[str, Pack]) -> Object:
+    """Return a set with these constraints and no others."""
+    workload = env.workload("packed", setName=set_name, binding=binding)
     template = workload["spec"]["template"]
     holders = {SET: template, GROUP: template["podCliqueScalingGroups"][0], CLIQUE: template["cliques"][2]}
     template["podCliqueScalingGroups"][0]["replicas"] = 2
@@ -173,19 +179,19 @@ def _workload(env: SceneEnvironment, each: str, binding: str, parts: Mapping[str
     return workload
 
 
-def _levels(each: str) -> Levels:
-    return OTHER_LEVELS if each == ELSEWHERE else LEVELS
+def _levels(set_name: str) -> Levels:
+    return OTHER_LEVELS if set_name == ELSEWHERE else LEVELS
 
 
-def _inherits(wanted: Expected, gang: Gang, parts: Mapping[str, Pack]) -> bool:
-    """Whether a gang is a scaled one of a group without a constraint, in a set that has one."""
+def _inherits(expected_set: Expected, gang: Gang, parts: Mapping[str, Pack]) -> bool:
+    """Return whether a gang is a scaled one of a group without a constraint, in a set that has one."""
     if gang.base or SET not in parts:
         return False
-    return GROUP not in parts or any(clique.template.name == "free" for clique in wanted.of_gang(gang.name))
+    return GROUP not in parts or any(clique.template.name == "free" for clique in expected_set.of_gang(gang.name))
 
 
 @predicate
 def _reported(view: View, statuses: set[str]) -> bool | Unmet:
-    found = condition(view.get("podcliquesets", "none"), "TopologyLevelsUnavailable")
-    reported = text(found, "status")
+    levels = condition(view.get("podcliquesets", "none"), "TopologyLevelsUnavailable")
+    reported = text(levels, "status")
     return reported in statuses or Unmet(f"TopologyLevelsUnavailable is {reported or 'absent'}")

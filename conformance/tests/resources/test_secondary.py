@@ -25,25 +25,25 @@ class SecondaryResourcesOutOfOrder(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="kept")
-        wanted = expected(workload)
+        expected_set = expected(workload)
         env.create(workload)
-        env.wait_for("all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-        env.wait_for("Service exists", observed.there("services", wanted.services))
+        env.wait_for("all pods exist", predicates.all_exist(list(expected_set.cliques.values())))
+        env.wait_for("Service exists", observed.there("services", expected_set.services))
         view = env.quiet(1)
 
         selector = mapping(view.get("services", "kept-0"), "spec", "selector")
         env.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
         uids = {
-            (resource, found): text(one, "metadata", "uid")
+            (resource, object_name): text(one, "metadata", "uid")
             for resource in ("serviceaccounts", "roles", "rolebindings", "secrets")
-            for found, one in judging.part_of(view, resource, "kept").items()
+            for object_name, one in judging.part_of(view, resource, "kept").items()
         }
-        for (resource, found), uid in uids.items():
+        for (resource, object_name), uid in uids.items():
             if uid:
-                env.delete(resource, found)
+                env.delete(resource, object_name)
         env.patch("podcliquesets", "kept", trigger("1"))
         env.settle("selector of the Service is restored", _selects("kept-0", selector), 60)
-        recreated = (observed.replaced(resource, found, uid) for (resource, found), uid in uids.items())
+        recreated = (observed.replaced(resource, object_name, uid) for (resource, object_name), uid in uids.items())
         env.settle("deleted objects are recreated", observed.all_of(*recreated), 60)
 
         uid = _uid(env.history.view(), "services", "kept-0")
@@ -65,10 +65,10 @@ class ForeignTokenSecret(Scene):
         data = {"token": "mine"}
         env.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": data})
         workload = env.workload("frontend", setName="robbed")
-        self.wanted = expected(workload)
+        self.expected = expected(workload)
         env.create(workload)
         env.settle("set reports the conflict", _reports("robbed", "ERR_SECRET_CONFLICT"), 60)
-        # A later set that is complete proves that the operator has gone on working.
+        # A later set that is complete proves that the operator is still at work.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
@@ -76,7 +76,7 @@ class ForeignTokenSecret(Scene):
         env.mark("foreign Secret is deleted")
         env.delete("secrets", secret)
         env.patch("podcliquesets", "robbed", trigger("1"))
-        env.settle("set has its pods", predicates.all_exist(list(self.wanted.cliques.values())), 60)
+        env.settle("set has its pods", predicates.all_exist(list(self.expected.cliques.values())), 60)
         env.settle("set reports no error any more", _reports("robbed", ""), 60)
 
 
@@ -116,8 +116,8 @@ class SetWithoutReplicas(Scene):
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="idle", replicas=0)
         env.create(workload)
-        wanted = expected_secondary.secondary_resources(workload)
-        there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in wanted))
+        secondary = expected_secondary.secondary_resources(workload)
+        there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in secondary))
         env.settle("account, role, binding and token Secret exist", there, 60)
         env.quiet(1)
         env.mark("nothing moves")
@@ -143,8 +143,8 @@ class EarlierTokenSecrets(Scene):
         owner = env.history.view().get("podcliquesets", "used")
         env.create(_legacy("used", self.used, [_reference(owner)]))
         env.create(_legacy("loose", self.loose, []))
-        for found in ("used", "loose"):
-            env.patch("podcliquesets", found, trigger("1"))
+        for set_name in ("used", "loose"):
+            env.patch("podcliquesets", set_name, trigger("1"))
         env.quiet(1)
         env.mark("nothing moves while pods mount the Secret")
 
@@ -163,77 +163,77 @@ def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResour
 
 @requirement("RES-008", reaches=("selector of the Service is restored", "deleted Service is recreated"))
 def test_the_service_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
-    """The selector is restored that it had."""
+    """The former selector is restored."""
     run.given("all pods exist", "Service exists")
 
 
 @requirement("RES-009", reaches="rules of the widened Role are restored")
 def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
-    """The Role allows everything to Pods until then."""
+    """Until then the Role allows everything to Pods."""
 
 
 @requirement("RES-010", reaches="set reports the conflict")
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
     """A later set is completed meanwhile, so that the operator is at work."""
     run.given("later set has its pods")
-    none = observed.absent("podcliques", run.scene.wanted.cliques)
+    none = observed.absent("podcliques", run.scene.expected.cliques)
     run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
 
 
 @requirement("RES-011", reaches="set has its pods")
 def test_a_set_is_completed_once_a_conflict_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
-    """No document asks for the Secret: its pods show it."""
+    """No document requires the Secret: only the pods of the set show it."""
 
 
 @requirement("CORE-040", reaches="set reports no error any more")
 def test_a_conflict_is_no_longer_reported_once_it_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
-    """An error that stays looks like a present one."""
+    """A remaining error would look like a current one."""
 
 
 @requirement("RES-093", reaches="set reports an error")
 def test_a_conflict_is_reported_while_the_token_is_missing(run: Recorded[ForeignServiceAndNoToken]) -> None:
-    """The token never comes."""
+    """The Secret never gets a token."""
     run.given("token Secret exists", "token Secret is deleted")
 
 
 @requirement("RES-094", reaches="account, role, binding and token Secret exist")
 def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithoutReplicas]) -> None:
-    """They are there before any pod needs them."""
+    """The objects exist before any pod needs them."""
 
 
 @requirement("RES-012")
 def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWithoutReplicas]) -> None:
-    """At no time, while the operator works."""
+    """No such object exists at any time while the operator works."""
     run.given("another set has its pods")
     run.always("there are no objects of replicas", _no_objects_of_replicas, until="nothing moves")
 
 
 @requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
-    """The one that nobody controls is another set's."""
+    """The Secret without a controller is that of another set."""
     run.given("all pods exist", "current Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")
     run.expect("the earlier Secret exists while a pod mounts it", True, mounted.get("secrets", used) is not None)
     run.given("pods that mount the Secret are deleted")
-    kept = run.at("nothing moves").get("secrets", loose)
-    run.expect("the earlier Secret that the set does not control exists", True, kept is not None)
+    remaining = run.at("nothing moves").get("secrets", loose)
+    run.expect("the earlier Secret that the set does not control exists", True, remaining is not None)
 
 
-def _uid(view: View, resource: str, found: str) -> str:
-    return text(view.get(resource, found), "metadata", "uid")
+def _uid(view: View, resource: str, object_name: str) -> str:
+    return text(view.get(resource, object_name), "metadata", "uid")
 
 
 @predicate
 def _selects(view: View, service: str, selector: dict[str, str]) -> bool | Unmet:
-    found = mapping(view.get("services", service), "spec", "selector")
-    return found == selector or Unmet(f"services/{service} selects {found}")
+    current = mapping(view.get("services", service), "spec", "selector")
+    return current == selector or Unmet(f"services/{service} selects {current}")
 
 
 @predicate
 def _narrow(view: View, role: str) -> bool | Unmet:
-    found = allowed(view.get("roles", role))
-    return found == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(found) or 'nothing'}")
+    rules = allowed(view.get("roles", role))
+    return rules == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(rules) or 'nothing'}")
 
 
 def _owned(kind: str, of_name: str, owner: Document) -> Object:
@@ -244,14 +244,14 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
 @predicate
 def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
     """The set reports an error of this code, or none at all where none is given."""
-    found = observed.errors(view.get("podcliquesets", set_name))
-    return (code in found if code else not found) or Unmet(f"lastErrors has {found or 'no code'}")
+    codes = observed.errors(view.get("podcliquesets", set_name))
+    return (code in codes if code else not codes) or Unmet(f"lastErrors has {codes or 'no code'}")
 
 
 def _no_objects_of_replicas(view: View) -> bool | Unmet:
     kinds = ("services", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
-    found = [f"{resource}/{one}" for resource in kinds for one in view.names(resource)]
-    return not found or Unmet(f"there is {', '.join(found)}")
+    existing = [f"{resource}/{one}" for resource in kinds for one in view.names(resource)]
+    return not existing or Unmet(f"there is {', '.join(existing)}")
 
 
 def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:

@@ -22,7 +22,7 @@ WIDEST = {"zone": LEVELS["zone"]}
 LOST = sorted(LEVELS.keys() - WIDEST)
 """Four domains: two in random order are often in the same one."""
 RECONCILES = 8
-"""How often the operator reconciles a set that lacks them."""
+"""The number of times that the operator reconciles a set that lacks them."""
 CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"
 ON_RACKS = "a gang has a constraint on racks"
 LEVELS_LOST = "set reports that all levels but one are missing"
@@ -35,49 +35,49 @@ class BindingThatLosesItsLevels(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.binding = binding = env.namespace  # bindings are cluster-scoped: no other scene may have this name
         self.workload = workload = env.workload("packed", binding=binding)
-        self.wanted = wanted = expected(workload)
+        self.expected = expected_set = expected(workload)
         env.create(topology_binding(binding, LEVELS))
         try:
             env.create(workload)
             env.create(env.workload("deep", binding=binding))
             env.create(env.workload("frontend", setName="free"))
-            env.wait_for("gangs exist", composition.all_held(wanted.cliques))
-            env.settle(CONSTRAINED, _placed(workload, wanted, LEVELS, binding))
-            env.settle(ON_RACKS, _on_racks(wanted))
+            env.wait_for("gangs exist", composition.all_held(expected_set.cliques))
+            env.settle(CONSTRAINED, _placed(workload, expected_set, LEVELS, binding))
+            env.settle(ON_RACKS, _on_racks(expected_set))
             reported = _condition("False", "AllClusterTopologyLevelsAvailable")
             env.settle("set reports that all levels are available", reported, 60)
             reported = _condition("False", "", of="free")
             env.settle("set without constraints reports that no level is missing", reported, 60)
 
-            observed.rest(env, wanted)  # nothing but the binding is to have the operator reconcile the set
+            observed.rest(env, expected_set)  # nothing but the binding is to have the operator reconcile the set
             env.patch("clustertopologybindings", binding, {"spec": spec(WITHOUT_RACK)})
             reported = _condition("True", "ClusterTopologyLevelsUnavailable")
             env.settle("set reports that a level is missing", reported, 60)
-            env.settle(WITHOUT_LEVEL, _placed(workload, wanted, WITHOUT_RACK, binding))
+            env.settle(WITHOUT_LEVEL, _placed(workload, expected_set, WITHOUT_RACK, binding))
             self._lose_all_levels_but_one(env)
         finally:
             env.delete("clustertopologybindings", binding)
         reported = _condition("Unknown True", "ClusterTopologyNotFound")
         env.settle("set reports that the binding does not exist", reported, 60)
-        env.settle(FREE, _placed(workload, wanted, {}, ""))
+        env.settle(FREE, _placed(workload, expected_set, {}, ""))
 
     def _lose_all_levels_but_one(self, env: SceneEnvironment) -> None:
         """Four levels are missing, and the operator reconciles the set that lacks them again and again. Its message
         need not name them: then it has the whole time of the wait to be the last one."""
         env.patch("clustertopologybindings", self.binding, {"spec": spec(WIDEST)})
-        each = (_condition("True", "ClusterTopologyLevelsUnavailable", domain, of="deep") for domain in LOST)
-        env.settled("set names all missing levels", observed.all_of(*each))
+        conditions = (_condition("True", "ClusterTopologyLevelsUnavailable", domain, of="deep") for domain in LOST)
+        env.settled("set names all missing levels", observed.all_of(*conditions))
         env.settle(LEVELS_LOST, _condition("True", "ClusterTopologyLevelsUnavailable", of="deep"))
         for hours in range(5, 5 + RECONCILES):
             env.patch("podcliquesets", "deep", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
             env.settled("operator has reconciled the set", _observed("deep"), 5)
         env.mark("reconciled again and again")
-        observed.rest(env, self.wanted)  # nothing but the deletion of the binding is to have it reconcile the set
+        observed.rest(env, self.expected)  # nothing but the deletion of the binding is to have it reconcile the set
 
 
 @requirement("RES-060")
 def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """What a scaled gang has whose group has no constraint is left to another requirement."""
+    """Another requirement judges a scaled gang whose group has no constraint."""
     run.given("gangs exist")
     _compare(run, LEVELS, CONSTRAINED)
 
@@ -85,20 +85,20 @@ def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLo
 @requirement("RES-061")
 def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Gangs that have no constraint are left out."""
-    named = _named(run.scene.wanted, run.at(CONSTRAINED), constrained=True)
+    named = _named(run.scene.expected, run.at(CONSTRAINED), constrained=True)
     run.same("the binding that gangs name", dict.fromkeys(named, run.scene.binding), named)
 
 
 @requirement("RES-100")
 def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """The binding has been deleted by then."""
-    named = _named(run.scene.wanted, run.at(FREE), constrained=False)
+    named = _named(run.scene.expected, run.at(FREE), constrained=False)
     run.same("the binding that free gangs name", dict.fromkeys(named, ""), named)
 
 
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """As upstream's code has it, and its documents deny."""
+    """Upstream's code does so, and its documents deny it."""
     loose = expected_topology.seen(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
 
@@ -109,12 +109,16 @@ def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLoses
     requirements."""
     run.given("gangs exist", ON_RACKS)
     before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
-    for gang in composition.by_composition(run.scene.wanted, before).gangs:
-        found = after.get("podgangs", gang)
-        was, now = (stated(expected_topology.seen(each)) for each in (before.get("podgangs", gang), found))
-        run.expect(f"constraints of {gang} on racks", [], of(found, [each for each in now if LEVELS["rack"] in each]))
-        lost = [each for each in was if LEVELS["rack"] not in each and each not in now]
-        run.expect(f"other constraints that {gang} has lost", [], of(found, lost))
+    for gang in composition.by_composition(run.scene.expected, before).gangs:
+        current = after.get("podgangs", gang)
+        was, now = (stated(expected_topology.seen(state)) for state in (before.get("podgangs", gang), current))
+        run.expect(
+            f"constraints of {gang} on racks",
+            [],
+            of(current, [constraint for constraint in now if LEVELS["rack"] in constraint]),
+        )
+        lost = [constraint for constraint in was if LEVELS["rack"] not in constraint and constraint not in now]
+        run.expect(f"other constraints that {gang} has lost", [], of(current, lost))
 
 
 @requirement("RES-064")
@@ -137,14 +141,14 @@ def test_the_condition_reports_missing_levels(run: Recorded[BindingThatLosesItsL
 
 @requirement("RES-066", reaches="set without constraints reports that no level is missing")
 def test_a_set_without_constraints_lacks_no_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Its reason is not looked at."""
+    """The reason is not judged."""
 
 
 @requirement("RES-092")
 def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Whatever words it uses, and whether it names them or not."""
+    """The words of the message are free, and it need not name the levels."""
     run.given(LEVELS_LOST, "reconciled again and again")
-    earlier = [each for each in _messages(run.until(LEVELS_LOST)) if all(domain in each for domain in LOST)]
+    earlier = [message for message in _messages(run.until(LEVELS_LOST)) if all(domain in message for domain in LOST)]
     messages = list(dict.fromkeys([*earlier, *_messages(run.between(LEVELS_LOST, "reconciled again and again"))]))
     run.expect("messages about the same missing levels", messages[:1], messages)
 
@@ -165,58 +169,60 @@ def _messages(span: Span) -> list[str]:
 def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str) -> None:
     """The gangs have the constraints that the levels of the binding allow."""
     view = run.at(step)
-    for gang, right in _wanted(run.scene.workload, run.scene.wanted, view, levels).items():
-        found = view.get("podgangs", gang)
-        run.expect(f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
+    for gang, right in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
+        current = view.get("podgangs", gang)
+        run.expect(f"constraints of {gang}", right, of(current, expected_topology.seen(current)))
 
 
-def _wanted(workload: Document, wanted: Expected, view: View, levels: Levels) -> dict[str, Placement]:
-    """The constraints that the gangs are to have. Upstream's documents and its code contradict each other in what a
-    gang has whose scaling group has no constraint: it may have that of the set, or none."""
+def _expected_placements(
+    workload: Document, expected_set: Expected, view: View, levels: Levels
+) -> dict[str, Placement]:
+    """Return the constraints that the gangs are to have. Upstream's documents and its code contradict each other in
+    what a gang has whose scaling group has no constraint: it may have that of the set, or none."""
     right = {}
-    named = composition.by_composition(wanted, view)
+    named = composition.by_composition(expected_set, view)
     for gang, one in expected_topology.placements(workload, named, levels).items():
-        found = expected_topology.seen(view.get("podgangs", gang)).gang
-        right[gang] = replace(one, gang={} if one.inherited and not found else one.gang, inherited=False)
+        constraints = expected_topology.seen(view.get("podgangs", gang)).gang
+        right[gang] = replace(one, gang={} if one.inherited and not constraints else one.gang, inherited=False)
     return right
 
 
 @predicate
-def _placed(view: View, workload: Document, wanted: Expected, levels: Levels, binding: str) -> bool:
-    right = _wanted(workload, wanted, view, levels)
+def _placed(view: View, workload: Document, expected_set: Expected, levels: Levels, binding: str) -> bool:
+    right = _expected_placements(workload, expected_set, view, levels)
     constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
-    named = _named(wanted, view, constrained=binding != "")
+    named = _named(expected_set, view, constrained=binding != "")
     return constrained and set(named.values()) == {binding}
 
 
-def _named(wanted: Expected, view: View, *, constrained: bool) -> dict[str, str]:
-    """The binding that each gang names which has a constraint, or which has none."""
-    gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(wanted, view).gangs}
+def _named(expected_set: Expected, view: View, *, constrained: bool) -> dict[str, str]:
+    """Return the binding that each gang with a constraint names, or each gang without one."""
+    gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs}
     return {
-        gang: observed.annotation(found, labels.TOPOLOGY)
-        for gang, found in gangs.items()
-        if expected_topology.seen(found).any is constrained
+        gang: observed.annotation(current, labels.TOPOLOGY)
+        for gang, current in gangs.items()
+        if expected_topology.seen(current).any is constrained
     }
 
 
 @predicate
-def _on_racks(view: View, wanted: Expected) -> bool:
-    gangs = (view.get("podgangs", gang) for gang in composition.by_composition(wanted, view).gangs)
-    return any(LEVELS["rack"] in each for gang in gangs for each in stated(expected_topology.seen(gang)))
+def _on_racks(view: View, expected_set: Expected) -> bool:
+    gangs = (view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs)
+    return any(LEVELS["rack"] in constraint for gang in gangs for constraint in stated(expected_topology.seen(gang)))
 
 
 @predicate
 def _observed(view: View, of: str) -> bool:
-    found = view.get("podcliquesets", of)
-    return at(found, "status", "observedGeneration") == at(found, "metadata", "generation")
+    pcs = view.get("podcliquesets", of)
+    return at(pcs, "status", "observedGeneration") == at(pcs, "metadata", "generation")
 
 
 @predicate
 def _condition(view: View, status: str, reason: str, word: str = "", of: str = "p") -> bool | Unmet:
     """The condition of a set has one of these statuses, the reason if one is given, and the word in its message."""
-    found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
-    reported = (text(found, "status"), text(found, "reason"))
+    current = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
+    reported = (text(current, "status"), text(current, "reason"))
     fits = reported[0] in status.split() and reason in ("", reported[1])
-    if fits and word in text(found, "message"):
+    if fits and word in text(current, "message"):
         return True
-    return Unmet(f"TopologyLevelsUnavailable is {reported}: {text(found, 'message')}")
+    return Unmet(f"TopologyLevelsUnavailable is {reported}: {text(current, 'message')}")

@@ -53,47 +53,49 @@ class DomainDeletedByHand(Scene):
         env.mark("nothing moves")
 
     def _deleted(self, view: View) -> bool | Unmet:
-        found = view.get(DOMAINS, NAMED)
-        going = found is None or uid(found) != self.before or text(found, "metadata", "deletionTimestamp") != ""
+        domain = view.get(DOMAINS, NAMED)
+        going = domain is None or uid(domain) != self.before or text(domain, "metadata", "deletionTimestamp") != ""
         return going or Unmet("the ComputeDomain is not even marked for deletion")
 
 
 @requirement("RES-114")
 def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
-    """Having GPUs is no reason for it; where the feature is off, there is none at all."""
+    """GPUs alone are no reason for a ComputeDomain; where the feature is off, there is none at all."""
     run.given("all pods exist")
     view = run.at("nothing moves")
     run.expect("ComputeDomains", [], view.names(DOMAINS))
     claims: dict[str, object] = {}
     for clique in run.scene.cliques:
-        found = view.get(CLIQUES, clique.name)
-        claims[clique.name] = of(found, _claims(at(found, "spec", "podSpec")))
+        current = view.get(CLIQUES, clique.name)
+        claims[clique.name] = of(current, _claims(at(current, "spec", "podSpec")))
         claims |= {f"pods/{name(pod)}": _claims(at(pod, "spec")) for pod in predicates.pods_of(view, clique.name)}
-    run.expect("cliques and Pods with claims", {}, {each: found for each, found in claims.items() if found != []})
+    run.expect(
+        "cliques and Pods with claims", {}, {owner: current for owner, current in claims.items() if current != []}
+    )
 
 
 @requirement("RES-070", reaches="ComputeDomain kept or there again")
 def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedByHand]) -> None:
     """A set that still needs it keeps it by its finalizer, or gets it again."""
-    found = run.at("nothing moves").get(DOMAINS, NAMED)
-    wanted = {"finalizer": True, "template": NAMED}
-    seen = {
-        "finalizer": expected_domains.FINALIZER in finalizers(found),
-        "template": expected_domains.template_of(found),
+    domain = run.at("nothing moves").get(DOMAINS, NAMED)
+    right = {"finalizer": True, "template": NAMED}
+    actual = {
+        "finalizer": expected_domains.FINALIZER in finalizers(domain),
+        "template": expected_domains.template_of(domain),
     }
-    run.expect("what the ComputeDomain says", wanted, of(found, seen))
+    run.expect("what the ComputeDomain says", right, of(domain, actual))
     run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
 
 
 def _forget_groups(workload: Object) -> None:
-    """Takes the annotation away at every level."""
+    """Remove the annotation at every level."""
     template = workload["spec"]["template"]
     for holder in (workload["metadata"], *template["cliques"], *template["podCliqueScalingGroups"]):
         holder.get("annotations", {}).pop(labels.MNNVL, None)
 
 
 def _claims(spec: object) -> list[str]:
-    """What a pod spec, or one of its containers, claims."""
+    """Return the claims of a pod spec and of its containers."""
     every = [*items(spec, "initContainers"), *items(spec, "containers")]
-    used = [text(claim, "name") for each in every for claim in items(each, "resources", "claims")]
+    used = [text(claim, "name") for container in every for claim in items(container, "resources", "claims")]
     return [text(claim, "name") for claim in items(spec, "resourceClaims")] + used

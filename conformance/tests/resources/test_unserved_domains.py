@@ -14,12 +14,12 @@ class OperatorWithoutDomains(Scene):
     alone = True
 
     def play(self, env: SceneEnvironment) -> None:
-        # Of a set that an earlier scene has just deleted, nobody else would end them while the operator is stopped.
+        # The ComputeDomains of a set that an earlier scene has just deleted would stay while the operator is stopped.
         env.clear_kind(str(COMPUTE_DOMAINS))
         env.roles.stop("operator")
         with env.without_kind(str(COMPUTE_DOMAINS)):
             end = env.roles.start_in_vain("operator")
-        self.code, self.seen = (end.code, str(end)) if end is not None else (None, "it is ready")
+        self.code, self.end = (end.code, str(end)) if end is not None else (None, "it is ready")
         env.mark("operator started without the kind")
         env.roles.restart("operator")
 
@@ -28,4 +28,4 @@ class OperatorWithoutDomains(Scene):
 def test_an_operator_ends_where_the_kind_of_domains_is_missing(run: Recorded[OperatorWithoutDomains]) -> None:
     """An operator that waits for the kind has not ended when the time of its descriptor is over."""
     ended = run.scene.code is not None and run.scene.code != 0
-    run.expect("the operator exits with a code that is not 0", True, ended or run.scene.seen)
+    run.expect("the operator exits with a code that is not 0", True, ended or run.scene.end)

@@ -70,11 +70,11 @@ def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
 @requirement("LOAD-002")
 def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> None:
     """Objects that are being deleted do not count: a pod that was replaced is one (LOAD-004)."""
-    view, objects = run.at("statuses current"), run.scene.expected
-    sizes = {clique.name: clique.template.replicas for clique in objects.cliques.values()}
+    view, expected_set = run.at("statuses current"), run.scene.expected
+    sizes = {clique.name: clique.template.replicas for clique in expected_set.cliques.values()}
     run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
     run.expect("PodCliqueScalingGroups", [], view.names("podcliquescalinggroups"))
-    run.expect("number of PodGangs", len(objects.gangs), len(_staying(view, "podgangs")))
+    run.expect("number of PodGangs", len(expected_set.gangs), len(_staying(view, "podgangs")))
     beyond = [
         f"{kind}/{name(item)}"
         for kind in ("podcliques", "pods")

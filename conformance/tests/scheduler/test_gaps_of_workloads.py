@@ -44,10 +44,10 @@ class WorkersOfThreeNodes(ServiceThatWaits):
             decodes=1,
             decodeGpus=2,
         )
-        objects = expected(workload)
-        [base] = objects.base_gangs
-        [scaled] = objects.scaled_gangs
-        self.waiting, self.third = objects.of_gang(base.name), objects.of_gang(scaled.name)
+        expected_set = expected(workload)
+        [base] = expected_set.base_gangs
+        [scaled] = expected_set.scaled_gangs
+        self.waiting, self.third = expected_set.of_gang(base.name), expected_set.of_gang(scaled.name)
         self.create(env, workload)
         env.nodes("tiny", 3)
         env.wait_for("two workers bound", predicates.all_bound(self.waiting))
@@ -65,12 +65,12 @@ class NoNodeForDecode(ServiceThatWaits):
         env.nodes("tiny", 10)
         workload = env.workload("components", prefills=10, decodes=1, decodeGpus=8)
         node_selection.only_on(workload, "prefill", gpus=2)
-        objects = expected(workload)
-        [gang] = objects.gangs.values()
-        self.waiting = objects.of_gang(gang.name)
+        expected_set = expected(workload)
+        [gang] = expected_set.gangs.values()
+        self.waiting = expected_set.of_gang(gang.name)
         self.create(env, workload)
         env.nodes("dgx-h100", 1)
-        env.wait_for("service bound", predicates.admitted(objects, gang))
+        env.wait_for("service bound", predicates.admitted(expected_set, gang))
 
 
 class RoomForOneOfEach(Scene):
@@ -78,14 +78,14 @@ class RoomForOneOfEach(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=4, decodes=2)
-        objects = expected(workload)
-        [self.gang] = objects.gangs.values()
-        self.cliques = objects.of_gang(self.gang.name)
+        expected_set = expected(workload)
+        [self.gang] = expected_set.gangs.values()
+        self.cliques = expected_set.of_gang(self.gang.name)
         env.create(workload)
         # A scheduler can prefer extra pods only once they are ungated.
         env.wait_for("service ungated", predicates.all_ungated(self.cliques))
         env.nodes("tiny", 2)
-        env.wait_for("minimum bound", predicates.admitted(objects, self.gang))
+        env.wait_for("minimum bound", predicates.admitted(expected_set, self.gang))
         env.quiet(1)
         env.mark("nothing moves")
 

@@ -32,8 +32,10 @@ class GangsHeldBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = hold(env.workload("chain", fronts=1, groups=3), "fe", "ld")
-        objects = expected(workload)
-        self.base, one, self.other = (objects.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
+        expected_set = expected(workload)
+        self.base, one, self.other = (
+            expected_set.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1")
+        )
         self.scaled = [*one, *self.other]
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
@@ -42,7 +44,7 @@ class GangsHeldBack(Scene):
         env.settle("scaled gangs ungated", predicates.all_ungated(self.scaled), 60)
 
         for tail in ("0-fe", "sg-0-ld"):
-            release(env, _first_pod(env, objects, tail))
+            release(env, _first_pod(env, expected_set, tail))
         env.wait_for("base gang ready", are_ready(self.base))
         env.wait_for("scaled gangs ungated by a Ready base gang", predicates.all_ungated(self.scaled))
         env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
@@ -50,8 +52,8 @@ class GangsHeldBack(Scene):
         env.quiet(1)
         env.mark("scaled gangs wait")
 
-        break_down(env, _first_pod(env, objects, "0-fe"))
-        release(env, _first_pod(env, objects, "sg-1-ld"))
+        break_down(env, _first_pod(env, expected_set, "0-fe"))
+        release(env, _first_pod(env, expected_set, "sg-1-ld"))
         env.wait_for("one scaled gang ready", are_ready(one))
         env.quiet(1)
         env.mark("the other scaled gang waits")
@@ -63,16 +65,18 @@ class ReplicasHeldBack(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = hold(env.workload("chain", replicas=2, fronts=1, groups=1), "fe")
-        objects = expected(workload)
-        self.first, self.second = ([c for c in objects.cliques.values() if c.set_index == index] for index in (0, 1))
+        expected_set = expected(workload)
+        self.first, self.second = (
+            [c for c in expected_set.cliques.values() if c.set_index == index] for index in (0, 1)
+        )
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound([*self.second, *self.first]))
         require_premises(env, workload)
-        release(env, _first_pod(env, objects, "1-fe"))
+        release(env, _first_pod(env, expected_set, "1-fe"))
         env.settle("second replica ready", are_ready(self.second), 60)
         env.quiet(1)
         env.mark("first replica waits")
-        release(env, _first_pod(env, objects, "0-fe"))
+        release(env, _first_pod(env, expected_set, "0-fe"))
         env.wait_for("both replicas ready", are_ready([*self.first, *self.second]))
 
 
@@ -85,8 +89,8 @@ class ParentsReadyOneByOne(Scene):
         workload = hold(
             env.workload("chain", fronts=3, frontsMinAvailable=2, leaders=2, leadersMinAvailable=1), "fe", "ld"
         )
-        objects = expected(workload)
-        self.cliques = [_clique(objects, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
+        expected_set = expected(workload)
+        self.cliques = [_clique(expected_set, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
         front, leaders, workers = self.cliques
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(self.cliques))
@@ -116,8 +120,8 @@ class FrontsLost(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = env.workload("chain", fronts=2, frontsMinAvailable=2, leaders=2, groups=1)
-        objects, every = expected(workload), list(expected(workload).cliques.values())
-        front, self.leaders, self.workers = (_clique(objects, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
+        expected_set, every = expected(workload), list(expected(workload).cliques.values())
+        front, self.leaders, self.workers = (_clique(expected_set, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
         env.create(workload)
         env.wait_for("all pods ready", are_ready(every))
         require_premises(env, workload)
@@ -227,14 +231,14 @@ test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-
 test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006", "INV-026")
 
 
-def _clique(objects: Expected, tail: str) -> Clique:
-    [clique] = [clique for clique in objects.cliques.values() if clique.name.endswith(f"-{tail}")]
+def _clique(expected_set: Expected, tail: str) -> Clique:
+    [clique] = [clique for clique in expected_set.cliques.values() if clique.name.endswith(f"-{tail}")]
     return clique
 
 
-def _first_pod(env: SceneEnvironment, objects: Expected, tail: str) -> str:
+def _first_pod(env: SceneEnvironment, expected_set: Expected, tail: str) -> str:
     """The first pod of the clique whose name has this end."""
-    return names(env.history.view(), _clique(objects, tail).name)[0]
+    return names(env.history.view(), _clique(expected_set, tail).name)[0]
 
 
 def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:

@@ -1,4 +1,4 @@
-"""What an operator has made of a PodGang: its Workload, its tree of groups, and the groups that its pods name.
+"""The objects that an operator has created from a PodGang: Workload, tree of groups, and groups of its pods.
 
 Objects are found by their controller, or else by what Pods and groups refer to, and gangs by what they hold, never by
 their names: no document promises them, and the controller is WAPI-074 alone.
@@ -34,15 +34,15 @@ class OfGang:
     @property
     def roots(self) -> list[Object]:
         """Return the composites without a parent."""
-        return [each for each in self.composites if not parent(each)]
+        return [composite for composite in self.composites if not parent(composite)]
 
     def children(self, of: Object) -> list[Object]:
         """Return the composites and PodGroups below a composite."""
-        return [each for each in (*self.composites, *self.leaves) if parent(each) == name(of)]
+        return [group for group in (*self.composites, *self.leaves) if parent(group) == name(of)]
 
     def depth(self, of: Object) -> int:
         """Return how many levels of groups there are from a composite down, itself included."""
-        below = [self.depth(each) for each in self.children(of) if each in self.composites]
+        below = [self.depth(child) for child in self.children(of) if child in self.composites]
         return 1 + max(below, default=0)
 
 
@@ -56,34 +56,34 @@ def of_gang(view: View, gang: Gang) -> OfGang:
     that its Pods name, and the Workloads that its groups name. Objects that are being deleted are left out."""
     owner = uid(podgang(view, gang))
     composites, leaves, workloads = (_present(view, kind) for kind in ("compositepodgroups", "podgroups", "workloads"))
-    parents = {name(each): parent(each) for each in composites}
+    parents = {name(group): parent(group) for group in composites}
 
-    def owned(found: list[Object]) -> list[Object]:
-        return [each for each in found if owner and text(controller(each), "uid") == owner]
+    def owned(candidates: list[Object]) -> list[Object]:
+        return [group for group in candidates if owner and text(controller(group), "uid") == owner]
 
-    def within(found: list[Object], groups: list[Object]) -> list[Object]:
-        """Return those of the groups found that are in the trees of these groups."""
-        roots = {_top(each, parents) for each in groups} - {""}
-        return [each for each in found if each in groups or {name(each), _top(each, parents)} & roots]
+    def within(candidates: list[Object], groups: list[Object]) -> list[Object]:
+        """Return the candidates that are in the trees of these groups."""
+        roots = {_top(group, parents) for group in groups} - {""}
+        return [group for group in candidates if group in groups or {name(group), _top(group, parents)} & roots]
 
     named = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
-    own = owned(leaves) or within(leaves, [each for each in leaves if name(each) in named])
+    own = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named])
     above = owned(composites) or within(composites, own)
-    wanted = {text(each, "spec", "workloadRef", "workloadName") for each in (*above, *own)}
-    return OfGang(owned(workloads) or [each for each in workloads if name(each) in wanted], above, own)
+    workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*above, *own)}
+    return OfGang(owned(workloads) or [group for group in workloads if name(group) in workload_names], above, own)
 
 
 def _present(view: View, resource: str) -> list[Object]:
-    return [each for each in view.list(resource) if not terminating(each)]
+    return [item for item in view.list(resource) if not terminating(item)]
 
 
 def _top(group: Object, parents: Mapping[str, str]) -> str:
     """Return the name of the highest composite above a group; empty for a root."""
-    found, above = "", parent(group)
+    highest, above = "", parent(group)
     for _ in range(LEVELS):
         if above in parents:
-            found, above = above, parents[above]
-    return found
+            highest, above = above, parents[above]
+    return highest
 
 
 def parent(group: Object) -> str:
@@ -110,17 +110,17 @@ def named(view: View, clique: Clique) -> set[str]:
 
 def leaf_of(view: View, clique: Clique) -> Object:
     """Return the PodGroup of a clique's pods; an empty mapping if they do not agree on an existing one."""
-    found = named(view, clique)
-    return (view.get("podgroups", found.pop()) or {}) if len(found) == 1 else {}
+    names = named(view, clique)
+    return (view.get("podgroups", names.pop()) or {}) if len(names) == 1 else {}
 
 
 @predicate
-def tree_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
+def tree_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unmet:
     """The gang has one root, and as many PodGroups as cliques."""
-    found, cliques = of_gang(view, gang), wanted.of_gang(gang.name)
-    complete = len(found.roots) == 1 and len(found.leaves) >= len(cliques)
+    tree, cliques = of_gang(view, gang), expected_set.of_gang(gang.name)
+    complete = len(tree.roots) == 1 and len(tree.leaves) >= len(cliques)
     return complete or Unmet(
-        f"{gang.name} has {len(found.roots)} roots, and {len(found.leaves)} PodGroups for {len(cliques)} cliques"
+        f"{gang.name} has {len(tree.roots)} roots, and {len(tree.leaves)} PodGroups for {len(cliques)} cliques"
     )
 
 
@@ -131,15 +131,15 @@ def workload_in_place(view: View, gang: Gang) -> bool | Unmet:
 
 
 @predicate
-def pods_in_place(view: View, wanted: Expected, gang: Gang) -> bool | Unmet:
+def pods_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unmet:
     """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
-    found = of_gang(view, gang)
-    for clique in wanted.of_gang(gang.name):
-        if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in found.leaves:
+    tree = of_gang(view, gang)
+    for clique in expected_set.of_gang(gang.name):
+        if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in tree.leaves:
             return Unmet(f"the pods of {clique.name} name {sorted(named(view, clique))}, none of {gang.name}")
     return True
 
 
-def in_place(wanted: Expected, gang: Gang) -> Predicate:
+def in_place(expected_set: Expected, gang: Gang) -> Predicate:
     """The gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
-    return all_of(tree_in_place(wanted, gang), pods_in_place(wanted, gang))
+    return all_of(tree_in_place(expected_set, gang), pods_in_place(expected_set, gang))

@@ -8,7 +8,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, group
 
 COPIES = 16
-"""How many gangs are played of which a scheduler that forgets their condition misses some."""
+"""The number of gangs: a scheduler that forgets their condition misses some of so many."""
 EVER = "PodGroupInitiallyScheduled"
 
 
@@ -77,11 +77,11 @@ class UnknownWorkload(Scene):
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "unknown"), Leaf("g", pods=2, minimum=2)
         self.bench.nodes(1, 1)
-        wanted = group(self.gang, self.bench.place)
-        wanted["spec"]["workloadRef"] = {"workloadName": "nowhere", "templateName": "none"}
-        self.answer = env.dry_run.ask(env.dry_run.create(wanted))
+        pod_group = group(self.gang, self.bench.place)
+        pod_group["spec"]["workloadRef"] = {"workloadName": "nowhere", "templateName": "none"}
+        self.answer = env.dry_run.ask(env.dry_run.create(pod_group))
         env.mark("asked")
-        env.create(wanted)
+        env.create(pod_group)
         self.bench.pods(self.gang)
         env.wait_for("gang bound", self.bench.all_bound(self.gang))
 
@@ -97,13 +97,13 @@ def test_a_placed_gang_never_says_again_that_it_is_not(run: Recorded[GangsWithOn
         ever |= {record.name} if status == "True" else set()
         fallen[record.name] |= status == "False" and record.name in ever
     run.same("returned to False", dict.fromkeys(names, False), fallen)
-    said = {name: condition_is(view.get("podgroups", name), EVER) for name in names}
-    run.same("what a PodGroup says whose minimum is bound", dict.fromkeys(names, "True"), said)
+    statuses = {name: condition_is(view.get("podgroups", name), EVER) for name in names}
+    run.same("what a PodGroup says whose minimum is bound", dict.fromkeys(names, "True"), statuses)
 
 
 @requirement("WAPI-008", reaches="lower minimum bound")
 def test_a_lower_minimum_takes_effect(run: Recorded[ChangedMinimum]) -> None:
-    """That no pod is bound before is WAPI-001."""
+    """WAPI-001 judges that no pod is bound before."""
 
 
 @requirement("WAPI-009")

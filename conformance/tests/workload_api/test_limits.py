@@ -1,4 +1,4 @@
-"""What inference needs of Kubernetes' gangs, and the KEPs accept that it is not so: nobody fails these."""
+"""Needs of inference that Kubernetes' gangs do not meet, as the KEPs accept: no implementation fails these tests."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class MinimumsOfSiblings(Scene):
             bench.nodes(1, 1)
             bench.submit(tree)
         for bench, tree in self.parts:
-            wanted = [(leaf, 1) for leaf in tree.leaves]
-            env.settle(f"minimums of {bench.name} bound", bench.has_bound(*wanted), 5)
+            minimums = [(leaf, 1) for leaf in tree.leaves]
+            env.settle(f"minimums of {bench.name} bound", bench.has_bound(*minimums), 5)
 
 
 class RacksOfTwoSizes(Scene):

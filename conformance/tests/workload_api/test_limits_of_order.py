@@ -1,4 +1,4 @@
-"""What inference needs of Kubernetes' gangs when Pods come or go later, and the KEPs accept that it is not so."""
+"""Needs of inference when Pods come or go later that Kubernetes' gangs do not meet, as the KEPs accept."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 COPIES = 6
-"""How often an instance is played of which a scheduler gets some right by chance."""
+"""The number of repetitions of an instance that a scheduler may get right by chance."""
 
 
 @predicate
-def each(view: View, benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> bool | Unmet:
-    """Something holds of every bench."""
+def all_benches(view: View, benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> bool | Unmet:
+    """A condition holds of every bench."""
     missing = [bench.name for bench in benches if not what(bench, view)]
     return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
 
@@ -35,12 +35,16 @@ class ExtrasThatEvict(Scene):
             nodes = bench.nodes(1, 1, 1, 1)
             for pod, node in zip("xy", nodes[2:], strict=True):
                 bench.plain(pod, priority=LOW, node=node)
-        env.wait_for("low Pods run", each(benches, lambda bench, view: all(bench.runs(view, pod) for pod in "xy")))
+        env.wait_for(
+            "low Pods run", all_benches(benches, lambda bench, view: all(bench.runs(view, pod) for pod in "xy"))
+        )
         for bench in benches:
             bench.submit(tree)
-        evicted = each(benches, lambda bench, view: not any(bench.runs(view, pod) for pod in "xy"))
+        evicted = all_benches(benches, lambda bench, view: not any(bench.runs(view, pod) for pod in "xy"))
         env.wait_for("low Pods evicted", evicted)
-        env.settle("trees bound", each(benches, lambda bench, view: bool(bench.all_bound(tree)(view))), 15, real=True)
+        env.settle(
+            "trees bound", all_benches(benches, lambda bench, view: bool(bench.all_bound(tree)(view))), 15, real=True
+        )
 
 
 class LaterPodsOfABasicGroup(Scene):
@@ -56,10 +60,10 @@ class LaterPodsOfABasicGroup(Scene):
         for bench in benches:
             bench.groups(group)
             bench.pods(group, count=2)
-        env.wait_for("first Pods bound", each(benches, lambda bench, view: bench.bound(view, group) == (2,)))
+        env.wait_for("first Pods bound", all_benches(benches, lambda bench, view: bench.bound(view, group) == (2,)))
         for bench in benches:
             bench.pods(group, first=2, count=1)
-        env.settle("all Pods bound", each(benches, lambda bench, view: bench.bound(view, group) == (3,)), 5)
+        env.settle("all Pods bound", all_benches(benches, lambda bench, view: bench.bound(view, group) == (3,)), 5)
 
 
 @requirement("WAPI-090", reaches="trees bound")

@@ -1,4 +1,4 @@
-"""What running inference needs of Kubernetes' gangs, and neither the KEPs nor kube-scheduler give."""
+"""Needs of running inference that neither the KEPs nor kube-scheduler meet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 SHORT = 5.0
-"""Seconds for what a scheduler does at once if it does it at all: there is room."""
+"""Seconds for a binding that a scheduler does at once if it does it at all: there is room."""
 
 
 class RunningTrees(Scene):

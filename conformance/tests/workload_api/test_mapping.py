@@ -1,4 +1,4 @@
-"""What an operator makes of PodGangs for Kubernetes' own scheduler: shape, minimums, owners, topology, priority."""
+"""Objects that an operator creates from PodGangs for kube-scheduler: shape, minimums, owners, topology, priority."""
 
 from __future__ import annotations
 
@@ -27,29 +27,31 @@ class GangsThatWait(Scene):
         pair = env.workload("components", setName="pair", prefills=3, decodes=4, decodesMinAvailable=2)
         group = env.workload("disaggregated", setName="group", workers=2, workersMinAvailable=1)
         self.pair, self.group = expected(pair), expected(group)
-        self.gangs = [(wanted, gang) for wanted in (self.pair, self.group) for gang in wanted.base_gangs]
-        self.cliques = [clique for wanted, gang in self.gangs for clique in wanted.of_gang(gang.name)]
+        self.gangs = [
+            (expected_set, gang) for expected_set in (self.pair, self.group) for gang in expected_set.base_gangs
+        ]
+        self.cliques = [clique for expected_set, gang in self.gangs for clique in expected_set.of_gang(gang.name)]
         for workload in (pair, group):
             env.create(workload)
         env.settle("groups exist", self._groups_exist)
         env.settle("pods exist", self._pods_exist)
-        env.settle("trees in place", all_of(*(objects.tree_in_place(*each) for each in self.gangs)))
+        env.settle("trees in place", all_of(*(objects.tree_in_place(*entry) for entry in self.gangs)))
         env.settle("Workloads in place", all_of(*(objects.workload_in_place(gang) for _, gang in self.gangs)))
-        env.settle("pods in their groups", all_of(*(objects.pods_in_place(*each) for each in self.gangs)))
+        env.settle("pods in their groups", all_of(*(objects.pods_in_place(*entry) for entry in self.gangs)))
         env.quiet(2)
         env.mark("at rest")
 
     def _groups_exist(self, view: View) -> bool | Unmet:
-        """As many groups as the gangs need at least, whoever owns them."""
+        """At least as many groups exist as the gangs need, with any owner."""
         roots, leaves = len(view.list("compositepodgroups")), len(view.list("podgroups"))
         enough = roots >= len(self.gangs) and leaves >= len(self.cliques)
         return enough or Unmet(f"there are {roots} CompositePodGroups and {leaves} PodGroups")
 
     def _pods_exist(self, view: View) -> bool | Unmet:
         least = {name: count for _, gang in self.gangs for name, count in gang.minimums.items()}
-        found = {clique.name: len(predicates.pods_of(view, clique.name)) for clique in self.cliques}
-        short = [name for name, count in least.items() if found[name] < count]
-        return not short or Unmet(f"{found[short[0]]} of {least[short[0]]} pods of {short[0]} exist")
+        counts = {clique.name: len(predicates.pods_of(view, clique.name)) for clique in self.cliques}
+        short = [name for name, count in least.items() if counts[name] < count]
+        return not short or Unmet(f"{counts[short[0]]} of {least[short[0]]} pods of {short[0]} exist")
 
 
 class RequiredDomains(Scene):
@@ -61,17 +63,19 @@ class RequiredDomains(Scene):
         env.create(topology_binding(binding, LEVELS))
         workload = env.workload("packed", binding=binding)
         template = workload["spec"]["template"]
-        [front] = [each for each in template["cliques"] if each["name"] == "fe"]
+        [front] = [clique_template for clique_template in template["cliques"] if clique_template["name"] == "fe"]
         front["topologyConstraint"] = {"topologyName": binding, "pack": {"required": "host"}}
-        self.wanted, self.set = expected(workload), name(workload)
-        [self.base] = self.wanted.base_gangs
+        self.expected, self.set = expected(workload), name(workload)
+        [self.base] = self.expected.base_gangs
         groups = template["podCliqueScalingGroups"]
-        packed = {each for group in groups if "topologyConstraint" in group for each in group["cliqueNames"]}
-        cliques = self.wanted.of_gang(self.base.name)
+        packed = {
+            clique_name for group in groups if "topologyConstraint" in group for clique_name in group["cliqueNames"]
+        }
+        cliques = self.expected.of_gang(self.base.name)
         self.packed = [clique for clique in cliques if clique.template.name in packed]
         [self.front] = [clique for clique in cliques if clique.template.name == "fe"]
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(self.wanted, self.base))
+        env.wait_for("tree in place", objects.in_place(self.expected, self.base))
         env.settle("a Warning about the preference", self._warned, 10)
         env.mark("at rest")
         env.delete("clustertopologybindings", binding)
@@ -127,7 +131,7 @@ class TooManyCliques(Scene):
         [first, *_] = workload["spec"]["template"]["cliques"]
         names = [f"part{index}" for index in range(count)]
         workload["spec"]["template"]["cliques"] = [
-            {**first, "name": each, "spec": {**first["spec"], "roleName": each}} for each in names
+            {**first, "name": role, "spec": {**first["spec"], "roleName": role}} for role in names
         ]
         return workload
 
@@ -138,13 +142,13 @@ class TooManyCliques(Scene):
 @requirement("WAPI-070", reaches="trees in place")
 def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
     view = run.at("at rest")
-    for wanted, gang in run.scene.gangs:
-        found = objects.of_gang(view, gang)
-        run.expect(f"roots of {gang.name}", 1, len(found.roots))
-        run.expect(f"PodGroups of {gang.name}", len(wanted.of_gang(gang.name)), len(found.leaves))
-        children = {name(each): len(found.children(each)) for each in found.composites}
-        run.same("children that are required", children, {name(c): objects.minimum(c) for c in found.composites})
-        lost = [name(each) for each in (*found.composites, *found.leaves) if not _rooted(found, each)]
+    for expected_set, gang in run.scene.gangs:
+        tree = objects.of_gang(view, gang)
+        run.expect(f"roots of {gang.name}", 1, len(tree.roots))
+        run.expect(f"PodGroups of {gang.name}", len(expected_set.of_gang(gang.name)), len(tree.leaves))
+        children = {name(group): len(tree.children(group)) for group in tree.composites}
+        run.same("children that are required", children, {name(c): objects.minimum(c) for c in tree.composites})
+        lost = [name(group) for group in (*tree.composites, *tree.leaves) if not _rooted(tree, group)]
         run.expect(f"groups of {gang.name} that hang under no root", [], lost)
 
 
@@ -152,11 +156,11 @@ def test_a_gang_is_a_tree(run: Recorded[GangsThatWait]) -> None:
 def test_min_count_is_the_minimum_of_the_clique(run: Recorded[GangsThatWait]) -> None:
     run.given("trees in place", "pods in their groups")
     view = run.at("at rest")
-    for wanted, gang in run.scene.gangs:
+    for expected_set, gang in run.scene.gangs:
         groups = items(objects.podgang(view, gang), "spec", "podgroups")
         stated = {text(group, "name"): number(group, "minReplicas") for group in groups}
-        seen = {c.name: objects.minimum(objects.leaf_of(view, c)) for c in wanted.of_gang(gang.name)}
-        run.same(f"minCount in {gang.name}", stated, seen)
+        counts = {c.name: objects.minimum(objects.leaf_of(view, c)) for c in expected_set.of_gang(gang.name)}
+        run.same(f"minCount in {gang.name}", stated, counts)
 
 
 @requirement("WAPI-072")
@@ -164,19 +168,19 @@ def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> No
     run.given("groups exist", "pods exist")
     view = run.at("at rest")
     named = {clique.name: objects.named(view, clique) for clique in run.scene.cliques}
-    one = {each: len(found) == 1 and "" not in found for each, found in named.items()}
+    one = {clique_name: len(names) == 1 and "" not in names for clique_name, names in named.items()}
     run.same("the Pods of a clique name one PodGroup", dict.fromkeys(one, True), one)
-    groups = [group for found in named.values() for group in found if group]
+    groups = [group for names in named.values() for group in names if group]
     run.expect("PodGroups of two cliques", [], sorted({group for group in groups if groups.count(group) > 1}))
 
 
 @requirement("WAPI-093")
 def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
-    """Workloads are found by their owner, whatever they are called."""
+    """Workloads are identified by their owner; their names are free."""
     run.given("Workloads in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
-        refs = {text(each, "spec", "controllerRef", "name") for each in objects.of_gang(view, gang).workloads}
+        refs = {text(workload, "spec", "controllerRef", "name") for workload in objects.of_gang(view, gang).workloads}
         run.expect(f"controllerRef of the Workloads of {gang.name}", {name(objects.podgang(view, gang))}, refs)
 
 
@@ -186,9 +190,9 @@ def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
     run.given("trees in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
-        found = objects.of_gang(view, gang)
-        known = {name(each) for each in found.workloads}
-        named = {text(each, "spec", "workloadRef", "workloadName") for each in (*found.composites, *found.leaves)}
+        tree = objects.of_gang(view, gang)
+        known = {name(item) for item in tree.workloads}
+        named = {text(item, "spec", "workloadRef", "workloadName") for item in (*tree.composites, *tree.leaves)}
         run.expect("Workloads that groups name and that do not exist", set(), named - known)
 
 
@@ -196,9 +200,9 @@ def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
 def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
     run.given("groups exist")
     view = run.at("at rest")
-    gangs = {uid(view.get("podgangs", each)) for each in view.names("podgangs")}
-    made = [(kind, o) for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
-    owned = {f"{kind}/{name(each)}": text(controller(each), "uid") in gangs for kind, each in made}
+    gangs = {uid(view.get("podgangs", item)) for item in view.names("podgangs")}
+    created = [(kind, o) for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
+    owned = {f"{kind}/{name(item)}": text(controller(item), "uid") in gangs for kind, item in created}
     run.same("has a PodGang as controller", dict.fromkeys(owned, True), owned)
 
 
@@ -206,8 +210,8 @@ def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
 def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> None:
     run.given("tree in place")
     view = run.at("at rest")
-    found = objects.of_gang(view, run.scene.base)
-    [root] = found.roots
+    tree = objects.of_gang(view, run.scene.base)
+    [root] = tree.roots
     run.expect("key of the root", ZONE, objects.key(root))
     parents = {objects.parent(objects.leaf_of(view, clique)) for clique in run.scene.packed}
     run.expect("parents of the replica's PodGroups", 1, len(parents))
@@ -220,7 +224,7 @@ def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> No
 
 @requirement("WAPI-076", reaches="a Warning about the preference")
 def test_an_ignored_preference_is_told(run: Recorded[RequiredDomains]) -> None:
-    """Whatever the event says: a clique prefers a host."""
+    """A clique prefers a host; the reason and the message of the event are free."""
     run.given("tree in place")
 
 
@@ -238,7 +242,7 @@ def test_what_cannot_be_said_is_not_scheduled(run: Recorded[TooManyCliques]) -> 
 
 @requirement("WAPI-079", reaches="a Warning about the gang")
 def test_what_cannot_be_said_is_told(run: Recorded[TooManyCliques]) -> None:
-    """A rejection at admission tells it, too."""
+    """A rejection at admission is a report, too."""
 
 
 @requirement("WAPI-095")
@@ -258,12 +262,12 @@ def _warned(view: View, *names: str) -> bool | Unmet:
     return not named.isdisjoint(filter(None, names)) or Unmet(f"Warnings are about {sorted(named)}")
 
 
-def _rooted(found: objects.OfGang, group: objects.Object) -> bool:
+def _rooted(tree: objects.OfGang, group: objects.Object) -> bool:
     """Return whether the parents of a group lead to the root."""
-    by_name = {name(each): each for each in found.composites}
+    by_name = {name(composite): composite for composite in tree.composites}
     for _ in range(4):
         if not objects.parent(group):
-            return group in found.roots
+            return group in tree.roots
         if objects.parent(group) not in by_name:
             return False
         group = by_name[objects.parent(group)]

@@ -25,11 +25,11 @@ class ServiceOnTooFewNodes(Scene):
         env.nodes("single", 10)
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=1, decodeGpus=8)
         node_selection.only_on(workload, "prefill", gpus=1)
-        self.wanted = expected(workload)
-        [self.gang] = self.wanted.base_gangs
-        self.cliques = list(self.wanted.cliques.values())
+        self.expected = expected(workload)
+        [self.gang] = self.expected.base_gangs
+        self.cliques = list(self.expected.cliques.values())
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(self.wanted, self.gang))
+        env.wait_for("tree in place", objects.in_place(self.expected, self.gang))
         env.settle("gang is Initialized", _says(self.gang, Initialized="True"), 20)
         later = env.workload("frontend", setName="later")
         env.create(later)
@@ -37,7 +37,7 @@ class ServiceOnTooFewNodes(Scene):
         env.quiet(2, real=True)
         env.mark("tried")
         env.nodes("dgx-h100", 1)
-        env.wait_for("minimums bound", predicates.admitted(self.wanted, self.gang))
+        env.wait_for("minimums bound", predicates.admitted(self.expected, self.gang))
         env.wait_for("extras bound", predicates.all_bound(self.cliques))
         env.settle("gang says so", _says(self.gang, Scheduled="True", Ready="True"))
 
@@ -48,14 +48,14 @@ class ScarceNodes(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=10, decodeGpus=1)
-        wanted = expected(workload)
-        [gang] = wanted.base_gangs
+        expected_set = expected(workload)
+        [gang] = expected_set.base_gangs
         env.create(workload)
-        env.wait_for("tree in place", objects.in_place(wanted, gang))
+        env.wait_for("tree in place", objects.in_place(expected_set, gang))
         env.settle("gang is Initialized", _says(gang, Initialized="True"), 20)
         env.quiet(2, real=True)
         env.nodes("single", 10)
-        env.settle("minimums bound", predicates.admitted(wanted, gang), 60)
+        env.settle("minimums bound", predicates.admitted(expected_set, gang), 60)
 
 
 class LostGroups(Scene):
@@ -64,33 +64,33 @@ class LostGroups(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
         workload = env.workload("components", prefills=2, decodes=1)
-        self.wanted = expected(workload)
-        [self.gang] = self.wanted.base_gangs
-        self.cliques = list(self.wanted.cliques.values())
+        self.expected = expected(workload)
+        [self.gang] = self.expected.base_gangs
+        self.cliques = list(self.expected.cliques.values())
         env.create(workload)
-        tree, its_workload = objects.in_place(self.wanted, self.gang), objects.workload_in_place(self.gang)
+        tree, its_workload = objects.in_place(self.expected, self.gang), objects.workload_in_place(self.gang)
         env.wait_for("tree in place", all_of(tree, its_workload))
         env.wait_for("service bound", predicates.all_bound(self.cliques))
         env.quiet(1)
         view = env.history.view()
         self.pods = {name(pod): uid(pod) for c in self.cliques for pod in predicates.pods_of(view, c.name)}
         env.mark("before")
-        found = objects.of_gang(view, self.gang)
-        for kind, each in (("compositepodgroups", found.roots[0]), ("workloads", found.workloads[0])):
-            old = uid(each)
-            env.delete(kind, name(each))
+        current = objects.of_gang(view, self.gang)
+        for kind, item in (("compositepodgroups", current.roots[0]), ("workloads", current.workloads[0])):
+            old = uid(item)
+            env.delete(kind, name(item))
             env.wait_for(f"{kind} made again", self._again(kind, old))
         env.quiet(1)
         env.mark("at rest")
 
     def _again(self, kind: str, old: str) -> Predicate:
-        def seen(view: View) -> bool | Unmet:
-            found = objects.of_gang(view, self.gang)
-            now = found.roots if kind == "compositepodgroups" else found.workloads
+        def check(view: View) -> bool | Unmet:
+            tree = objects.of_gang(view, self.gang)
+            now = tree.roots if kind == "compositepodgroups" else tree.workloads
             fresh = len(now) == 1 and uid(now[0]) != old
             return fresh or Unmet(f"{self.gang.name} has {len(now)} {kind}, none of them new")
 
-        return seen
+        return check
 
 
 class ScaledService(Scene):
@@ -100,13 +100,13 @@ class ScaledService(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
         workload = env.workload("disaggregated", routers=2, workers=1, workersMinAvailable=1)
-        self.wanted = expected(workload)
-        [self.base] = self.wanted.base_gangs
+        self.expected = expected(workload)
+        [self.base] = self.expected.base_gangs
         env.create(workload)
-        env.wait_for("set bound", predicates.all_bound(list(self.wanted.cliques.values())))
+        env.wait_for("set bound", predicates.all_bound(list(self.expected.cliques.values())))
         env.quiet(1)
         env.mark("before")
-        [self.router] = [c for c in self.wanted.cliques.values() if not c.group]
+        [self.router] = [c for c in self.expected.cliques.values() if not c.group]
         env.patch("podcliques", self.router.name, {"spec": {"replicas": 4}}, subresource="scale")
         env.wait_for("more routers bound", self._routers(4))
         env.mark("scaled out")
@@ -114,14 +114,14 @@ class ScaledService(Scene):
         self.larger = expected(larger)
         [self.scaled] = self.larger.scaled_gangs
         more = self.larger.of_gang(self.scaled.name)
-        group = next(iter(self.wanted.groups))
+        group = next(iter(self.expected.groups))
         env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
         env.wait_for("second replica bound", predicates.all_bound(more))
         env.mark("second replica")
         view = env.history.view()
         with block_deletion(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
             env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
-            env.wait_for("second replica gone", self._gone)
+            env.wait_for("second replica gone", self._replica_deleted)
             env.settle("second gang gone", composition.none_held([clique.name for clique in more]), 5)
             env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
             env.settle("bound beside the former pods", predicates.all_bound(more), 10)
@@ -130,14 +130,14 @@ class ScaledService(Scene):
         env.mark("at rest")
 
     def _routers(self, count: int) -> Predicate:
-        def seen(view: View) -> bool | Unmet:
-            found = predicates.bound(view, [self.router])[self.router.name]
-            return found == count or Unmet(f"{found} of {count} routers are bound")
+        def check(view: View) -> bool | Unmet:
+            count_bound = predicates.bound(view, [self.router])[self.router.name]
+            return count_bound == count or Unmet(f"{count_bound} of {count} routers are bound")
 
-        return seen
+        return check
 
-    def _gone(self, view: View) -> bool | Unmet:
-        left = [each for c in self.larger.of_gang(self.scaled.name) for each in predicates.pods_of(view, c.name)]
+    def _replica_deleted(self, view: View) -> bool | Unmet:
+        left = [pod for c in self.larger.of_gang(self.scaled.name) for pod in predicates.pods_of(view, c.name)]
         return not left or Unmet(f"{len(left)} pods of the second replica are still there")
 
 
@@ -152,9 +152,9 @@ class LostPods(Scene):
             "components", prefills=2, prefillsMinAvailable=2, prefillGpus=2, decodes=1, decodeGpus=1
         )
         node_selection.only_on(workload, "decode", gpus=1)
-        self.wanted = expected(workload)
-        [self.gang] = self.wanted.base_gangs
-        cliques = {c.name.rpartition("-")[2]: c for c in self.wanted.cliques.values()}
+        self.expected = expected(workload)
+        [self.gang] = self.expected.base_gangs
+        cliques = {c.name.rpartition("-")[2]: c for c in self.expected.cliques.values()}
         env.create(workload)
         env.wait_for("service bound", predicates.all_bound(list(cliques.values())))
         env.settle("gang is Scheduled", _says(self.gang, Scheduled="True"))
@@ -168,12 +168,12 @@ class LostPods(Scene):
         env.settle("the pod that fits is bound again", self._again(uid(decode)))
 
     def _again(self, old: str) -> Predicate:
-        def seen(view: View) -> bool | Unmet:
-            found = [pod for pod in predicates.pods_of(view, self.decode.name) if uid(pod) != old]
-            bound = [pod for pod in found if pod["spec"].get("nodeName")]
-            return bool(bound) or Unmet(f"{len(found)} new pods of {self.decode.name}, none of them bound")
+        def check(view: View) -> bool | Unmet:
+            new = [pod for pod in predicates.pods_of(view, self.decode.name) if uid(pod) != old]
+            bound = [pod for pod in new if pod["spec"].get("nodeName")]
+            return bool(bound) or Unmet(f"{len(new)} new pods of {self.decode.name}, none of them bound")
 
-        return seen
+        return check
 
 
 @requirement("WAPI-080", reaches=("minimums bound", "extras bound"))
@@ -184,9 +184,9 @@ def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNo
 
 @requirement("WAPI-081", reaches="gang says so")
 def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> None:
-    found = objects.podgang(run.at("tried"), run.scene.gang)
-    said = {kind: condition_is(found, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
-    run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, said)
+    gang = objects.podgang(run.at("tried"), run.scene.gang)
+    statuses = {kind: condition_is(gang, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
+    run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, statuses)
 
 
 @requirement("WAPI-082", reaches="minimums bound")
@@ -196,8 +196,8 @@ def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None: .
 @requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))
 def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
     """Root and Workload are deleted one after the other; a PodGroup is not."""
-    found = objects.of_gang(run.at("at rest"), run.scene.gang)
-    run.expect("PodGroups under the root", len(found.leaves), len(found.children(found.roots[0])))
+    tree = objects.of_gang(run.at("at rest"), run.scene.gang)
+    run.expect("PodGroups under the root", len(tree.leaves), len(tree.children(tree.roots[0])))
 
 
 @requirement("WAPI-084")
@@ -205,8 +205,8 @@ def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> N
     """Names and uids are the same afterwards."""
     run.given("workloads made again")
     view = run.at("at rest")
-    found = {name(pod): uid(pod) for c in run.scene.cliques for pod in predicates.pods_of(view, c.name)}
-    run.same("Pods", run.scene.pods, found)
+    uids = {name(pod): uid(pod) for c in run.scene.cliques for pod in predicates.pods_of(view, c.name)}
+    run.same("Pods", run.scene.pods, uids)
 
 
 @requirement("WAPI-085", reaches="more routers bound")
@@ -219,7 +219,7 @@ def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
 
 @requirement("WAPI-086")
 def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -> None:
-    """By the PodGroups that Pods name, whoever owns them. Those of the base are the same as before, by uid."""
+    """Judge the PodGroups that Pods name, with any owner. Those of the base are the same as before, by uid."""
     run.given("more routers bound", "second replica bound")
     base_cliques = run.scene.larger.of_gang(run.scene.base.name)
 
@@ -245,7 +245,7 @@ def test_a_replica_that_comes_back_has_groups_of_its_own(run: Recorded[ScaledSer
     run.given("second replica bound again")
     view = run.at("at rest")
     leaves = {c.name: objects.leaf_of(view, c) for c in run.scene.larger.of_gang(run.scene.scaled.name)}
-    alive = {each: bool(leaf) and not terminating(leaf) for each, leaf in leaves.items()}
+    alive = {clique: bool(leaf) and not terminating(leaf) for clique, leaf in leaves.items()}
     run.same("their PodGroups are alive", dict.fromkeys(alive, True), alive)
 
 
@@ -256,7 +256,7 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
 
 
 @predicate
-def _says(view: View, /, gang: Gang, **wanted: str) -> bool | Unmet:
+def _says(view: View, /, gang: Gang, **statuses: str) -> bool | Unmet:
     """The conditions of a PodGang, by type, have these values."""
-    found = {kind: condition_is(objects.podgang(view, gang), kind) for kind in wanted}
-    return found == wanted or Unmet(f"{gang.name} says {found}")
+    current = {kind: condition_is(objects.podgang(view, gang), kind) for kind in statuses}
+    return current == statuses or Unmet(f"{gang.name} says {current}")

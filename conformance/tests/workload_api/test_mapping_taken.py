@@ -21,23 +21,23 @@ class WorkloadOfSomebodyElse(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", setName="taken", prefills=1, decodes=1)
-        wanted = expected(workload)
-        self.cliques = list(wanted.cliques.values())
-        [self.gang] = wanted.base_gangs
+        expected_set = expected(workload)
+        self.cliques = list(expected_set.cliques.values())
+        [self.gang] = expected_set.base_gangs
         env.create(workload)
-        tree, its_workload = objects.in_place(wanted, self.gang), objects.workload_in_place(self.gang)
+        tree, its_workload = objects.in_place(expected_set, self.gang), objects.workload_in_place(self.gang)
         env.wait_for("tree in place", all_of(tree, its_workload))
         [own] = objects.of_gang(env.history.view(), self.gang).workloads
-        self.taken = name(own)
+        self.workload_name = name(own)
         env.roles.stop("operator")
-        env.delete("workloads", self.taken)
-        env.wait_for("Workload gone", self._gone)
+        env.delete("workloads", self.workload_name)
+        env.wait_for("Workload gone", self._workload_deleted)
         template = {"name": "other", "schedulingPolicy": {"basic": {}}}
         self.other = env.create(
             {
                 "apiVersion": env.served(WORKLOADS),
                 "kind": "Workload",
-                "metadata": {"name": self.taken},
+                "metadata": {"name": self.workload_name},
                 "spec": {"podGroupTemplates": [template]},
             }
         )
@@ -46,17 +46,17 @@ class WorkloadOfSomebodyElse(Scene):
         env.settle("bound or told", self._bound_or_told, 20)
         env.quiet(1, real=True)
         env.mark("at rest")
-        env.delete("workloads", self.taken)
+        env.delete("workloads", self.workload_name)
         env.wait_for("bound once the name is free", predicates.all_bound(self.cliques))
 
-    def _gone(self, view: View) -> bool | Unmet:
-        return self.taken not in view.names("workloads") or Unmet(f"{self.taken} exists")
+    def _workload_deleted(self, view: View) -> bool | Unmet:
+        return self.workload_name not in view.names("workloads") or Unmet(f"{self.workload_name} exists")
 
     def _bound_or_told(self, view: View) -> bool | Unmet:
-        about = [each for each in view.list("events") if text(each, "type") == "Warning"]
-        named = {text(each, "regarding", "name") or text(each, "involvedObject", "name") for each in about}
-        told = name(objects.podgang(view, self.gang)) in named - {""}
-        return told or predicates.all_bound(self.cliques)(view)
+        about = [event for event in view.list("events") if text(event, "type") == "Warning"]
+        named = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in about}
+        warned = name(objects.podgang(view, self.gang)) in named - {""}
+        return warned or predicates.all_bound(self.cliques)(view)
 
 
 @requirement("WAPI-094", reaches=("bound or told", "bound once the name is free"))
@@ -66,4 +66,4 @@ def test_a_gang_with_a_taken_name_waits_whole(run: Recorded[WorkloadOfSomebodyEl
     view = run.at("at rest")
     bound = {clique.name: predicates.all_bound([clique])(view) is True for clique in scene.cliques}
     run.expect("what is bound of it: all or nothing", 1, len(set(bound.values())))
-    run.expect("the Workload of somebody else", uid(scene.other), uid(view.get("workloads", scene.taken)))
+    run.expect("the Workload of somebody else", uid(scene.other), uid(view.get("workloads", scene.workload_name)))

@@ -7,7 +7,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 COPIES = 5
-"""How often an instance is played of which a scheduler may get some right by chance."""
+"""The number of repetitions of an instance that a scheduler may get right by chance."""
 LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
 
 
@@ -23,8 +23,8 @@ class VictimsOfGangs(Scene):
         self.flat.classes(1, 5, 10)
         for bench in (self.flat, self.tree):
             bench.nodes(1, 1)
-            for each in ("x", "y"):
-                bench.plain(each, priority=LOW)
+            for pod in ("x", "y"):
+                bench.plain(pod, priority=LOW)
         self.free.nodes(1, 1, 1)
         self.free.plain("x", priority=LOW)
         for bench, pods in ((self.flat, "xy"), (self.tree, "xy"), (self.free, "x")):
@@ -47,7 +47,7 @@ class VictimsAsAWhole(Scene):
         self.whole, self.tree = Bench(env, "whole"), Bench(env, "tree", trees=True)
         self.single = Bench(env, "single")
         self.gang = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="all")
-        leaves = [Leaf(each, 1, 1, priority=LOW, disruption="all") for each in ("p", "d")]
+        leaves = [Leaf(leaf_name, 1, 1, priority=LOW, disruption="all") for leaf_name in ("p", "d")]
         self.root = Tree("root", leaves, 2, priority=LOW, disruption="all")
         self.torn = Leaf("g", pods=2, minimum=2, priority=LOW, disruption="single")
         self.whole.classes(1, 10)
@@ -98,7 +98,7 @@ def test_a_gang_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> 
 
 @requirement("WAPI-031", reaches="tree has evicted")
 def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
-    """Whether the tree takes their place is another question: WAPI-090."""
+    """WAPI-090 judges whether the tree takes their place."""
     run.given("low Pods of tree bound")
 
 
@@ -125,8 +125,8 @@ def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
 def test_the_lowest_priority_is_evicted_first(run: Recorded[VictimsOfTwoPriorities]) -> None:
     run.given(*(f"gang of {bench.name} bound" for bench in run.scene.benches))
     view = run.at("at rest")
-    found = {bench.name: bench.runs(view, "middle") for bench in run.scene.benches}
-    run.same("the Pod of priority 5 runs", dict.fromkeys(found, True), found)
+    running = {bench.name: bench.runs(view, "middle") for bench in run.scene.benches}
+    run.same("the Pod of priority 5 runs", dict.fromkeys(running, True), running)
 
 
 @requirement("WAPI-060")

@@ -1,4 +1,4 @@
-"""What a PodGroup and its Pods must agree on: priority, scheduler, preemption policy, disruption mode."""
+"""The fields that a PodGroup and its Pods must agree on: priority, scheduler, preemption policy, disruption mode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OddPriorities(Scene):
             if text(event, "reason") == "FailedScheduling"
         }
         group = {bench.name: {bench.place.name("g", *n) for n in ((), (0,), (1,))} for bench, _ in self.parts}
-        missing = [each for each, names in group.items() if not names & about]
+        missing = [bench_name for bench_name, names in group.items() if not names & about]
         return not missing or Unmet(f"no event FailedScheduling is about the PodGroup of {missing[0]} or its Pods")
 
 
@@ -62,7 +62,7 @@ class RootWithoutClass(Scene):
 
 
 class DefaultClass(Scene):
-    """A PodGroup without a class on a cluster with a default class: asked for, and not made."""
+    """A PodGroup without a class on a cluster with a default class: requested by a dry run, and not created."""
 
     exclusive = Exclusive.CLASSES
 

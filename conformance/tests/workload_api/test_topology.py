@@ -104,9 +104,9 @@ class TreeInABlock(Scene):
         self.tree = Tree("root", self.leaves, minimum=2, key=BLOCK)
         for block in ("one", "two"):
             for rack in ("a", "b"):
-                found = self.bench.nodes(1, 1, rack=f"{block}-{rack}", block=block)
+                nodes = self.bench.nodes(1, 1, rack=f"{block}-{rack}", block=block)
                 if (block, rack) == ("one", "a"):
-                    for index, node in enumerate(found):
+                    for index, node in enumerate(nodes):
                         self.bench.plain(f"taker{index}", node=node)
         env.wait_for("rack full", self.bench.running("taker0", "taker1"))
         self.bench.submit(self.tree)
@@ -127,8 +127,8 @@ def test_extra_pods_stay_in_the_domain(run: Recorded[MorePodsInARack]) -> None:
     [rack] = run.scene.bench.domains(run.at("gang bound"), run.scene.gang, RACK)
 
     def inside(view: View) -> bool | Unmet:
-        found = run.scene.bench.domains(view, run.scene.all, RACK) - {rack}
-        return not found or Unmet(f"a Pod is bound in {min(found)} and not in {rack}")
+        domains = run.scene.bench.domains(view, run.scene.all, RACK) - {rack}
+        return not domains or Unmet(f"a Pod is bound in {min(domains)} and not in {rack}")
 
     run.always("all bound Pods are in one rack", inside, after="gang bound", until="all bound")
 
@@ -151,7 +151,7 @@ def test_a_gang_evicts_within_its_domain(run: Recorded[PreemptionInARack]) -> No
     run.given("racks full")
     scene = run.scene
     run.expect("racks", 1, len(scene.bench.domains(run.at("gang bound"), scene.gang, RACK)))
-    high = [scene.bench.runs(run.at("gang bound"), each) for each in ("a0", "a1")]
+    high = [scene.bench.runs(run.at("gang bound"), pod) for pod in ("a0", "a1")]
     run.expect("the Pods of high priority run", [True, True], high)
 
 

@@ -67,12 +67,12 @@ class TreesWithoutRoom(Scene):
         self.replicas.nodes(1)
         env.wait_for("third replica bound", self._whole(3))
 
-    def _whole(self, wanted: int) -> Predicate:
-        def seen(view: View) -> bool | Unmet:
-            found = self.replicas.bound(view, *self.three.leaves)
-            return found.count(2) >= wanted or Unmet(f"bound are {found}, and {wanted} whole ones are wanted")
+    def _whole(self, count: int) -> Predicate:
+        def check(view: View) -> bool | Unmet:
+            bound = self.replicas.bound(view, *self.three.leaves)
+            return bound.count(2) >= count or Unmet(f"bound are {bound}, and {count} whole ones are wanted")
 
-        return seen
+        return check
 
 
 class TwoTreesForOneRoom(Scene):
