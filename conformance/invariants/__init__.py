@@ -90,21 +90,21 @@ def judge(
     history: History,
     only: Sequence[str] = (),
     settle: float = 0,
-    others: Sequence[tuple[int, int | None]] = (),
+    foreign_spans: Sequence[tuple[int, int | None]] = (),
 ) -> list[RuleResult]:
-    """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `others` are the
-    spans, by numbers of records, in which another operator ran than the judged one. Raises HarnessError if a stream has
-    not reached the present."""
+    """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `foreign_spans`
+    are the spans, by numbers of records, in which another operator ran than the judged one. Raises HarnessError if a
+    stream has not reached the present."""
     chosen = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
-    ordered = server_order(membership.whole(records, others))
+    ordered = server_order(membership.whole(records, foreign_spans))
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
         return [RuleResult(rule.id, rule.what, None, reason) for rule in chosen]
     gangs = Gangs()
     for record in ordered:
-        muted = any(since < record.seq and (until is None or record.seq <= until) for since, until in others)
+        muted = any(since < record.seq and (until is None or record.seq <= until) for since, until in foreign_spans)
         for rule in chosen:
             rule.muted = muted and not rule.of_scheduler
             rule.see(record, gangs)

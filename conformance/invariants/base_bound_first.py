@@ -36,8 +36,8 @@ class Bases:
             self._coherent.add(record.name)
         if record.resource == "podgangs" and (role := label(record.object, labels.GANG_ROLE)):
             self._roles[record.name] = role
-            found = self._anchors.setdefault(_replica(record.object), set())
-            (found.add if role == labels.ANCHOR_ROLE and record.kind != DELETED else found.discard)(record.name)
+            anchors = self._anchors.setdefault(_replica(record.object), set())
+            (anchors.add if role == labels.ANCHOR_ROLE and record.kind != DELETED else anchors.discard)(record.name)
         if record.resource == "pods" and not self._scaled(record.object):
             self._based[_replica(record.object)] = label(record.object, labels.GANG)
 

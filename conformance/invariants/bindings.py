@@ -47,8 +47,8 @@ class AtBinding(Invariant):
         if demands:
             self._demanding[record.uid] = record
 
-    def _judge(self, record: Record, others: Iterable[Record]) -> None:
-        for other in others:
+    def _judge(self, record: Record, candidates: Iterable[Record]) -> None:
+        for other in candidates:
             own = text(other.object, "spec", "schedulerName") == text(record.object, "spec", "schedulerName")
             if not own and record.at - self._since[other.uid] <= STALE:
                 continue

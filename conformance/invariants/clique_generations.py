@@ -40,13 +40,13 @@ class OneGenerationBound(Invariant):
         if going or not pods.bound(record.object) or not own:
             return
         self._judged |= self._first.setdefault(clique, own) != own
-        found = self._bound[clique]
-        old = next((each for each, other in found.values() if other != own), None)
+        bound_pods = self._bound[clique]
+        old = next((earlier for earlier, generation in bound_pods.values() if generation != own), None)
         if old is not None:
             self._violate(
                 f"pod {record.name} is bound, and so is {old.name} of the clique {clique} before", old, record
             )
-        found[record.uid], self._clique[record.uid] = (record, own), clique
+        bound_pods[record.uid], self._clique[record.uid] = (record, own), clique
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no PodClique was recreated"

@@ -35,14 +35,14 @@ class RecreatedSizes(Invariant):
         if record.resource != "podcliques":
             return
         before, self._before[record.name] = self._before.get(record.name), record
-        asked = self._sizes.get((label(record.object, labels.PART_OF), _template(record)))
-        if not self._creations.shows(record) or before is None or asked is None:
+        template_sizes = self._sizes.get((label(record.object, labels.PART_OF), _template(record)))
+        if not self._creations.shows(record) or before is None or template_sizes is None:
             return
         self._judged += 1
-        size, had = count(record.object, "spec", "replicas"), count(before.object, "spec", "replicas")
-        if size not in {*asked, had}:
-            wanted = " or ".join(map(str, sorted({*asked, had})))
-            reason = f"clique {record.name} was recreated with {size} replicas instead of {wanted}"
+        size, previous_size = count(record.object, "spec", "replicas"), count(before.object, "spec", "replicas")
+        if size not in {*template_sizes, previous_size}:
+            expected = " or ".join(map(str, sorted({*template_sizes, previous_size})))
+            reason = f"clique {record.name} was recreated with {size} replicas instead of {expected}"
             self._violate(reason, before, record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

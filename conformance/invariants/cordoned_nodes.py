@@ -48,4 +48,4 @@ class NothingOnCordonedNodes(Invariant):
 
 
 def _tolerant(pod: Record) -> bool:
-    return any(text(each, "key") in ("", TAINT) for each in items(pod.object, "spec", "tolerations"))
+    return any(text(toleration, "key") in ("", TAINT) for toleration in items(pod.object, "spec", "tolerations"))

@@ -37,7 +37,7 @@ class _Pod:
     owner: str
     seat: Seat
     above: tuple[tuple[str, str, str], ...]
-    """What the pod is part of: resource, name, and its index there (empty for none)."""
+    """The objects that the pod is part of: resource, name, and its index there (empty for none)."""
     template: tuple[object, object]
     """The templates of the set and the clique when the pod was created."""
     priority: int
@@ -211,8 +211,8 @@ class DeletionHasCause(Invariant):
         """Return whether something that the pod is part of is deleted, or scaled to fewer replicas than the pod's
         index."""
         for resource, name, index in pod.above:
-            wanted = self._replicas.get((resource, name), MANY)
-            if wanted < 0 or (index.isdigit() and int(index) >= wanted):
+            desired = self._replicas.get((resource, name), MANY)
+            if desired < 0 or (index.isdigit() and int(index) >= desired):
                 return True
         return False
 

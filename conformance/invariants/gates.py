@@ -71,10 +71,10 @@ class GateUntilGang(Invariant):
         lack = self.lack(gangs[name], clique, record.name)
         recent = record.at - self._right_until.get((name, clique, record.name), float("-inf")) <= STALE
         if lack and not recent:
-            shown = [gated] if gated is not record else []
+            records = [gated] if gated is not record else []
             if name in self._gang_records:
-                shown.append(self._gang_records[name])
-            self._suspect(name, f"pod {record.name} was ungated while its gang {name} {lack}", *shown, record)
+                records.append(self._gang_records[name])
+            self._suspect(name, f"pod {record.name} was ungated while its gang {name} {lack}", *records, record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was ungated"

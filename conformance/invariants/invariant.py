@@ -20,14 +20,14 @@ class Invariant:
     of_scheduler: ClassVar[bool] = False
     """Whether only a gang scheduler can break it."""
     timed: ClassVar[bool] = False
-    """Whether it permits what is over within seconds: then a slow machine can break it, too."""
+    """Whether the rule tolerates a state for some seconds: then a slow machine can break it, too."""
 
     def __init__(self) -> None:
         self._violation: Violation | None = None
         self._suspicions: dict[str, list[Violation]] = {}
-        """Gang → what looks like a violation because of the gang's state, until its next record."""
+        """Gang → suspected violations because of the gang's state, until its next record."""
         self.muted = False
-        """Whether what happens now is only noted, because who does it is not judged."""
+        """Whether records are only noted now, because another operator runs than the judged one."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge a record, with the state of the gangs before it."""
@@ -36,7 +36,7 @@ class Invariant:
     def result(self, gangs: Gangs, now: float) -> RuleResult:
         """Return the result for the history that ends at `now` (seconds since the recorder started), with `gangs` at
         its end."""
-        suspicion = next((each for of_gang in self._suspicions.values() for each in of_gang), None)
+        suspicion = next((candidate for of_gang in self._suspicions.values() for candidate in of_gang), None)
         violation = self._violation or suspicion or self._violated_at_end(gangs, now)
         if violation is not None:
             return RuleResult(self.id, self.what, False, *violation)
@@ -49,8 +49,8 @@ class Invariant:
             self._violation = (reason, records)
 
     def _suspect(self, gang: str, reason: str, *records: Record) -> None:
-        """Note a violation that rests on what a PodGang lacks now. If the next record of the gang comes from a list,
-        its watch was broken, and it may have lacked nothing by then: nobody can tell, and nobody is accused."""
+        """Note a violation that depends on the present state of a PodGang. If the next record of the gang comes from a
+        list, its watch was broken and the state may have been another one: then the suspicion is dropped."""
         if not self.muted:
             self._suspicions.setdefault(gang, []).append((reason, records))
 

@@ -1,8 +1,8 @@
-"""What an object of an operator belongs to, over its whole life.
+"""Complete the labels of operators' objects over their whole life.
 
-Rules find the objects of operators by their labels. An operator that leaves these out at first, or takes them away for
-a while, would show a rule nothing while it breaks it. So an object that was created without them has those that it gets
-later from the beginning, and an object that loses them keeps them.
+Rules find the objects of operators by their labels. An operator that leaves these out at first, or removes them for a
+while, would hide its violations from the rules. So an object that was created without the labels is treated as if it
+had had its later ones from the beginning, and an object that loses its labels keeps them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _KEYS = {"pods": GANG, "podcliques": MANAGED_BY, "podcliquescalinggroups": MANAG
 _KUBERNETES = "app.kubernetes.io/"
 
 
-def whole(records: Sequence[Record], others: Iterable[tuple[int, int | None]] = ()) -> list[Record]:
+def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | None]] = ()) -> list[Record]:
     """Return the records, where necessary with the labels that their objects have at another time. Objects that the
-    first list showed, or that were made in one of the spans in which another operator ran (`others`), are as they are:
-    they may have been adopted."""
-    spans, found = list(others), list(records)
+    first list showed, or that were created in one of the spans in which another operator ran (`foreign_spans`), are
+    returned unchanged: they may have been adopted."""
+    spans, completed = list(foreign_spans), list(records)
     known: dict[str, Mapping[str, str]] = {}
     """The labels of each object, by uid, as they were when it last had the decisive one."""
     lacking: dict[str, list[int]] = {}
-    """Where objects that were created without it are."""
+    """Indices of the records of objects that were created without it, by uid."""
     for number, record in enumerate(records):
         key = _KEYS.get(record.resource)
         if key is None:
@@ -38,22 +38,22 @@ def whole(records: Sequence[Record], others: Iterable[tuple[int, int | None]] = 
             own = {}
         if key in own:
             for earlier in lacking.pop(record.uid, ()):
-                found[earlier] = _with(records[earlier], own)
+                completed[earlier] = _with(records[earlier], own)
             known[record.uid] = own
         elif record.uid in known:
-            found[number] = _with(record, known[record.uid])
+            completed[number] = _with(record, known[record.uid])
         elif record.uid in lacking or (record.kind == ADDED and not record.listed and not _within(record, spans)):
             lacking.setdefault(record.uid, []).append(number)
-    return found
+    return completed
 
 
 def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
     return any(since < record.seq and (until is None or record.seq <= until) for since, until in spans)
 
 
-def _with(record: Record, wanted: Mapping[str, str]) -> Record:
+def _with(record: Record, known_labels: Mapping[str, str]) -> Record:
     """Return a record whose object has these labels of Grove and Kubernetes, unless it has others."""
-    added = {key: value for key, value in wanted.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
+    added = {key: value for key, value in known_labels.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
     metadata = record.object.get("metadata") or {}
     filled = {**record.object, "metadata": {**metadata, "labels": {**added, **labels(record.object)}}}
     return Record(

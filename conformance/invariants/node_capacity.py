@@ -30,7 +30,7 @@ class WithinNodeCapacity(Invariant):
         self._nodes: dict[str, Amounts] = {}
         self._before: dict[str, tuple[float, Amounts]] = {}
         """For nodes with reduced capacity: until when they had which capacity."""
-        self._held: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
+        self._requests: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
         self._place: dict[str, str] = {}
         self._judged = 0
 
@@ -54,15 +54,15 @@ class WithinNodeCapacity(Invariant):
             self._nodes[record.name] = now
 
     def _see_pod(self, record: Record) -> None:
-        node, held = pods.node(record.object), self._place.get(record.uid)
+        node, previous = pods.node(record.object), self._place.get(record.uid)
         holds = record.kind != DELETED and node and not pods.ended(record.object)
-        if held is not None and not holds:
-            self._held[held].pop(record.uid, None)
+        if previous is not None and not holds:
+            self._requests[previous].pop(record.uid, None)
             del self._place[record.uid]
-        if not holds or held is not None:
+        if not holds or previous is not None:
             return
         self._place[record.uid] = node
-        self._held[node][record.uid] = quantities.requested(record.object)
+        self._requests[node][record.uid] = quantities.requested(record.object)
         if record.kind == ADDED or record.listed or node not in self._nodes:
             return
         self._judged += 1
@@ -75,19 +75,19 @@ class WithinNodeCapacity(Invariant):
         until, earlier = self._before.get(node, (float("-inf"), has))
         if moment - until <= STALE:
             has = {name: max(has.get(name, Decimal(0)), earlier.get(name, Decimal(0))) for name in {**has, **earlier}}
-        asked: defaultdict[str, Decimal] = defaultdict(Decimal)
-        for amounts in self._held[node].values():
+        requested: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for amounts in self._requests[node].values():
             for name, value in amounts.items():
-                asked[name] += value
-        return _too_much(asked, has)
+                requested[name] += value
+        return _too_much(requested, has)
 
 
-def _too_much(asked: Mapping[str, Decimal], has: Amounts) -> str:
+def _too_much(requested: Mapping[str, Decimal], has: Amounts) -> str:
     """Return the exceeded resources. A node has unlimited amounts of resources that it does not report, except
     devices."""
-    found = [
+    exceeded = [
         f"{value.normalize():f} {name} of {has.get(name, Decimal(0)).normalize():f}"
-        for name, value in sorted(asked.items())
+        for name, value in sorted(requested.items())
         if value > has.get(name, Decimal(0)) and (name in has or "/" in name)
     ]
-    return ", ".join(found)
+    return ", ".join(exceeded)

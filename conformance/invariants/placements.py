@@ -1,4 +1,4 @@
-"""What became of each gang in a recording of any cluster, and which rules of placement its scheduler broke.
+"""The fate of each gang in a recording of any cluster, and the rules of placement that its scheduler broke.
 
 A recording begins in the middle: gangs that had bound pods before, and gangs that depend on them, are not judged.
 """
@@ -25,7 +25,7 @@ from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 
 
 class State(StrEnum):
-    """What became of a gang."""
+    """The final state of a gang."""
 
     ADMITTED = "admitted"
     """Every PodGroup has had minReplicas bound pods."""
@@ -36,13 +36,13 @@ class State(StrEnum):
     DELETED = "deleted"
     """Deleted before it was admitted."""
     OLDER = "older"
-    """It had bound pods when the recording began, or pods that were bound by who created them, or depends on such a
+    """It had bound pods when the recording began, or pods that were created with their node, or depends on such a
     gang: not judged."""
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one gang. Times are seconds since the recording began; None if it never happened."""
+    """The fate of one gang. Times are seconds since the recording began; None if it never happened."""
 
     namespace: str
     gang: str
@@ -51,11 +51,11 @@ class Fate:
     """Its first pod was bound."""
     admitted: float | None = None
     missing: str = ""
-    """Which PodGroups of a gang that was never admitted lack how many pods."""
+    """The PodGroups of a gang that was never admitted, with the number of pods that each of them lacks."""
 
     @property
     def binding(self) -> float | None:
-        """How many seconds passed between its first bound pod and its admission."""
+        """Return the seconds between its first bound pod and its admission."""
         return None if self.bound is None or self.admitted is None else self.admitted - self.bound
 
 
@@ -73,16 +73,16 @@ class Placements:
 
 
 def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placements:
-    """Return what became of all gangs until `now`. `settle`: seconds that the scheduler may take to go on with a gang
+    """Return the fates of all gangs until `now`. `settle`: seconds that the scheduler may take to go on with a gang
     (INV-003)."""
     spaces = sorted({record.namespace for record in records if record.resource == "podgangs"})
     common = [record for record in records if not record.namespace]
     fates: list[Fate] = []
     results: list[tuple[str, RuleResult]] = []
     for space in spaces:
-        found = [record for record in records if record.namespace == space]
-        older = _older(found)
-        judged = [record for record in found if _gang(record) not in older]
+        namespace_records = [record for record in records if record.namespace == space]
+        older = _older(namespace_records)
+        judged = [record for record in namespace_records if _gang(record) not in older]
         rules = [NoGangHeldBelowMinimum(settle), BaseBoundFirst(), WithinRequiredDomain(), StaysInRequiredDomain()]
         ordered = server_order([*common, *judged])
         results += [(space, result) for result in _results(rules, ordered, now)]
@@ -134,26 +134,26 @@ def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:
     gangs = Gangs()
     bound: dict[str, float] = {}
     admitted: dict[str, float] = {}
-    gone: set[str] = set()
+    deleted: set[str] = set()
     for record in ordered:
         name = gangs.apply(record)
         if not name:
             continue
-        gone.discard(name)
+        deleted.discard(name)
         if record.resource == "podgangs" and record.kind == DELETED:
-            gone.add(name)
+            deleted.add(name)
         if gangs[name].staying:
             bound.setdefault(name, record.at)
         if gangs[name].admitted:
             admitted.setdefault(name, record.at)
     named = sorted({record.name for record in ordered if record.resource == "podgangs"})
-    return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in gone) for name in named]
+    return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in deleted) for name in named]
 
 
-def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: float | None, gone: bool) -> Fate:
+def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: float | None, deleted: bool) -> Fate:
     gang = gangs[name]
     if admitted is not None:
         return Fate(space, name, State.ADMITTED, bound, admitted)
-    if gone:
+    if deleted:
         return Fate(space, name, State.DELETED, bound)
     return Fate(space, name, State.TORN if gang.staying else State.WAITING, bound, None, gang.missing())

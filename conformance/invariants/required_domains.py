@@ -1,4 +1,4 @@
-"""TOPO-034 and TOPO-035: what a required topology constraint holds together is in one domain (GS-34, GS-35)."""
+"""TOPO-034 and TOPO-035: the pods of a required topology constraint are in one domain (GS-34, GS-35)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scope(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a pod of a gang was bound."""
+    """The node of a bound pod, with its gang and PodGroup."""
 
     gang: str
     group: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 class WithinRequiredDomain(Invariant):
     """Judged at each binding until the gang is admitted, by the labels that the nodes have then. Pods that are being
-    deleted bind nobody, and neither do pods that were bound apart before the constraint was there."""
+    deleted constrain no other pod, and neither do pods that were bound apart before the constraint was there."""
 
     id = "TOPO-034"
     what = "the pods of a required topology constraint are bound in one domain"
@@ -76,19 +76,19 @@ class WithinRequiredDomain(Invariant):
     def _judge(self, record: Record, place: Place, scope: Scope) -> None:
         if scope.groups and place.group not in scope.groups:
             return
-        others = {
+        domains = {
             self._domain(other.node, scope.key)
             for other in self._places.values()
             if other.gang == place.gang and (not scope.groups or other.group in scope.groups)
         }
         own = self._domain(place.node, scope.key)
-        if place.node not in self._nodes or len(others) > 1 or (self.later and not others):
+        if place.node not in self._nodes or len(domains) > 1 or (self.later and not domains):
             return
         self._judged += 1
         if not own:
             self._violate(f"{record.name} was bound to {place.node}, which has no label {scope.key}", record)
-        elif others - {own}:
-            other = ", ".join(sorted(others)) or "no domain"
+        elif domains - {own}:
+            other = ", ".join(sorted(domains)) or "no domain"
             reason = f"{record.name} was bound in {own} of {scope.key}, and pods of gang {place.gang} are in {other}"
             self._violate(reason, record)
 
@@ -107,7 +107,7 @@ class StaysInRequiredDomain(WithinRequiredDomain):
 def scopes(gang: Document) -> Iterator[Scope]:
     """Yield the required constraints of a PodGang: its own, those of groups of PodGroups, and those of PodGroups."""
     spec = at(gang, "spec")
-    found = [
+    constraints = [
         (spec, frozenset[str]()),
         *(
             (config, frozenset(texts(config, "podGroupNames")))
@@ -115,6 +115,6 @@ def scopes(gang: Document) -> Iterator[Scope]:
         ),
         *((group, frozenset({text(group, "name")})) for group in items(spec, "podgroups")),
     ]
-    for constrained, names in found:
+    for constrained, names in constraints:
         if key := text(constrained, *PACK):
             yield Scope(key, names)

@@ -43,9 +43,9 @@ class NoGangHeldBelowMinimum(Invariant):
         if name:
             partial = gangs[name].staying and name not in self._admitted
             (self._partial.add if partial else self._partial.discard)(name)
-        for each in self._partial:
-            if self._violation is None and gangs[each].exists and record.at - gangs[each].stirred >= self._settled:
-                self._violation = self._found(each, gangs)
+        for gang in self._partial:
+            if self._violation is None and gangs[gang].exists and record.at - gangs[gang].stirred >= self._settled:
+                self._violation = self._violation_of(gang, gangs)
         self._touched = _gang_of(record)
         if record.resource == "pods" and record.kind != DELETED:
             before = self._bindings.get(record.uid)
@@ -55,13 +55,13 @@ class NoGangHeldBelowMinimum(Invariant):
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for name in gangs.names():
-            if self._held(name, gangs) and now - gangs[name].stirred >= self._settled:
-                return self._found(name, gangs)
+            if self._partly_bound(name, gangs) and now - gangs[name].stirred >= self._settled:
+                return self._violation_of(name, gangs)
         return None
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         existing = [name for name in gangs.names() if gangs[name].exists]
-        if waiting := sum(self._held(name, gangs) for name in existing):
+        if waiting := sum(self._partly_bound(name, gangs) for name in existing):
             return f"{waiting} gangs are partly bound and not settled yet"
         return "" if existing else "there is no gang"
 
@@ -70,12 +70,12 @@ class NoGangHeldBelowMinimum(Invariant):
         former = _gang_of(before)
         return pods.bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
 
-    def _held(self, name: str, gangs: Gangs) -> bool:
+    def _partly_bound(self, name: str, gangs: Gangs) -> bool:
         """Return whether a gang that was never admitted has bound pods at the end."""
         gang = gangs[name]
         return gang.exists and bool(gang.staying) and not (name in self._admitted or gang.admitted)
 
-    def _found(self, name: str, gangs: Gangs) -> Violation:
+    def _violation_of(self, name: str, gangs: Gangs) -> Violation:
         gang = gangs[name]
         records = sorted((self._bindings[uid] for uid in gang.staying), key=lambda record: record.seq)
         reason = f"gang {name} was never admitted ({gang.missing()}) and holds {len(records)} bound pods"

@@ -69,14 +69,14 @@ class ParentsReadyFirst(Invariant):
             if ready and record.uid in self._unready:
                 self._judge(record, clique, own)
             (self._ready[clique].add if ready else self._ready[clique].discard)(record.uid)
-        for each in list(self._dependants.get(clique, ())):
-            self._look(each)
+        for dependant in list(self._dependants.get(clique, ())):
+            self._look(dependant)
 
     def _waits_otherwise(self, pod: Document) -> bool:
         """Return whether the operator gave a pod init containers, none of which is known to wait."""
-        wanted = self._sets.get(label(pod, PART_OF))
-        cliques = wanted.cliques if wanted is not None else ()
-        own = {text(each, "name") for clique in cliques for each in items(clique.pod_spec, "initContainers")}
+        set_template = self._sets.get(label(pod, PART_OF))
+        cliques = set_template.cliques if set_template is not None else ()
+        own = {text(container, "name") for clique in cliques for container in items(clique.pod_spec, "initContainers")}
         added = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
         return init_wait.unknown(added, own) != ""
 
@@ -84,15 +84,15 @@ class ParentsReadyFirst(Invariant):
         """Return how many Ready pods of a parent with this minAvailable are enough."""
         return min(minimum, 1)
 
-    def _await(self, found: Document, clique: str, own: str) -> bool:
+    def _await(self, document: Document, clique: str, own: str) -> bool:
         """Note what a clique waits for, from it or the first of its pods that is seen; return whether it has
         parents."""
         if own in self._waiting:
             return True
-        wanted = self._sets.get(label(found, PART_OF))
-        place = startup.seat(wanted, clique, labels(found)) if wanted is not None else None
+        set_template = self._sets.get(label(document, PART_OF))
+        place = startup.seat(set_template, clique, labels(document)) if set_template is not None else None
         try:
-            parents = startup.parents(wanted, place) if wanted is not None and place is not None else None
+            parents = startup.parents(set_template, place) if set_template is not None and place is not None else None
         except KeyError:  # startsAfter names a clique that the set does not have: admission deals with that
             return False
         if not parents:

@@ -108,8 +108,8 @@ def _given(document: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _revision(record: Record) -> tuple[object, ...]:
-    found = record.object
-    return updates.progress(found), updates.generation(found), updates.reached(found)
+    document = record.object
+    return updates.progress(document), updates.generation(document), updates.reached(document)
 
 
 def _unsettled(record: Record) -> bool:
@@ -117,11 +117,11 @@ def _unsettled(record: Record) -> bool:
 
 
 def _in_trouble(record: Record) -> bool:
-    found = record.object
-    breached = condition_is(found, "MinAvailableBreached") == "True"
-    return breached or terminating(found) or bool(items(found, "status", "lastErrors"))
+    document = record.object
+    breached = condition_is(document, "MinAvailableBreached") == "True"
+    return breached or terminating(document) or bool(items(document, "status", "lastErrors"))
 
 
 def _observed(record: Record) -> bool:
-    found = record.object
-    return number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+    document = record.object
+    return number(document, "status", "observedGeneration") == number(document, "metadata", "generation")

@@ -41,8 +41,8 @@ class TransitionTimes(Invariant):
             return
         before, conditions = self._before.get(record.uid, (record, {}))
         now: dict[str, _Condition] = {}
-        for each in items(record.object, "status", "conditions"):
-            kind, status, moment = (text(each, key) for key in ("type", "status", "lastTransitionTime"))
+        for condition in items(record.object, "status", "conditions"):
+            kind, status, moment = (text(condition, key) for key in ("type", "status", "lastTransitionTime"))
             known = conditions.get(kind)
             same = known is not None and known.status == status
             now[kind] = _Condition(status, known.since if known is not None and same else record.at, moment)

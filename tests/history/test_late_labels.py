@@ -61,7 +61,7 @@ def test_a_pod_without_its_labels_for_a_while_is_judged_meanwhile(story: Story) 
 
 def test_what_another_operator_made_may_be_adopted(story: Story) -> None:
     created = labelled_late(story)
-    assert verdict(story, "GANG-005", others=[(created.seq - 1, created.seq)]) is None
+    assert verdict(story, "GANG-005", foreign_spans=[(created.seq - 1, created.seq)]) is None
 
 
 def test_a_pod_of_nobody_stays_one(story: Story) -> None:

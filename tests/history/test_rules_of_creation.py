@@ -70,7 +70,7 @@ def test_what_another_operator_has_done_is_not_judged(story):
     story.pod("a2", **A, gated=True)
 
     def judged(*periods: tuple[int, int | None]) -> bool | None:
-        [result] = invariants.judge(story.history, only=["GANG-024"], others=periods)
+        [result] = invariants.judge(story.history, only=["GANG-024"], foreign_spans=periods)
         return result.holds
 
     assert judged() is False

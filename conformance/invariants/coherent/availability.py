@@ -1,4 +1,4 @@
-"""What keeps serving while a set is updated (COH-I01, COH-I02)."""
+"""Members of a set that keep serving while it is updated (COH-I01, COH-I02)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Losses:
         lacking = pod.place in self._lacking and not self._lasting
         if lacking and pod.ready and state.available(pod.place) >= state.sizes.get(pod.place, 0):
             self._lacking.discard(pod.place)
-        if before is not None and before.ready and not pod.ready and state.taken(record) is None:
+        if before is not None and before.ready and not pod.ready and state.deleted_by_operator(record) is None:
             self._lacking.add(pod.place)
 
     def __contains__(self, place: Place) -> bool:
@@ -52,7 +52,7 @@ class _WhileUpdating(CoherentRule):
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         self._losses.see(record)
-        pod = taken_in_update(self.state, record)
+        pod = deleted_in_update(self.state, record)
         if pod is not None:
             self._judge(pod, record)
 
@@ -97,22 +97,22 @@ class ServingUnit(_WhileUpdating):
         if self.state.sets[pcs].interrupted:
             return
         components = self.state.components(pcs, replica, self.state.sets[pcs].scope)
-        components = [each for each in components if each.replicas]
-        places = {each.key: Place(pcs, replica, each.key) for each in components}
+        components = [component for component in components if component.replicas]
+        places = {component.key: Place(pcs, replica, component.key) for component in components}
         if plan.steps(components).count < 2 or any(place in self._losses for place in places.values()):
             return
-        if not any(each.key.kind == "group" for each in components):
+        if not any(component.key.kind == "group" for component in components):
             return  # the newest text plans a single step for standalone cliques alone
-        if any(each.unavailable > each.minimum for each in components):
+        if any(component.unavailable > component.minimum for component in components):
             return  # then a text that waits for scheduling alone does not promise it
         self.judged += 1
         generation = self.state.sets[pcs].generation
-        of = {each.gang for each in self.state.pods.values() if each.place.set == pcs}
+        of = {other.gang for other in self.state.pods.values() if other.place.set == pcs}
         new = {gang for gang in of if self._generation(gang) == generation}
         versions = {"new": new, "old": of - new}
         lacks = {
-            version: [each.key.name for each in components
-                      if self.state.available(places[each.key], gangs) < each.minimum]
+            version: [component.key.name for component in components
+                      if self.state.available(places[component.key], gangs) < component.minimum]
             for version, gangs in versions.items()
         }  # fmt: skip
         if all(lacks.values()):
@@ -124,9 +124,9 @@ class ServingUnit(_WhileUpdating):
         return self.state.generations.get(self.state.key_of_gang(gang), "")
 
 
-def taken_in_update(state: State, record: Record) -> Pod | None:
+def deleted_in_update(state: State, record: Record) -> Pod | None:
     """A pod in the scope of a running coherent update that the operator has begun to delete."""
-    pod = state.taken(record)
+    pod = state.deleted_by_operator(record)
     if pod is None or not state.updating(pod.place.set):
         return None
     scope = state.sets[pod.place.set].scope

@@ -1,4 +1,4 @@
-"""One batch after the other, and gangs before those that depend on them (COH-I08, COH-I09)."""
+"""Batches one after the other, and gangs before those that depend on them (COH-I08, COH-I09)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OneBatchAtATime(CoherentRule):
         """The most pods of a clique that were scheduled, or Ready, at once in a gang."""
 
     def _has(self, pod: Pod) -> bool:
-        """Whether a pod has reached what is waited for."""
+        """Return whether a pod has reached the awaited state."""
         return pod.bound
 
     def _gangs(self) -> set[str]:
@@ -36,7 +36,7 @@ class OneBatchAtATime(CoherentRule):
         """Judge the state after a record."""
         pod = self.state.pods.get(record.uid)
         if record.resource == "pods" and pod is not None and self._has(pod) and pod.index < 0:
-            count = sum(self._has(each) and each.gang == pod.gang for each in self.state.of_clique(pod.clique))
+            count = sum(self._has(member) and member.gang == pod.gang for member in self.state.of_clique(pod.clique))
             key = (pod.gang, pod.clique)
             self._most[key] = max(self._most.get(key, 0), count)
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
@@ -45,9 +45,9 @@ class OneBatchAtATime(CoherentRule):
         change = Change(self.state.previous, self.state.maps[pcs, replica])
         if not (change.shrunk and change.batch.counts):
             return  # a scale that was admitted just before the update moves nothing
-        found, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
+        coherent_set, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
         for entry in self.state.previous:
-            if entry.generation == found.generation and entry.key not in found.old:
+            if entry.generation == coherent_set.generation and entry.key not in coherent_set.old:
                 self.judged += 1
                 self._judge(record, f"{pcs}-{replica}", entry, done)
 
@@ -55,10 +55,10 @@ class OneBatchAtATime(CoherentRule):
         if entry.key not in done:
             self._violate(f"the next sub-step begins, and gang {entry.key} was never {self.reached}", record)
         gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
-        for clique, wanted in entry.cliques.items():
+        for clique, replicas in entry.cliques.items():
             most = max((self._most.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
-            if most < wanted:
-                so_far = f"{most} of {wanted} pods of {clique} in gang {entry.key} were {self.reached}"
+            if most < replicas:
+                so_far = f"{most} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
                 self._violate(f"the next sub-step begins, and {so_far}", record)
 
 
@@ -117,16 +117,16 @@ class AnchorsFirst(CoherentRule):
     def _learn(self, layout: Layout) -> None:
         known = {entry.key for entry in self.state.previous}
         for entry in layout:
-            same = [each.key for each in layout if each.anchor and each.generation == entry.generation]
-            if entry.key not in known and entry.dependent and not entry.anchor and same:
-                self._anchor[entry.key] = same[-1]
+            anchors = [other.key for other in layout if other.anchor and other.generation == entry.generation]
+            if entry.key not in known and entry.dependent and not entry.anchor and anchors:
+                self._anchor[entry.key] = anchors[-1]
 
     def _admitted(self, key: str) -> bool:
-        """Whether every PodGroup of an anchor has its minimum bound right now."""
+        """Return whether every PodGroup of an anchor has its minimum bound right now."""
         for name, gang in self.state.gangs.items():
             if self.state.key_of_gang(name) == key:
                 groups = items(gang, "spec", "podgroups")
-                bound = {text(each, "name"): self._bound(text(each, "name"), name) for each in groups}
+                bound = {text(group, "name"): self._bound(text(group, "name"), name) for group in groups}
                 return bool(groups) and all(bound[text(g, "name")] >= count(g, "minReplicas") for g in groups)
         return False
 

@@ -1,4 +1,5 @@
-"""How much an update may take down where templates have no maxUnavailable (COH-I14): the first text of the proposal."""
+"""The members that an update may take down where templates have no maxUnavailable (COH-I14), by the first text of the
+proposal."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from conformance.grove.coherent import plan
 from conformance.grove.coherent.model import Component, Entry
 from conformance.history.record import Record
-from conformance.invariants.coherent.availability import Losses, taken_in_update
+from conformance.invariants.coherent.availability import Losses, deleted_in_update
 from conformance.invariants.coherent.rule import CoherentRule
 from conformance.invariants.coherent.state import State
 
@@ -27,14 +28,14 @@ class FirstText(CoherentRule):
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         self._losses.see(record)
-        pod = taken_in_update(self.state, record)
+        pod = deleted_in_update(self.state, record)
         if pod is None or pod.place in self._losses or self.state.budgeted(pod.place.set):
             return
         of_set = self.state.sets[pod.place.set]
         if of_set.interrupted:
             return
         components = self.state.components(pod.place.set, pod.place.replica, of_set.scope)
-        component = next((each for each in components if each.key == pod.place.key), None)
+        component = next((candidate for candidate in components if candidate.key == pod.place.key), None)
         if component is None:
             return
         self.judged += 1
@@ -53,7 +54,7 @@ class FirstText(CoherentRule):
         return [e for e in self.state.maps.get((pcs, replica), ()) if e.anchor and e.generation == generation]
 
     def _limit(self, component: Component, components: Sequence[Component], opened: Sequence[Entry]) -> int:
-        """How many members may be unavailable now."""
+        """Return how many members may be unavailable now."""
         steps = plan.steps(components).count
         if len(opened) < steps:
             return component.minimum

@@ -1,4 +1,4 @@
-"""What the gangs of a PodGangMap report (COH-086, COH-087)."""
+"""Statuses of the gangs of a PodGangMap (COH-086, COH-087)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Partition(CoherentRule):
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         self.judged += 1
-        sizes = {each.key: each.replicas for each in self.state.components(*self.state.written)}
+        sizes = {component.key: component.replicas for component in self.state.components(*self.state.written)}
         if wrong := broken_partition(self.state.maps[self.state.written], sizes):
             self._violate(f"map {record.name}: {'; '.join(wrong)}", record)
 
@@ -38,9 +38,9 @@ class OneGangForAReplica(CoherentRule):
             return
         self.judged += 1
         prefix = f"{pod.place.set}-{pod.place.replica}-{pod.place.key.name}-{pod.index}-"
-        groups = {each.name: each.cliques for each in self.state.sets[pod.place.set].template.groups}
-        cliques = [prefix + each for each in groups.get(pod.place.key.name, ())]
-        gangs = {each.gang for clique in cliques for each in self.state.of_clique(clique)}
+        groups = {group.name: group.cliques for group in self.state.sets[pod.place.set].template.groups}
+        cliques = [prefix + name for name in groups.get(pod.place.key.name, ())]
+        gangs = {member.gang for clique in cliques for member in self.state.of_clique(clique)}
         if len(gangs) > 1:
-            held = f"replica {pod.index} of {pod.place.key.name}"
-            self._violate(f"the pods of {held} are in gangs {', '.join(sorted(gangs))}", record)
+            replica = f"replica {pod.index} of {pod.place.key.name}"
+            self._violate(f"the pods of {replica} are in gangs {', '.join(sorted(gangs))}", record)

@@ -75,14 +75,14 @@ class PodsFollowTheMap(CoherentRule):
             self._judge(pod, record)
 
     def _migrates(self, pod: Pod) -> bool:
-        """Whether gangs that an earlier version of the operator created are replaced by those of the map."""
-        found = self.state.sets.get(pod.place.set)
-        return found is not None and condition_is(found.document, gang_maps.MIGRATING) == "True"
+        """Return whether gangs that an earlier version of the operator created are replaced by those of the map."""
+        coherent_set = self.state.sets.get(pod.place.set)
+        return coherent_set is not None and condition_is(coherent_set.document, gang_maps.MIGRATING) == "True"
 
     def _judge(self, pod: Pod, record: Record) -> None:
         """Judge the gang in which a pod was created."""
-        found, layout = self.state.sets.get(pod.place.set), self._layout(pod)
-        if layout is None or found is None or not found.coherent:
+        coherent_set, layout = self.state.sets.get(pod.place.set), self._layout(pod)
+        if layout is None or coherent_set is None or not coherent_set.coherent:
             return
         self.judged += 1
         key = self.state.key_of_gang(pod.gang)
@@ -91,7 +91,7 @@ class PodsFollowTheMap(CoherentRule):
             self._violate(f"pod {pod.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
 
     def _layout(self, pod: Pod) -> Layout | None:
-        """What the map of a pod's replica holds; None without a map. COHR-094 judges whether a lost one is restored."""
+        """The layout of a pod's replica; None without a map. COHR-094 judges whether a lost map is restored."""
         at = pod.place.set, pod.place.replica
         return None if at in self.state.unmapped else self.state.maps.get(at)
 

@@ -1,4 +1,4 @@
-"""What is left when an update has ended (COH-I13)."""
+"""The state of a set after an update has ended (COH-I13)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class SteadyState(CoherentRule):
                 self._gangs[record.name] = record
 
     def _at_rest(self, now: float) -> list[tuple[str, int]]:
+        idle = {name for name, pcs in self.state.sets.items() if pcs.coherent and not pcs.running}
         return [
-            (pcs, replica)
-            for (pcs, replica), layout in self.state.maps.items()
-            if layout and (found := self.state.sets.get(pcs)) and found.coherent and not found.running
-            if now - self._moved.get(pcs, now) >= SETTLED
+            (name, replica)
+            for (name, replica), layout in self.state.maps.items()
+            if layout and name in idle and now - self._moved.get(name, now) >= SETTLED
         ]
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
@@ -55,27 +55,28 @@ class SteadyState(CoherentRule):
         return None
 
     def _wrong(self, pcs: str, replica: int) -> list[str]:
-        found, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
-        sizes = {each.key: each.replicas for each in self.state.components(pcs, replica)}
+        coherent_set, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
+        sizes = {component.key: component.replicas for component in self.state.components(pcs, replica)}
         wrong = broken_partition(layout, sizes)
         named = {entry.key for entry in layout}
-        seen = {
+        existing = {
             shapes.key_of(record.object, self.state.members)
             for record in self._gangs.values()
             if label(record.object, PART_OF) == pcs and _replica(record, pcs) == replica
         }
-        wrong += [f"there is no gang of entry {key}" for key in sorted(named - seen)]
-        wrong += [f"gang {key} is in no entry" for key in sorted(seen - named)]
+        wrong += [f"there is no gang of entry {key}" for key in sorted(named - existing)]
+        wrong += [f"gang {key} is in no entry" for key in sorted(existing - named)]
         for entry in layout:
-            left = [key for key in entry.components() & found.scope if self._outdated(pcs, entry, key)]
+            left = [key for key in entry.components() & coherent_set.scope if self._outdated(pcs, entry, key)]
             if left:
                 names = ", ".join(sorted(key.name for key in left))
                 wrong.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
         return wrong
 
     def _outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
-        """Whether a gang holds another version of a component than the gangs of the set's generation do. What an
-        interrupted update has moved stays where it is if the next one does not change it (COH-197)."""
+        """Return whether a gang holds another version of a component than the gangs of the set's generation do.
+        Components that an interrupted update has moved stay where they are if the next one does not change them
+        (COH-197)."""
         generation = self.state.sets[pcs].generation
         if entry.generation == generation:
             return False

@@ -1,4 +1,4 @@
-"""What an update leaves alone (COH-I06, COH-I07)."""
+"""Components and replicas that an update must not touch (COH-I06, COH-I07)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class OutOfScope(CoherentRule):
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
-        if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
+        if record.resource == "podcliquesets" and (coherent_set := self.state.sets.get(record.name)):
             keys = {component.key for component in self.state.components(record.name, 0)}
-            self.judged += found.coherent and found.running and bool(found.scope and keys - found.scope)
+            outside = coherent_set.scope and keys - coherent_set.scope
+            self.judged += self.state.updating(record.name) and bool(outside)
         for pod in self.state.deleted(record):
             if self.state.updating(pod.place.set):
                 self._judge(pod, record)
@@ -44,8 +45,8 @@ class OneReplicaAtATime(CoherentRule):
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
-        if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
-            if found.coherent and len(updates.turns(record.object)) > 1:
+        if record.resource == "podcliquesets" and (coherent_set := self.state.sets.get(record.name)):
+            if coherent_set.coherent and len(updates.turns(record.object)) > 1:
                 self._violate(f"replicas {updates.turns(record.object)} are being updated at once", record)
             return
         for pod in self.state.deleted(record):

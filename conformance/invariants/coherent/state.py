@@ -1,4 +1,4 @@
-"""The coherent sets of a namespace while a history is replayed: what the rules about coherent updates share."""
+"""The coherent sets of a namespace while a history is replayed, shared by the rules about coherent updates."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Set:
 
     template: SetTemplate
     document: Document
-    asked: bool
+    declared: bool
     """Whether the spec asks for Coherent."""
     coherent: bool
     """Whether the rules of coherent updates hold: if the strategy is changed in the middle of another update, not
@@ -75,7 +75,7 @@ class Set:
 
 @dataclass
 class State:
-    """Moved on by `apply`, once a record."""
+    """The sets, maps, pods and gangs of a namespace, updated by `apply` once a record."""
 
     origins: Origins = field(default_factory=Origins)
     sets: dict[str, Set] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class State:
     """spec.replicas of standalone cliques and scaling groups."""
     cliques: dict[str, Document] = field(default_factory=dict)
     members: dict[str, str] = field(default_factory=dict)
-    """Member clique → `group/index`, as the adapter wants it."""
+    """Member clique → `group/index`, as `shapes.key_of` expects it."""
     began: bool = False
     """Whether an update began with the present record."""
     ended: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ class State:
     _by_clique: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def apply(self, record: Record) -> None:
-        """Takes in a record; what was taken in already changes nothing."""
+        """Apply a record. A record that has been applied already changes nothing."""
         if record.seq == self._seq:
             return
         self._seq = record.seq
@@ -148,33 +148,33 @@ class State:
         ]
 
     def updating(self, pcs: str) -> bool:
-        """Whether a coherent update of a set runs."""
-        found = self.sets.get(pcs)
-        return found is not None and found.coherent and found.running
+        """Return whether a coherent update of a set runs."""
+        current = self.sets.get(pcs)
+        return current is not None and current.coherent and current.running
 
     def waiting(self, pcs: str, replica: int) -> bool:
-        """Whether a replica waits for the update that runs: nothing in its map is of the newest generation."""
+        """Return whether a replica waits for the update that runs: nothing in its map is of the newest generation."""
         generations = {entry.generation for entry in self.maps.get((pcs, replica), ())}
         return self.updating(pcs) and bool(generations) and self.sets[pcs].generation not in generations
 
     def budgeted(self, pcs: str) -> bool:
-        """Whether any template of a set has maxUnavailable."""
-        found = self.sets[pcs].template
-        entries = [*(each.entry for each in found.standalone), *(each.entry for each in found.groups)]
+        """Return whether any template of a set has maxUnavailable."""
+        set_template = self.sets[pcs].template
+        entries = [clique.entry for clique in set_template.standalone] + [group.entry for group in set_template.groups]
         return any(number(at(entry, "rollingUpdate"), "maxUnavailable") is not None for entry in entries)
 
     def gang_was_ready(self, key: str) -> bool:
-        """Whether the gang of an entry is or was Ready."""
+        """Return whether the gang of an entry is or was Ready."""
         return any(self.key_of_gang(gang) == key for gang in self.done)
 
     def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[Pod]:
         """The pods of a clique that are not being deleted, nor, unless they count as well (`ended`), is the clique
         object that made them."""
-        found = (self.pods[uid] for uid in self._by_clique[clique])
-        return (pod for pod in found if not pod.going and (ended or pod.owner not in self.ended))
+        candidates = (self.pods[uid] for uid in self._by_clique[clique])
+        return (pod for pod in candidates if not pod.going and (ended or pod.owner not in self.ended))
 
     def available(self, place: Place, gangs: Collection[str] | None = None) -> int:
-        """How many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
+        """Return how many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
 
         def ready(clique: str) -> int:
             return sum(pod.ready and (gangs is None or pod.gang in gangs) for pod in self.of_clique(clique))
@@ -182,19 +182,19 @@ class State:
         prefix = f"{place.set}-{place.replica}-{place.key.name}"
         if place.key.kind == "clique":
             return ready(prefix)
-        wanted = self.sets[place.set].template
-        group = next((each for each in wanted.groups if each.name == place.key.name), None)
+        set_template = self.sets[place.set].template
+        group = next((group for group in set_template.groups if group.name == place.key.name), None)
         if group is None:
             return 0
-        floors = {each: wanted.clique(each).min_available for each in group.cliques}
+        floors = {name: set_template.clique(name).min_available for name in group.cliques}
         return sum(
-            all(ready(f"{prefix}-{index}-{each}") >= floor for each, floor in floors.items())
+            all(ready(f"{prefix}-{index}-{name}") >= floor for name, floor in floors.items())
             for index in range(self.sizes.get(place, group.replicas))
         )
 
-    def taken(self, record: Record) -> Pod | None:
-        """The pod that is being deleted from this record on, though it was Ready and nobody but the operator can have
-        wanted it: neither the suite, nor a scheduler, nor the deletion of its set, clique or group."""
+    def deleted_by_operator(self, record: Record) -> Pod | None:
+        """The Ready pod whose deletion begins with this record, if only the operator can have deleted it: neither the
+        suite, nor a scheduler, nor the deletion of its set, clique or group."""
         pod, before = self.pods.get(record.uid), self.before
         if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
             return None
@@ -203,12 +203,12 @@ class State:
         return None if terminating(self.sets[pod.place.set].document) else pod
 
     def deleted_by_others(self, record: Record) -> bool:
-        """Whether the deletion of a pod begins with this record, and is known not to be the operator's."""
+        """Return whether the deletion of a pod begins with this record, and is known not to be the operator's."""
         pod, before = self.pods.get(record.uid), self.before
         return pod is not None and pod.going and not (before and before.going) and self._excused(record, pod)
 
     def _excused(self, record: Record, pod: Pod) -> bool:
-        """Whether the suite or a scheduler has deleted a pod."""
+        """Return whether the suite or a scheduler has deleted a pod."""
         disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
         return pod.excused or bool(disrupted)
 
@@ -216,57 +216,58 @@ class State:
         """The Ready pods whose deletion begins with this record: those of a clique that is deleted all at once, however
         late the garbage collector comes to them."""
         if record.resource != "podcliques":
-            pod = self.taken(record)
+            pod = self.deleted_by_operator(record)
             return [] if pod is None or pod.owner in self.ended else [pod]
         pcs = self.sets.get(label(record.object, labels.PART_OF))
         if not self.ending or pcs is None or terminating(pcs.document):
             return []
-        found = (self.pods[uid] for uid in self._by_clique[record.name])
-        return [pod for pod in found if pod.owner == self.ending and pod.ready and not pod.excused]
+        candidates = (self.pods[uid] for uid in self._by_clique[record.name])
+        return [pod for pod in candidates if pod.owner == self.ending and pod.ready and not pod.excused]
 
     def surplus(self, pod: Pod) -> bool:
-        """Whether a pod that is being deleted is one too many, because its component was scaled in."""
-        wanted = self.sizes.get(pod.place)
-        if wanted is None:
+        """Return whether a pod that is being deleted is one too many, because its component was scaled in."""
+        replicas = self.sizes.get(pod.place)
+        if replicas is None:
             return False
-        return pod.index >= wanted if pod.index >= 0 else sum(1 for _ in self.of_clique(pod.clique)) >= wanted
+        return pod.index >= replicas if pod.index >= 0 else sum(1 for _ in self.of_clique(pod.clique)) >= replicas
 
     def key_of_gang(self, gang: str) -> str:
         """The key of the entry that a gang belongs to; its name where nothing else is known."""
-        found = self.gangs.get(gang)
-        return shapes.key_of(found, self.members) if found is not None else gang
+        document = self.gangs.get(gang)
+        return shapes.key_of(document, self.members) if document is not None else gang
 
     # -- keeping count -----------------------------------------------------------------------------------------------
 
     def _see_set(self, record: Record) -> None:
         known = self.sets.get(record.name)
-        asked = text(record.object, "spec", "updateStrategy", "type") == COHERENT
-        if known is None and not asked:
+        declared = text(record.object, "spec", "updateStrategy", "type") == COHERENT
+        if known is None and not declared:
             return
         if record.kind == DELETED:
             self.sets.pop(record.name, None)
             return
-        found = self.sets[record.name] = Set(template.read(record.object), record.object, asked, asked)
-        found.generation = updates.generation(record.object)
-        found.running = updates.running(record.object)
-        found.scope = frozenset(Key("clique" if k == "clique" else "group", n) for k, n in shapes.scope(record.object))
+        current = self.sets[record.name] = Set(template.read(record.object), record.object, declared, declared)
+        current.generation = updates.generation(record.object)
+        current.running = updates.running(record.object)
+        scope = shapes.scope(record.object)
+        current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
         if known is None:
             joined = [uid for uid, pod in self._others.items() if pod.place.set == record.name]
             self.pods |= {uid: self._others.pop(uid) for uid in joined}
             return
-        found.interrupted, found.ended_at, found.old = known.interrupted, known.ended_at, known.old
-        changed = known.generation not in ("", found.generation)
-        self.began = found.running and (changed or not known.running)
-        found.coherent = asked and (known.coherent or self.began or not known.running)
+        current.interrupted, current.ended_at, current.old = known.interrupted, known.ended_at, known.old
+        changed = known.generation not in ("", current.generation)
+        self.began = current.running and (changed or not known.running)
+        current.coherent = declared and (known.coherent or self.began or not known.running)
         if self.began:
-            found.interrupted = changed and known.running
-            if not found.interrupted or changed:
+            current.interrupted = changed and known.running
+            if not current.interrupted or changed:
                 layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
-                found.old = frozenset(entry.key for layout in layouts for entry in layout)
-        if asked and not known.asked and known.running:
-            found.interrupted = True
-        if known.running and not found.running:
-            found.interrupted, found.ended_at = False, record.at
+                current.old = frozenset(entry.key for layout in layouts for entry in layout)
+        if declared and not known.declared and known.running:
+            current.interrupted = True
+        if known.running and not current.running:
+            current.interrupted, current.ended_at = False, record.at
 
     def _see_part(self, record: Record) -> None:
         pcs, replica = label(record.object, labels.PART_OF), label(record.object, labels.SET_INDEX)
@@ -305,7 +306,7 @@ class State:
             self.removed[key] = record.at
         if pcs in self.sets:
             self.written, self.previous = (pcs, replica), before
-            self.sets[pcs].coherent |= self.sets[pcs].asked and record.kind != DELETED
+            self.sets[pcs].coherent |= self.sets[pcs].declared and record.kind != DELETED
 
     def _see_gang(self, record: Record) -> None:
         if record.kind == DELETED:
@@ -351,20 +352,20 @@ class State:
             self._by_clique[clique].add(record.uid)
 
 
-def _components(wanted: SetTemplate) -> Iterator[tuple[Key, int, int, int]]:
-    for clique in wanted.standalone:
+def _components(set_template: SetTemplate) -> Iterator[tuple[Key, int, int, int]]:
+    for clique in set_template.standalone:
         yield (
             Key("clique", clique.name),
             clique.replicas,
             clique.min_available,
             _budget(clique.entry, clique.min_available),
         )
-    for group in wanted.groups:
+    for group in set_template.groups:
         least = group.min_available
         yield Key("group", group.name), group.replicas, least, _budget(group.entry, least)
 
 
 def _budget(entry: Mapping[str, object], minimum: int) -> int:
     """maxUnavailable; its default is minAvailable (COH-062)."""
-    found = number(at(entry, "rollingUpdate"), "maxUnavailable")
-    return minimum if found is None else found
+    limit = number(at(entry, "rollingUpdate"), "maxUnavailable")
+    return minimum if limit is None else limit

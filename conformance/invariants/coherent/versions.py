@@ -28,7 +28,8 @@ class OneVersionInAGang(CoherentRule):
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
-        if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)) and not found.coherent:
+        current = self.state.sets.get(record.name) if record.resource == "podcliquesets" else None
+        if current is not None and not current.coherent:
             self._mixed |= {pod.gang for pod in self.state.pods.values() if pod.place.set == record.name}
         pod = self.state.pods.get(record.uid)
         if record.resource != "pods" or pod is None:

@@ -460,7 +460,7 @@ class ClusterEnvironment:
         declared = running.checks.declared if finished else ()
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
-        judge = partial(invariants.judge, settle=settle, others=case.roles.earlier)
+        judge = partial(invariants.judge, settle=settle, foreign_spans=case.roles.earlier)
         for each in (case, case.neighbor):
             if each is not None:
                 each.complete_origins()
