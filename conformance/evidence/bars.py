@@ -227,11 +227,11 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
 
 def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
     """Return what users changed and which nodes were added or removed, with the times."""
-    marks = [*_nodes(fleet, begin), *_asked(own)]
+    marks = [*_nodes(fleet, begin), *_requested(own)]
     return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
-def _asked(records: list[Record]) -> Iterator[Mark]:
+def _requested(records: list[Record]) -> Iterator[Mark]:
     """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
     known: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()

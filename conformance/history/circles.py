@@ -21,16 +21,16 @@ class Circles:
     """Counts how often the same record or request has come."""
 
     def __init__(self) -> None:
-        self._seen: Counter[Hashable] = Counter()
+        self._counts: Counter[Hashable] = Counter()
 
     def new(self, item: Hashable) -> bool:
         """Return whether an item has come at most ROUNDS times, this time included."""
-        self._seen[item] += 1
-        return self._seen[item] <= ROUNDS
+        self._counts[item] += 1
+        return self._counts[item] <= ROUNDS
 
     def forget(self) -> None:
         """Begin anew."""
-        self._seen.clear()
+        self._counts.clear()
 
 
 def state(record: Record) -> Hashable:

@@ -105,7 +105,7 @@ class History:
         self.log, self.namespace = log, namespace
         self._live = View()
         self._inbox: deque[Record] = deque()
-        self._taken = 0
+        self._position = 0
         self._latest: deque[Record] = deque(maxlen=5)
         self._moved = float("-inf")
         self._stirred = log.now()
@@ -307,7 +307,7 @@ class History:
     ) -> Record | None:
         """Move the live view to the next record that counts. Return None at the deadline (in seconds of the log) or,
         without a deadline, if nothing more has arrived; none after number `last` counts."""
-        while (last is None or self._taken < last) and (record := self._pull(deadline)) is not None:
+        while (last is None or self._position < last) and (record := self._pull(deadline)) is not None:
             if record.resource in resources if resources is not None else record.resource not in UNASKED:
                 return record
         return None
@@ -321,11 +321,11 @@ class History:
         """Apply the next record to the live view. With a deadline, wait for one that arrives before it."""
         if not self._inbox:
             wait_budget = 0.0 if deadline is None else max(0.0, deadline - self.now())
-            self._inbox.extend(self.log.beyond(self.namespace, self._taken, wait_budget))
+            self._inbox.extend(self.log.beyond(self.namespace, self._position, wait_budget))
         if not self._inbox or (deadline is not None and self._inbox[0].at > deadline):
             return None
         record = self._inbox.popleft()
-        self._taken = record.seq
+        self._position = record.seq
         self._live.apply(record)
         if record.resource not in UNASKED:
             self._latest.append(record)

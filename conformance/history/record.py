@@ -96,7 +96,7 @@ class Record:
 
     @property
     def in_memory(self) -> int:
-        """How many bytes of the object are kept in memory."""
+        """Return how many bytes of the object are kept in memory."""
         return len(self._raw) if isinstance(self._raw, bytes) else 0
 
     @property

@@ -353,12 +353,12 @@ class _Feed:
             if key not in present:
                 # When exactly it was deleted is not known; at the version of the list it was gone.
                 _, version = self._known[key]
-                self._gone(key, str(self.reflector.version) if self.reflector else version, last.get(key))
+                self._record_deletion(key, str(self.reflector.version) if self.reflector else version, last.get(key))
         for item in items:
             key = item.metadata.key
             known = self._known.get(key)
             if known is not None and known[0] != item.metadata.uid:
-                self._gone(key, known[1], last.get(key))
+                self._record_deletion(key, known[1], last.get(key))
                 known = None
             if known is None or known[1] != item.metadata.resource_version:
                 self._take(ADDED if known is None else MODIFIED, item, listed=True)
@@ -371,7 +371,7 @@ class _Feed:
         self._arrive(item.metadata.resource_version)
         self._news.set()
 
-    def _gone(self, key: Key, version: str, last: Record | None) -> None:
+    def _record_deletion(self, key: Key, version: str, last: Record | None) -> None:
         """Record the deletion of an object that a list no longer has, with its last state. Objects whose records are
         not kept are skipped."""
         self._known.pop(key)

@@ -20,19 +20,19 @@ class GangBeforePods(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._creations = Creations()
-        self._gone: dict[str, float] = {}
+        self._deleted_at: dict[str, float] = {}
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the creation of pods."""
         self._confirm(record)
         if record.resource == "podgangs" and record.kind == DELETED:
-            self._gone[record.name] = record.at
+            self._deleted_at[record.name] = record.at
         name = label(record.object, labels.GANG) if record.resource == "pods" else ""
         if not name or not self._creations.shows(record):
             return
         self._judged += 1
-        late = not gangs[name].exists and record.at - self._gone.get(name, float("-inf")) > STALE
+        late = not gangs[name].exists and record.at - self._deleted_at.get(name, float("-inf")) > STALE
         if late:
             self._suspect(name, f"pod {record.name} was created while its gang {name} did not exist", record)
 

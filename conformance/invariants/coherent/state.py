@@ -113,7 +113,7 @@ class State:
     """The one of them whose deletion begins with the present record."""
     removed: dict[str, float] = field(default_factory=dict)
     """When an entry was removed from its map, by key."""
-    _others: dict[str, Pod] = field(default_factory=dict)
+    _other_pods: dict[str, Pod] = field(default_factory=dict)
     """Pods of sets that have never been Coherent so far, and may be switched to it later."""
     _owners: PodOwners = field(default_factory=PodOwners)
     _seq: int = 0
@@ -252,8 +252,8 @@ class State:
         scope = shapes.scope(record.object)
         current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
         if known is None:
-            joined = [uid for uid, pod in self._others.items() if pod.place.set == record.name]
-            self.pods |= {uid: self._others.pop(uid) for uid in joined}
+            joined = [uid for uid, pod in self._other_pods.items() if pod.place.set == record.name]
+            self.pods |= {uid: self._other_pods.pop(uid) for uid in joined}
             return
         current.interrupted, current.ended_at, current.old = known.interrupted, known.ended_at, known.old
         changed = known.generation not in ("", current.generation)
@@ -323,7 +323,7 @@ class State:
         clique = label(document, labels.CLIQUE)
         if not pcs or not replica.isdigit() or not clique:
             return
-        known = self.pods if pcs in self.sets else self._others
+        known = self.pods if pcs in self.sets else self._other_pods
         before = known.get(record.uid)
         self.before = before if known is self.pods else None
         group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
@@ -347,7 +347,7 @@ class State:
         )
         if record.kind == DELETED:
             self._by_clique[clique].discard(record.uid)
-            self._others.pop(record.uid, None)
+            self._other_pods.pop(record.uid, None)
         else:
             self._by_clique[clique].add(record.uid)
 
