@@ -354,7 +354,7 @@ def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
     lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(played.instance, played.outcome)]
     if played.changed:
         lines.append("this is what came of it after the change that the scenario ends with")
-    lines += ["scenario:", scenarios.shown(played.scenario.instance, played.scenario.about)]
+    lines += ["scenario:", scenarios.to_yaml(played.scenario.instance, played.scenario.about)]
     return "\n".join(lines)
 
 

@@ -44,7 +44,7 @@ def test_generated_instances(instance):
     # While room is cleared for its base gang, nothing is held back for a scaled gang.
     late = scaled if outcome.evicted else set()
     if breaches := [b for b in verdict(instance, outcome) if b.rule != "OR-6" or b.gang not in late]:
-        note(scenarios.shown(instance, about="; ".join(map(str, breaches))))
+        note(scenarios.to_yaml(instance, about="; ".join(map(str, breaches))))
         note(f"the scheduler: {scenarios.notation(outcome)}")
     assert not breaches
 
@@ -62,6 +62,6 @@ def test_generated_preferences_are_met_as_well_as_can_be(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
     best = max((outcomes.score(instance, good) for good in outcomes.permitted(instance)), default=1.0)
     if (score := outcomes.score(instance, outcome)) < best:
-        note(scenarios.shown(instance, about=f"preferences are met by {score:.2f}, and could be by {best:.2f}"))
+        note(scenarios.to_yaml(instance, about=f"preferences are met by {score:.2f}, and could be by {best:.2f}"))
         note(f"the scheduler: {scenarios.notation(outcome)}")
     assert score == best

@@ -1,4 +1,4 @@
-"""Whether a node admits a pod of a group, apart from capacity: cordons, taints, node selector, required node
+"""Decide whether a node admits a pod of a group, apart from capacity: cordons, taints, node selector, required node
 affinity."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from conformance.grove.scheduling.instance import Group, Node
 
 
 class Refusal(NamedTuple):
-    """Why a node does not admit a pod, with the rule of spec E.1."""
+    """The reason why a node does not admit a pod, with the rule of spec E.1."""
 
     rule: str
     text: str

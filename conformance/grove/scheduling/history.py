@@ -37,7 +37,7 @@ def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool
     """Return the breaches during the steps, each once, then those of the end. For `recreated`, see `Outcome`."""
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
-    found: dict[Breach, None] = {}
+    breaches: dict[Breach, None] = {}
     whole: set[str] = set()
     for step in steps:
         if isinstance(step, Bound):
@@ -46,10 +46,10 @@ def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool
             evicted.add(step.pod)
         now = outcome(alive.values(), evicted, recreated=recreated)
         whole |= {gang.name for gang in instance.gangs if admitted(instance, now, gang)}
-        found |= dict.fromkeys(safety(instance, now))
+        breaches |= dict.fromkeys(safety(instance, now))
     end = verdict(instance, outcome(alive.values(), evicted, recreated=recreated))
-    found |= dict.fromkeys(_lost(breach) if breach.gang in whole else breach for breach in end)
-    return list(found)
+    breaches |= dict.fromkeys(_lost(breach) if breach.gang in whole else breach for breach in end)
+    return list(breaches)
 
 
 def _lost(breach: Breach) -> Breach:
@@ -65,5 +65,5 @@ def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: b
     alive = list(bound)
     for pod in (pod for pod in alive if pod.gang):
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
-    gone = frozenset(evicted)
-    return Outcome(placed, gone, recreated, gone.intersection(pod.moved for pod in alive))
+    victims = frozenset(evicted)
+    return Outcome(placed, victims, recreated, victims.intersection(pod.moved for pod in alive))

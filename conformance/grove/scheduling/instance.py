@@ -49,7 +49,7 @@ class Group:
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
     """Demands of the pod spec on nodes (nodeSelector, tolerations, nodeAffinity, claim) and on other pods (hostPorts,
-    apart, together, spread), and who requests its resources (requestedBy)."""
+    apart, together, spread), and the part of the spec that requests its resources (requestedBy)."""
     gated: int | None = None
     """Pods in addition to the desired ones that have a foreign scheduling gate and therefore do not count."""
     missing: int | None = None
@@ -122,7 +122,7 @@ class Outcome:
     recreated: bool = False
     """Whether evicted pods of gangs were recreated, so that they wait again."""
     moved: frozenset[str] = frozenset()
-    """Those of the evicted pods that were recreated and bound again: the scheduler has moved them to make room."""
+    """The evicted pods that were recreated and bound again: the scheduler has moved them to make room."""
 
     @property
     def victims(self) -> frozenset[str]:

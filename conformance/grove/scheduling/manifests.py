@@ -42,8 +42,8 @@ FOREIGN_GATE = "example.com/held"
 
 @dataclass(frozen=True)
 class Testbed:
-    """Where an instance is played. The pool's name is prepended to names of nodes and domains, and `prefix` to names of
-    gangs and pods, so that many instances can be played at once."""
+    """The nodes and the namespace of an instance. The pool's name is prepended to names of nodes and domains, and
+    `prefix` to names of gangs and pods, so that many instances can be played at once."""
 
     namespace: str
     pool: str
@@ -58,7 +58,7 @@ class Testbed:
     keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
     """Label keys of the instance → label keys of the nodes. Other keys are used as they are."""
     gates: bool = False
-    """Whether pods of scaled gangs start with Grove's gate, which the suite, playing the operator, removes (GS-03)."""
+    """Whether pods of scaled gangs start with Grove's gate, which the suite removes as the operator does (GS-03)."""
 
     def name(self, *parts: str) -> str:
         """Return the name of a gang, a group or a pod."""
@@ -96,7 +96,7 @@ def priority_class(priority: int) -> str:
 
 def priority_classes(instance: Instance) -> list[Manifest]:
     """Return the PriorityClasses that an instance needs. They are cluster-scoped and may exist already."""
-    wanted = {gang.priority for gang in instance.gangs} | {pod.priority for pod in instance.running}
+    priorities = {gang.priority for gang in instance.gangs} | {pod.priority for pod in instance.running}
     return [
         {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -104,7 +104,7 @@ def priority_classes(instance: Instance) -> list[Manifest]:
             "metadata": {"name": priority_class(priority)},
             "value": priority,
         }
-        for priority in sorted(wanted)
+        for priority in sorted(priorities)
     ]
 
 
@@ -138,23 +138,23 @@ def topology_binding(instance: Instance, testbed: Testbed) -> Manifest | None:
 def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """Return the waiting pods: of each group as many as are desired and not running, and the pods with foreign
     gates."""
-    found = []
+    manifests = []
     for gang in instance.gangs:
         for group in gang.groups:
             own = _pod_labels(gang, group, testbed)
             gates = (labels.GATE,) if testbed.gates and gang.base else ()
             names = [(name, gates) for name in _waiting(instance, gang, group, testbed)]
-            names += [(name, (*gates, FOREIGN_GATE)) for name in _held(gang, group, testbed)]
+            names += [(name, (*gates, FOREIGN_GATE)) for name in _foreign_gated(gang, group, testbed)]
             for name, of_pod in names:
                 pod = _pod(name, group.asks, gang.priority, testbed, group.demands, own)
-                found.append(_gated(pod, of_pod))
-    return found
+                manifests.append(_gated(pod, of_pod))
+    return manifests
 
 
 def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """Return the running pods, already bound. The caller deletes those that are `terminating` (a finalizer holds them)
     and ends those that are `finished`."""
-    found = []
+    manifests = []
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
         group = gang.group(pod.group) if gang else None
@@ -162,8 +162,8 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
         demands = group.demands if group else {}
         manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, own)
         manifest["spec"]["nodeName"] = testbed.node(pod.node)
-        found.append(manifest)
-    return found
+        manifests.append(manifest)
+    return manifests
 
 
 def again(pod: Running, testbed: Testbed) -> str:
@@ -194,11 +194,11 @@ def gang_status(now: str) -> Manifest:
     return {"status": {"phase": "Pending", "conditions": [{**condition, "message": "All pods exist"}]}}
 
 
-def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Testbed) -> Outcome:
+def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: Testbed) -> Outcome:
     """Return the outcome of an instance from all pods of its namespace. Pods that are being deleted count as gone."""
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
-    alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
+    alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}
     before = {testbed.name(pod.name): pod for pod in instance.running}
     recreated = {again(pod, testbed): pod.name for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
@@ -208,9 +208,9 @@ def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Tes
             gang, group = groups[clique]
             placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
     evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
-    made = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
-    moved = frozenset(old for old, pod in made.items() if pod["spec"].get("nodeName"))
-    of_gangs = any(pod.gang for pod in instance.running if pod.name in made)
+    replacements = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
+    moved = frozenset(old for old, pod in replacements.items() if pod["spec"].get("nodeName"))
+    of_gangs = any(pod.gang for pod in instance.running if pod.name in replacements)
     return Outcome(placed, frozenset(evicted), of_gangs, moved)
 
 
@@ -261,7 +261,7 @@ def _podgroup(instance: Instance, gang: Gang, group: Group, testbed: Testbed) ->
         if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
     ]
     missing = [testbed.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
-    all_of_them = [*old, *_waiting(instance, gang, group, testbed), *_held(gang, group, testbed), *missing]
+    all_of_them = [*old, *_waiting(instance, gang, group, testbed), *_foreign_gated(gang, group, testbed), *missing]
     return {
         "name": testbed.name(gang.name, group.name),
         "minReplicas": group.minimum,
@@ -281,7 +281,7 @@ def _waiting(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> 
     return [testbed.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
 
 
-def _held(gang: Gang, group: Group, testbed: Testbed) -> list[str]:
+def _foreign_gated(gang: Gang, group: Group, testbed: Testbed) -> list[str]:
     return [testbed.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
 
 
@@ -368,8 +368,8 @@ def _term(term: Mapping[str, Any], testbed: Testbed) -> Manifest:
     expressions = []
     for expression in term.get("matchExpressions", ()):
         values = [testbed.label(expression["key"], value)[1] for value in expression.get("values", ())]
-        kept = {"key": testbed.key(expression["key"]), "operator": expression["operator"]}
-        expressions.append({**kept, "values": values} if values else kept)
+        requirement = {"key": testbed.key(expression["key"]), "operator": expression["operator"]}
+        expressions.append({**requirement, "values": values} if values else requirement)
     return {"matchExpressions": expressions}
 
 

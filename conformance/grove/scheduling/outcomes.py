@@ -14,8 +14,8 @@ def permitted(instance: Instance) -> Iterator[Outcome]:
     """Yield every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3
     gangs.
 
-    Evicted gangs do not come back (nobody recreates their pods), and pods of running gangs that lost some are placed as
-    a whole or not at all.
+    Evicted gangs do not come back (their pods are not recreated), and pods of running gangs that lost some are placed
+    as a whole or not at all.
     """
     for evicted in _evictions(instance):
         for placed in _placements(instance, list(instance.gangs), Outcome(evicted=evicted)):

@@ -27,7 +27,7 @@ class BoundPod:
     group: Group
     node: Node
     new: bool
-    """Whether the outcome bound it; it ran before otherwise."""
+    """Whether the outcome bound the pod; otherwise it ran before."""
 
     @property
     def full_name(self) -> str:
@@ -111,10 +111,10 @@ def _apart(pods: Sequence[BoundPod]) -> Iterator[Clash]:
 def _together(pods: Sequence[BoundPod]) -> Iterator[Clash]:
     for pod in pods:
         for term in pod.group.demands.get("together", ()) if pod.new else ():
-            others = [near for near in pods if near is not pod and _named(near, pod, term)]
-            first = not others and _named(pod, pod, term)
+            neighbors = [near for near in pods if near is not pod and _named(near, pod, term)]
+            first = not neighbors and _named(pod, pod, term)
             domain = pod.domain(term["key"])
-            if not domain or not (first or any(near.domain(term["key"]) == domain for near in others)):
+            if not domain or not (first or any(near.domain(term["key"]) == domain for near in neighbors)):
                 text = f"a pod of {pod.full_name} has none of those that its affinity requires in {term['key']}"
                 yield Clash("OR-12", pod.gang, f"{text} {domain or '(no label)'}")
 

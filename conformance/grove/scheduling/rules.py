@@ -52,11 +52,11 @@ class Breach:
 def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
     """Return all breaches of an outcome at rest. Progress is judged only of legal outcomes: otherwise it would
     mislead."""
-    found = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
-    found += [Breach(*clash) for clash in unmet(instance, outcome)]
-    if not forbidden(found):
-        found += [*_progress(instance, outcome), *_thrift(instance, outcome)]
-    return found
+    breaches = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
+    breaches += [Breach(*clash) for clash in unmet(instance, outcome)]
+    if not forbidden(breaches):
+        breaches += [*_progress(instance, outcome), *_thrift(instance, outcome)]
+    return breaches
 
 
 def forbidden(breaches: list[Breach]) -> list[Breach]:
@@ -151,7 +151,7 @@ def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
 
 
 def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Yield breaches about victims: who was evicted, and for whom (GS-30 to GS-32)."""
+    """Yield breaches about the evicted pods and the gangs that they were evicted for (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
     if strange := outcome.victims - {pod.name for pod in victims}:
         yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which were not running")
@@ -170,19 +170,19 @@ def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
 def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
     """Yield scaled gangs that keep running without their base gang (GS-31)."""
     left = [pod for pod in instance.running if pod not in victims and pod.counts]
-    gone = {pod.gang for pod in victims} - {pod.gang for pod in left}
+    evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in left}
     for gang in instance.gangs:
-        if gang.base and gang.base in gone and any(pod.gang == gang.name for pod in left):
+        if gang.base and gang.base in evicted_gangs and any(pod.gang == gang.name for pod in left):
             yield Breach("GS-31", gang.name, f"still runs, although its base gang {gang.base} was evicted", "SHOULD")
 
 
 def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
     for gang in instance.gangs:
         mine = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
-        gone = {pod.name for pod in victims if pod.gang == gang.name}
-        if not gone or gone == {pod.name for pod in mine}:
+        evicted = {pod.name for pod in victims if pod.gang == gang.name}
+        if not evicted or evicted == {pod.name for pod in mine}:
             continue
-        before, after = Counter(p.group for p in mine), Counter(p.group for p in mine if p.name not in gone)
+        before, after = Counter(p.group for p in mine), Counter(p.group for p in mine if p.name not in evicted)
         torn = [g for g in gang.groups if after[g.name] < min(g.minimum, before[g.name])]
         if torn:
             yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
@@ -194,12 +194,14 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
     if len(preemptors) != 1 or any(pod.gang == preemptors[0].name for pod in victims):
         return
     preemptor = preemptors[0]
-    gone = {pod.gang for pod in victims}
+    evicted_gangs = {pod.gang for pod in victims}
     # Scaled gangs should be evicted with their base gang (GS-31): they do not count as superfluous.
-    needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, gone)]
-    others = {name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *gone}}
+    needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, evicted_gangs)]
+    remaining = {
+        name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *evicted_gangs}
+    }
     # A gang that was evicted may have come back and evicted others: these were needed only if they alone suffice.
-    back = [gang.priority for gang in bound if gang.name in gone]
+    back = [gang.priority for gang in bound if gang.name in evicted_gangs]
     later = [pod for pod in needed if instance.priority(pod) < max(back, default=0)]
     parts: Iterable[Sequence[Running]] = (
         [later] if later else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
@@ -208,15 +210,15 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
         less = Outcome({}, frozenset(pod.name for pod in part))
         if any(_torn(instance, [pod for pod in victims if pod in part])):
             continue
-        if _minimum_fits(instance, replace(less, placed=others), preemptor):
+        if _minimum_fits(instance, replace(less, placed=remaining), preemptor):
             names = ", ".join(sorted(less.evicted)) or "none"
             yield Breach("GS-32", preemptor.name, f"evicted more than needed: {names} would have sufficed", "SHOULD")
             return
 
 
-def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: set[str]) -> bool:
+def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, evicted_gangs: set[str]) -> bool:
     gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
-    if gang is None or not gang.base or gang.base not in gone:
+    if gang is None or not gang.base or gang.base not in evicted_gangs:
         return False
     base = instance.gang(gang.base)
     return not admitted(instance, outcome, base)
@@ -295,7 +297,7 @@ def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     if ended:
         lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
         cheaper = iter([Outcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))])
-    if any(each.evicted and _minimum_fits(instance, each, gang) for each in cheaper):
+    if any(candidate.evicted and _minimum_fits(instance, candidate, gang) for candidate in cheaper):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than necessary", "SHOULD")
 
 
@@ -328,8 +330,8 @@ def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bo
                 old = survivors(instance, outcome, other.name, group.name).total()
                 surplus = min(sum(spread.values()), old + sum(spread.values()) - group.minimum)
                 if surplus > 0:
-                    kept = {tuple(sorted(part)) for part in _parts(spread, sum(spread.values()) - surplus)}
-                    choices.append([(other.name, group.name, dict(Counter(part))) for part in sorted(kept)])
+                    reductions = {tuple(sorted(part)) for part in _parts(spread, sum(spread.values()) - surplus)}
+                    choices.append([(other.name, group.name, dict(Counter(part))) for part in sorted(reductions)])
     for choice in product(*choices) if choices else ():
         placed = {name: dict(groups) for name, groups in outcome.placed.items()}
         for name, group_name, spread in choice:
@@ -379,7 +381,7 @@ def free_capacity(instance: Instance, outcome: Outcome) -> FreeCapacity:
 def settled_domains(instance: Instance, outcome: Outcome, gang: Gang) -> dict[int, str]:
     """Return the domains of a gang's bound pods, by index of the required scope."""
     labels = {node.name: node.labels for node in instance.nodes}
-    found = {}
+    domains = {}
     for index, scope in enumerate(required_scopes(gang)):
         values = {
             labels.get(node, {}).get(scope.key, NO_DOMAIN)
@@ -387,5 +389,5 @@ def settled_domains(instance: Instance, outcome: Outcome, gang: Gang) -> dict[in
             for node in members(instance, outcome, gang.name, group)
         }
         if values:
-            found[index] = values.pop() if len(values) == 1 else NO_DOMAIN
-    return found
+            domains[index] = values.pop() if len(values) == 1 else NO_DOMAIN
+    return domains

@@ -26,7 +26,7 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
 
     from conformance.grove.scheduling.strategies import instances
 
-    found: list[Instance] = []
+    drawn: list[Instance] = []
 
     @seed(number)
     @settings(
@@ -41,15 +41,15 @@ def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collec
     )
     @given(instances())
     def draw(instance: Instance) -> None:
-        if len(found) == count:
+        if len(drawn) == count:
             raise _Enough
-        if instance not in found and playable(instance) and contended(instance) and expressible(instance, features):
-            found.append(instance)
+        if instance not in drawn and playable(instance) and contended(instance) and expressible(instance, features):
+            drawn.append(instance)
 
     with contextlib.suppress(_Enough):
         draw()
     about = f"drawn with seed {number}"
-    return [_scenario(f"drawn-{i}", about, instance, checks) for i, instance in enumerate(found)]
+    return [_scenario(f"drawn-{i}", about, instance, checks) for i, instance in enumerate(drawn)]
 
 
 def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]) -> Scenario:
@@ -77,7 +77,7 @@ def expressible(instance: Instance, features: Collection[str]) -> bool:
 
 def contended(instance: Instance) -> bool:
     """Return whether something waits, there are several nodes, and not everything fits."""
-    wanted = sum(group.asks.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
-    there = sum(node.capacity.get("gpus", 0) for node in instance.nodes if node.schedulable)
+    demand = sum(group.asks.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
+    supply = sum(node.capacity.get("gpus", 0) for node in instance.nodes if node.schedulable)
     waits = any(gang.name not in {pod.gang for pod in instance.running} for gang in instance.gangs)
-    return waits and len(instance.nodes) > 1 and 0 < there < wanted
+    return waits and len(instance.nodes) > 1 and 0 < supply < demand

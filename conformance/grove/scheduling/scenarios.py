@@ -32,7 +32,7 @@ _DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the specification says about the outcomes of an instance; None or empty if it says nothing."""
+    """The specification of the outcomes of an instance; fields are None or empty if it specifies nothing."""
 
     must: int | None = None
     should: int | None = None
@@ -72,14 +72,14 @@ def load(place: Path | None = None) -> list[Scenario]:
 def read(path: Path) -> list[Scenario]:
     """Return the scenarios of one file, for example a printed counterexample. Raises UsageError."""
     document = documents.read(path, folder() / SCHEMA)
-    found = []
+    result = []
     for index, entry in enumerate(document.value["scenarios"]):
         _check(document, index, entry)
-        found.append(_scenario(entry))
-    return found
+        result.append(_scenario(entry))
+    return result
 
 
-def shown(instance: Instance, about: str = "") -> str:
+def to_yaml(instance: Instance, about: str = "") -> str:
     """Return an instance as a file with one scenario, which `read` accepts."""
     entry: dict[str, Any] = {"id": instance.name or "instance"}
     if about:
@@ -100,9 +100,9 @@ def notation(outcome: Outcome) -> str:
         for group, spread in groups.items()
         if spread
     ]
-    gone = [f"evicted {', '.join(sorted(outcome.victims))}"] if outcome.victims else []
-    gone += [f"moved {', '.join(sorted(outcome.moved))}"] if outcome.moved else []
-    return "; ".join(parts + gone) or "nothing is placed"
+    evictions = [f"evicted {', '.join(sorted(outcome.victims))}"] if outcome.victims else []
+    evictions += [f"moved {', '.join(sorted(outcome.moved))}"] if outcome.moved else []
+    return "; ".join(parts + evictions) or "nothing is placed"
 
 
 def _scenario(entry: Mapping[str, Any]) -> Scenario:

@@ -125,8 +125,8 @@ def _groups(
             if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in mine)
         ]
         for spread in _spreads(nodes, group.asks, counts[group.name], capacity):
-            for others in _groups(instance, gang, rest, counts, without(capacity, group.asks, spread), chosen):
-                yield {group.name: spread, **others}
+            for remaining in _groups(instance, gang, rest, counts, without(capacity, group.asks, spread), chosen):
+                yield {group.name: spread, **remaining}
 
 
 def _choices(
@@ -134,11 +134,11 @@ def _choices(
 ) -> Iterator[dict[int, str]]:
     """Yield every way to settle the open domains of the scopes `mine`, from the label values that occur together."""
     unsettled = [i for i in mine if i not in domains]
-    seen = set()
+    visited = set()
     for node in instance.nodes:
         values = tuple(node.labels.get(scopes[i].key, "") for i in unsettled)
-        if all(values) and values not in seen:
-            seen.add(values)
+        if all(values) and values not in visited:
+            visited.add(values)
             yield {**domains, **dict(zip(unsettled, values, strict=True))}
     if not unsettled and not instance.nodes:
         yield domains

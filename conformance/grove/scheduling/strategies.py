@@ -1,6 +1,6 @@
 """Generated instances, small enough for brute force (hypothesis).
 
-Draw from `instances()`. Counterexamples shrink to few nodes and pods; `scenarios.shown` prints one as the YAML that
+Draw from `instances()`. Counterexamples shrink to few nodes and pods; `scenarios.to_yaml` prints one as the YAML that
 reproduces it, and `scenarios.read` reads that.
 """
 
