@@ -174,7 +174,7 @@ def test_mappings_as_maps() -> None:
     assert shapes.clique_mapping({"status": {"podGangMapping": {"s-0-1": 2, "s-0-2": 1}}}) == {"s-0-1": 2, "s-0-2": 1}
     group = {"status": {"podGangMapping": {"s-0-1": [0], "s-0-2": [1]}}}
     assert shapes.group_mapping(group, "P") == {"s-0-1": (0,), "s-0-2": (1,)}
-    assert shapes.said_mapping(group) and not shapes.said_mapping({})
+    assert shapes.has_mapping(group) and not shapes.has_mapping({})
 
 
 def test_mappings_as_lists() -> None:

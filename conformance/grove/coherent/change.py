@@ -1,4 +1,4 @@
-"""What one write of a map changes, and whether a coherent update may do that (coherent.md, sections 3.3 to 3.5)."""
+"""Changes of a map by one write, and whether a coherent update may make them (coherent.md, sections 3.3 to 3.5)."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Change:
 
     @property
     def grown(self) -> dict[str, dict[Key, int]]:
-        """How much more of each component gangs hold that were there before."""
+        """The members of each component that existing gangs have gained, by gang."""
         return {key: more for key, more in self._differences(1).items() if more}
 
     @property
     def shrunk(self) -> dict[str, dict[Key, int]]:
-        """How much less of each component gangs hold, those that are gone included."""
+        """The members of each component that gangs have lost, by gang, removed gangs included."""
         return {key: less for key, less in self._differences(-1).items() if less}
 
     @property
     def batch(self) -> Batch:
-        """What the new gangs, and those that have grown, have taken over."""
+        """The members that the new gangs, and those that have grown, have gained."""
         counts: dict[Key, int] = {}
         for entry in self._new():
             for key in entry.components():
@@ -49,7 +49,7 @@ class Change:
         return Batch(bool(self.opened), counts)
 
     def __bool__(self) -> bool:
-        """Whether any gang holds something else than before. Hashes and dependencies do not count."""
+        """Return whether any gang holds something else than before. Hashes and dependencies do not count."""
         return bool(self._new() or self.grown or self.shrunk)
 
     def _new(self) -> list[Entry]:
@@ -58,19 +58,19 @@ class Change:
 
     def _differences(self, sign: int) -> dict[str, dict[Key, int]]:
         later = {entry.key: entry for entry in self.after}
-        found: dict[str, dict[Key, int]] = {}
+        by_gang: dict[str, dict[Key, int]] = {}
         for entry in self.before:
             then = later.get(entry.key)
             if then is None and sign > 0:
                 continue
             keys = entry.components() | (then.components() if then else set())
             differences = {key: sign * _difference(entry, then, key, sign) for key in keys}
-            found[entry.key] = {key: count for key, count in differences.items() if count > 0}
-        return found
+            by_gang[entry.key] = {key: count for key, count in differences.items() if count > 0}
+        return by_gang
 
 
 def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
-    """What was added (sign 1) or taken away (sign -1), the latter as a negative number."""
+    """Return the number of members that were added (sign 1) or removed (sign -1), the latter as a negative number."""
     if key.kind == "clique":
         return (after.size(key) if after else 0) - before.size(key)
     then = set(after.groups.get(key.name, ())) if after else set()
@@ -80,13 +80,13 @@ def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
 
 def changes(layouts: Iterable[Layout]) -> list[Change]:
     """The changes between layouts that follow each other; writes that move nothing are left out."""
-    found: list[Change] = []
+    result: list[Change] = []
     last: Layout | None = None
     for layout in layouts:
         if last is not None and (change := Change(last, layout)):
-            found.append(change)
+            result.append(change)
         last = layout
-    return found
+    return result
 
 
 def problems(
@@ -99,16 +99,16 @@ def problems(
     settled: Callable[[Entry, Key], bool] | None = None,
     single_anchor: bool = False,
 ) -> list[str]:
-    """What a coherent update to `generation` may not do to a map, empty where it may do this. `components`: those in
-    scope; `before`: keys of the gangs that were there when the update began, which may lose members even where a revert
-    has brought their generation back; `unavailable`: how many members of the batch were unavailable already (they may
-    be taken beyond maxUnavailable); `settled`: whether what a gang holds of a component is of the present template,
-    where more is known of it than its generation (COH-197)."""
-    known = {each.key: each for each in components}
+    """Return the reasons why a coherent update to `generation` may not make a change of a map; empty if it may.
+    `components`: those in scope; `before`: keys of the gangs that existed when the update began, which may lose members
+    even where a revert has brought their generation back; `unavailable`: the number of members of the batch that were
+    unavailable already (they may be replaced beyond maxUnavailable); `settled`: whether the members that a gang has of
+    a component are of the present template, where more is known of the gang than its generation (COH-197)."""
+    known = {component.key: component for component in components}
     old = set(before)
-    found = [*unmoved(change, generation, old), *_late(change)]
+    errors = [*unmoved(change, generation, old), *_late(change)]
     strange = sorted(change.batch.counts.keys() - known.keys())
-    found += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
+    errors += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
     if change.opened:
         done = settled or (lambda entry, key: entry.generation == generation)
         ahead = any(
@@ -116,23 +116,23 @@ def problems(
             for entry in change.before
             for key in known
         )
-        found += _opened(change, known, done, unavailable or {}, ahead=ahead)
+        errors += _opened(change, known, done, unavailable or {}, ahead=ahead)
     else:
-        found += _followed(change, generation)
+        errors += _followed(change, generation)
     if change.opened and single_anchor and any(e.anchor and e.key not in old for e in change.before):
-        found.append("a second anchor is opened")
-    found += _over_budget(change, known, unavailable or {})
-    return found
+        errors.append("a second anchor is opened")
+    errors += _over_budget(change, known, unavailable or {})
+    return errors
 
 
 def unmoved(change: Change, generation: str, old: Collection[str]) -> Iterator[str]:
-    """Yield where what was taken away is not what was added, or does not go from gangs of other generations to those of
-    this one. `old`: keys of the gangs that were there when the update began."""
-    taken: dict[Key, int] = {}
+    """Yield the errors of a change whose removed members are not the added ones, or do not move from gangs of other
+    generations to those of this one. `old`: keys of the gangs that existed when the update began."""
+    removed: dict[Key, int] = {}
     of = {entry.key: entry for entry in (*change.after, *change.before)}
     for gang, less in change.shrunk.items():
         for key, count in less.items():
-            taken[key] = taken.get(key, 0) + count
+            removed[key] = removed.get(key, 0) + count
         if of[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
     for gang in change.grown:
@@ -141,8 +141,8 @@ def unmoved(change: Change, generation: str, old: Collection[str]) -> Iterator[s
     for entry in (*change.opened, *change.tails):
         if entry.generation != generation:
             yield f"gang {entry.key} is new and of another generation than the update"
-    if taken != dict(change.batch.counts):
-        yield f"the write takes {_words(taken)} and adds {_words(change.batch.counts)}"
+    if removed != dict(change.batch.counts):
+        yield f"the write takes {_words(removed)} and adds {_words(change.batch.counts)}"
 
 
 def _late(change: Change) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _over_budget(change: Change, known: Mapping[Key, Component], unavailable: Ma
 def _newest(anchors: Sequence[str]) -> str:
     """The anchor that was created last: names end in their time (COH-036); else the order in the map decides."""
     times = [name.rpartition("-")[2] for name in anchors]
-    if all(each.isdigit() for each in times):
+    if all(timestamp.isdigit() for timestamp in times):
         return max(anchors, key=lambda name: int(name.rpartition("-")[2]))
     return anchors[-1]
 

@@ -33,11 +33,11 @@ class Entry:
 
     @property
     def empty(self) -> bool:
-        """Whether it holds nothing: such an entry asks for no gang."""
+        """Return whether it holds nothing: such an entry asks for no gang."""
         return not any(self.cliques.values()) and not any(self.groups.values())
 
     def size(self, key: Key) -> int:
-        """How many pods of a clique, or replicas of a scaling group, it holds."""
+        """Return how many pods of a clique, or replicas of a scaling group, it holds."""
         return self.cliques.get(key.name, 0) if key.kind == "clique" else len(self.groups.get(key.name, ()))
 
     def components(self) -> set[Key]:
@@ -47,14 +47,15 @@ class Entry:
         }
 
     def content(self) -> str:
-        """What it holds, in a form for people and for comparisons: `{F2, P0, P1}`."""
-        return self._said(lambda replicas: f"[{','.join(map(str, sorted(replicas)))}]")
+        """Return the members of the gang, for people and for comparisons: `{F2, P0, P1}`."""
+        return self._format(lambda replicas: f"[{','.join(map(str, sorted(replicas)))}]")
 
     def sizes(self) -> str:
-        """What it holds, whichever replicas of the groups these are: `{F2, P×2}`."""
-        return self._said(lambda replicas: f"×{len(replicas)}")
+        """Return the members of the gang, with the number of each group's replicas instead of their indices:
+        `{F2, P×2}`."""
+        return self._format(lambda replicas: f"×{len(replicas)}")
 
-    def _said(self, of_group: Callable[[Collection[int]], str]) -> str:
+    def _format(self, of_group: Callable[[Collection[int]], str]) -> str:
         cliques = [f"{name}{count}" for name, count in sorted(self.cliques.items()) if count]
         groups = [f"{name}{of_group(replicas)}" for name, replicas in sorted(self.groups.items()) if replicas]
         return "{" + ", ".join([*cliques, *groups]) + "}"
@@ -66,7 +67,7 @@ Layout = tuple[Entry, ...]
 
 @dataclass(frozen=True)
 class Component:
-    """What the plan of an update needs to know of a component."""
+    """A component as the plan of an update needs it."""
 
     key: Key
     replicas: int
@@ -76,7 +77,7 @@ class Component:
 
 
 def total(layout: Iterable[Entry], key: Key) -> int:
-    """How many pods or replicas of a component all gangs hold together."""
+    """Return how many pods or replicas of a component all gangs hold together."""
     return sum(entry.size(key) for entry in layout)
 
 
@@ -86,16 +87,16 @@ def indices(layout: Iterable[Entry], group: str) -> list[int]:
 
 
 def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[str]:
-    """Where the gangs do not hold each pod and each replica exactly once (COH-059)."""
-    found = []
+    """Return the components whose pods or replicas the gangs do not hold exactly once (COH-059)."""
+    errors = []
     for key, size in sorted(sizes.items()):
-        if key.kind == "clique" and (held := total(layout, key)) != size:
-            found.append(f"entries hold {held} of {size} pods of {key.name}")
-        if key.kind == "group" and (held_indices := indices(layout, key.name)) != list(range(size)):
-            found.append(f"entries hold replicas {held_indices} of {key.name}, which has {size}")
-    return found
+        if key.kind == "clique" and (placed := total(layout, key)) != size:
+            errors.append(f"entries hold {placed} of {size} pods of {key.name}")
+        if key.kind == "group" and (replicas := indices(layout, key.name)) != list(range(size)):
+            errors.append(f"entries hold replicas {replicas} of {key.name}, which has {size}")
+    return errors
 
 
 def shape(layout: Iterable[Entry]) -> list[str]:
-    """What gangs there are, without their names: sorted, for comparisons."""
+    """Return the contents of all gangs without their names, sorted, for comparisons."""
     return sorted(f"{'anchor ' if entry.anchor else ''}{entry.content()}" for entry in layout if not entry.empty)

@@ -1,4 +1,4 @@
-"""What an implementation's CRDs say about coherent updates, and about the version of the proposal (COH-003)."""
+"""Support of an implementation's CRDs for coherent updates, and for the version of the proposal (COH-003)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEATURE = "coherent"
 FIRST_TEXT = "coherent-first-text"
 """The feature of one that serves them without maxUnavailable, as the first text of the proposal has it."""
 WORD = "podgangmaps"
-"""What manifests contain that serve any of it."""
+"""A word that is in the manifests of every implementation that serves PodGangMaps."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Served:
 
     @property
     def by_epoch(self) -> bool:
-        """Whether PodGangMaps are those of the line `maps` (GM-30)."""
+        """Return whether PodGangMaps are those of the line `maps` (GM-30)."""
         return self.maps and self.key == "epoch"
 
     @property
     def findings(self) -> dict[str, str]:
-        """For the report, by what was looked for."""
+        """Findings for the report, by the name of the CRD or field."""
         if not self.maps and COHERENT not in self.strategies:
             return {}
         return {
@@ -55,7 +55,7 @@ class Served:
 
 
 def read(crds: Iterable[Document]) -> Served:
-    """What these CRDs serve."""
+    """Return the parts of coherent updates that CRDs serve."""
     schemas = {text(crd, "metadata", "name"): schema for crd in crds if (schema := _schema(crd))}
     sets, maps = schemas.get(SETS, {}), schemas.get(MAPS)
     entries = at(maps, "properties", "spec", "properties", "entries")
@@ -74,6 +74,6 @@ def read(crds: Iterable[Document]) -> Served:
 def _schema(crd: Document) -> Mapping[str, Any]:
     for version in items(crd, "spec", "versions"):
         if text(version, "name") == VERSION and at(version, "served") is True:
-            found = at(version, "schema", "openAPIV3Schema")
-            return found if isinstance(found, Mapping) else {}
+            schema = at(version, "schema", "openAPIV3Schema")
+            return schema if isinstance(schema, Mapping) else {}
     return {}

@@ -1,4 +1,4 @@
-"""Reads whichever shape an implementation has: the versions of the proposal disagree (COH-005 … COH-022).
+"""Read PodGangMaps and statuses in any shape: the versions of the proposal disagree (COH-005 … COH-022).
 
 A map's entries are keyed by the name of their gang, or by an *epoch*. An entry of an epoch with the role Tail or
 ScaleOut stands for a gang for each replica that it lists; its gangs are found by the label of the epoch and by what
@@ -33,45 +33,45 @@ ANCHOR = "scheduling.grove.io/anchor"
 """`true` on gangs that others depend on, where entries have names instead of epochs (COH-081)."""
 
 
-def replica(found: Document | None) -> int | None:
+def replica(gang_map: Document | None) -> int | None:
     """The replica of the set that a map is of (COH-054)."""
-    return number(found, "spec", "podCliqueSetReplicaIndex")
+    return number(gang_map, "spec", "podCliqueSetReplicaIndex")
 
 
-def entries(found: Document | None) -> Layout:
+def entries(gang_map: Document | None) -> Layout:
     """The gangs that a map asks for, in its order; entries that hold nothing are left out."""
-    every = (gang for entry in gang_maps.entry_documents(found) for gang in _gangs(entry))
+    every = (gang for entry in gang_maps.entry_documents(gang_map) for gang in _gangs(entry))
     return tuple(entry for entry in every if not entry.empty)
 
 
-def by_epoch(found: Document | None) -> bool:
-    """Whether entries of a map are keyed by epochs: then a PodGang says by its labels to which entry it belongs, and
-    nothing is known of it before it exists."""
-    return any(text(entry, "epoch") and not text(entry, "name") for entry in items(found, "spec", "entries"))
+def by_epoch(gang_map: Document | None) -> bool:
+    """Return whether entries of a map are keyed by epochs: then the labels of a PodGang name its entry, and nothing is
+    known of it before it exists."""
+    return any(text(entry, "epoch") and not text(entry, "name") for entry in items(gang_map, "spec", "entries"))
 
 
-def empty_entries(found: Document | None) -> list[str]:
+def empty_entries(gang_map: Document | None) -> list[str]:
     """The keys of entries of a map that hold nothing."""
-    listed = items(found, "spec", "entries")
+    listed = items(gang_map, "spec", "entries")
     return [_key(entry) for entry in listed if all(gang.empty for gang in _gangs(entry))]
 
 
-def without_last(found: Document | None) -> list[Mapping[str, Any]]:
+def without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
     """The entries of a map but for the last one that holds something."""
-    listed = items(found, "spec", "entries")
+    listed = items(gang_map, "spec", "entries")
     last = max(
         (place for place, entry in enumerate(listed) if not all(gang.empty for gang in _gangs(entry))), default=-1
     )
     return [entry for place, entry in enumerate(listed) if place != last]
 
 
-def generations(found: Document | None) -> set[str]:
+def generations(gang_map: Document | None) -> set[str]:
     """The generation hashes of a map's entries."""
-    return {text(entry, "podCliqueSetGenerationHash") for entry in items(found, "spec", "entries")}
+    return {text(entry, "podCliqueSetGenerationHash") for entry in items(gang_map, "spec", "entries")}
 
 
 def is_anchor(gang: Document | None) -> bool:
-    """Whether a PodGang is marked as an anchor (COH-009, COH-081, COH-082)."""
+    """Return whether a PodGang is marked as an anchor (COH-009, COH-081, COH-082)."""
     return label(gang, ANCHOR) == "true" or label(gang, GANG_ROLE) == ANCHOR_ROLE
 
 
@@ -83,19 +83,21 @@ def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
         return name(gang)
     if label(gang, GANG_ROLE) == ANCHOR_ROLE:
         return epoch
-    held = {groups[each] for group in items(gang, "spec", "podgroups") if (each := text(group, "name")) in groups}
-    return f"{epoch}/{held.pop()}" if len(held) == 1 else epoch
+    replicas = {
+        groups[clique] for group in items(gang, "spec", "podgroups") if (clique := text(group, "name")) in groups
+    }
+    return f"{epoch}/{replicas.pop()}" if len(replicas) == 1 else epoch
 
 
 def gang_done(gang: Document | None) -> bool:
-    """Whether a PodGang is or was Ready, as far as it says so itself (COH-015, COH-087, COH-088)."""
+    """Return whether a PodGang is or was Ready, as far as it says so itself (COH-015, COH-087, COH-088)."""
     if text(gang, "status", "lastReady"):
         return True
     return "True" in (condition_is(gang, "Ready"), condition_is(gang, "Available"))
 
 
 def gang_scheduled(gang: Document | None) -> bool:
-    """Whether a PodGang is or was scheduled, as far as it says so itself (COH-086)."""
+    """Return whether a PodGang is or was scheduled, as far as it says so itself (COH-086)."""
     return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
 
 
@@ -106,24 +108,24 @@ def scopes(states: Iterable[Document]) -> list[tuple[str, ...]]:
     return sorted(set(dropwhile(operator.not_, listed)))
 
 
-def scope(found: Document | None) -> set[tuple[str, str]]:
+def scope(pcs: Document | None) -> set[tuple[str, str]]:
     """The components that a set's update is to roll: kind and template name (COH-010, COH-068). A clique may also be
     listed by the names of its PodCliques, with those of all replicas."""
-    progress, object_name = updates.progress(found), re.compile(rf"^{re.escape(name(found))}-\d+-")
+    progress, object_name = updates.progress(pcs), re.compile(rf"^{re.escape(name(pcs))}-\d+-")
     cliques = _first(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
     groups = _first(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
-    return {("clique", object_name.sub("", each, 1)) for each in cliques} | {("group", each) for each in groups}
+    return {("clique", object_name.sub("", member, 1)) for member in cliques} | {("group", member) for member in groups}
 
 
-def in_flight(found: Document | None) -> dict[int, list[str]]:
-    """What a set says to be under way, by replica: names of gangs, or epochs (COH-011)."""
-    return {index: _in_flight(entry) for entry, index in _turns(found)}
+def in_flight(pcs: Document | None) -> dict[int, list[str]]:
+    """Return the gangs that a set reports to be under way, by replica: their names or epochs (COH-011)."""
+    return {index: _in_flight(entry) for entry, index in _turns(pcs)}
 
 
-def stalls(found: Document | None) -> dict[int, str]:
-    """Why a set says that the update of a replica does not go on (COH-012)."""
-    told = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _turns(found)}
-    return {index: words for index, words in told.items() if words}
+def stalls(pcs: Document | None) -> dict[int, str]:
+    """Return the reasons that a set reports for stalled updates, by replica (COH-012)."""
+    messages = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _turns(pcs)}
+    return {index: words for index, words in messages.items() if words}
 
 
 def clique_mapping(clique: Document | None) -> dict[str, int]:
@@ -140,20 +142,20 @@ def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int,
     that entries have for it."""
     value = at(group, "status", "podGangMapping")
     if isinstance(value, Mapping):
-        return {each: _integers(own) for each, own in value.items()}
-    found: dict[str, tuple[int, ...]] = {}
+        return {key: _integers(own) for key, own in value.items()}
+    indices: dict[str, tuple[int, ...]] = {}
     for entry in items(group, "status", "podGangMapping"):
         epoch, own = text(entry, "epoch"), _integers(at(entry, "replicaIndices"))
         if text(entry, "role") == ANCHOR_ROLE:
-            found[epoch] = (*found.get(epoch, ()), *own)
+            indices[epoch] = (*indices.get(epoch, ()), *own)
         else:
-            found |= {f"{epoch}/{template}/{index}": (index,) for index in own}
-    return found
+            indices |= {f"{epoch}/{template}/{index}": (index,) for index in own}
+    return indices
 
 
-def said_mapping(found: Document | None) -> bool:
-    """Whether a clique or scaling group says which gangs hold it."""
-    return bool(at(found, "status", "podGangMapping"))
+def has_mapping(owner: Document | None) -> bool:
+    """Return whether the status of a clique or scaling group lists its gangs."""
+    return bool(at(owner, "status", "podGangMapping"))
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
@@ -162,8 +164,8 @@ def said_mapping(found: Document | None) -> bool:
 def _gangs(entry: Document) -> Iterator[Entry]:
     """The gangs of one entry of a map, as it lists them."""
     key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
-    cliques = {each: count for each, count in _numbers(at(entry, "podCliques")).items() if count}
-    groups = {each: own for each, own in _groups(entry).items() if own}
+    cliques = {member: count for member, count in _numbers(at(entry, "podCliques")).items() if count}
+    groups = {member: own for member, own in _groups(entry).items() if own}
     dependent = _depends(entry)
     role = text(entry, "role")
     if role in ("", ANCHOR_ROLE):
@@ -188,7 +190,7 @@ def _anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> boo
 
 
 def _depends(entry: Document) -> bool:
-    """Whether an entry depends on others: a selector, or names or epochs that are none of its own (COH-007)."""
+    """Return whether an entry depends on others: a selector, or names or epochs that are none of its own (COH-007)."""
     value = at(entry, "dependsOn")
     if isinstance(value, list):
         return any(texts(entry, "dependsOn"))
@@ -197,11 +199,11 @@ def _depends(entry: Document) -> bool:
 
 def _groups(entry: Document) -> dict[str, tuple[int, ...]]:
     value = at(entry, "pcsgReplicaIndices")
-    return {each: _integers(own) for each, own in value.items()} if isinstance(value, Mapping) else {}
+    return {group: _integers(own) for group, own in value.items()} if isinstance(value, Mapping) else {}
 
 
-def _turns(found: Document | None) -> Iterator[tuple[Document, int]]:
-    for entry in items(updates.progress(found), "currentlyUpdating"):
+def _turns(pcs: Document | None) -> Iterator[tuple[Document, int]]:
+    for entry in items(updates.progress(pcs), "currentlyUpdating"):
         index = number(entry, "replicaIndex")
         if not text(entry, "updateEndedAt"):
             yield entry, 0 if index is None else index  # zeros are left out in JSON
@@ -213,7 +215,7 @@ def _in_flight(entry: Document) -> list[str]:
 
 
 def _first(document: Document, *fields: str) -> list[str]:
-    return next((found for field in fields if (found := texts(document, field))), [])
+    return next((listed for field in fields if (listed := texts(document, field))), [])
 
 
 def _numbers(value: object) -> dict[str, int]:
@@ -223,4 +225,4 @@ def _numbers(value: object) -> dict[str, int]:
 
 
 def _integers(value: Any) -> tuple[int, ...]:
-    return tuple(each for each in value if isinstance(each, int)) if isinstance(value, list) else ()
+    return tuple(item for item in value if isinstance(item, int)) if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""What scaling may do to the gangs of a replica while no update runs (coherent.md, section 5)."""
+"""Permitted changes of a replica's gangs by scaling while no update runs (coherent.md, section 5)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from conformance.grove.coherent.model import Key, broken_partition, indices
 
 
 def problems(change: Change, sizes: Mapping[Key, int]) -> list[str]:
-    """What scaling to `sizes` may not do, empty where it may do this. Which pods of a standalone clique are removed is
-    open, and so is the order in which gangs lose replicas, as long as those with the highest indices are removed."""
-    return [*_grown(change), *_new(change), *_kept(change, sizes)]
+    """Return the reasons why scaling to `sizes` may not make a change; empty if it may. Implementations choose the pods
+    of a standalone clique that are removed, and the order in which gangs lose replicas, as long as those with the
+    highest indices are removed."""
+    return [*_grown(change), *_new(change), *_replicas(change, sizes)]
 
 
 def _grown(change: Change) -> Iterator[str]:
@@ -34,7 +35,7 @@ def _new(change: Change) -> Iterator[str]:
             yield f"gang {entry.key} is new and holds {entry.content()}, not one replica"
 
 
-def _kept(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
+def _replicas(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
     yield from broken_partition(change.after, sizes)
     for key, size in sorted(sizes.items()):
         if key.kind != "group":
@@ -48,7 +49,7 @@ def _kept(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _holder(change: Change, group: str, index: int) -> bool:
-    """Whether a replica of a scaling group is in another gang than before."""
+    """Return whether a replica of a scaling group is in another gang than before."""
     one, other = (
         {entry.key for entry in layout if index in entry.groups.get(group, ())}
         for layout in (change.before, change.after)

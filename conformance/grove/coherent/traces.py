@@ -45,7 +45,7 @@ class Trace:
     @property
     def in_scope(self) -> list[Component]:
         """The components that the updates of the trace change."""
-        return [each for each in self.components if each.key in self.changed]
+        return [component for component in self.components if component.key in self.changed]
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Plan:
 
 
 def folder() -> Path:
-    """Where the traces are."""
+    """Return the folder of the traces."""
     return data.folder("fixtures") / "coherent"
 
 
 def traces() -> list[Trace]:
-    """Raises UsageError with file, line and field."""
+    """Return all traces. Raises UsageError with file, line and field."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [_trace(entry) for entry in document.value["traces"]]
 
@@ -78,15 +78,15 @@ def plans() -> list[Plan]:
 
 
 def check(path: Path) -> None:
-    """Reads a file of traces. Raises UsageError with file, line and field."""
+    """Read a file of traces. Raises UsageError with file, line and field."""
     document = documents.read(path, folder() / "traces.schema.json")
     for entry in document.value["traces"]:
         _trace(entry)
 
 
 def layout(gangs: Sequence[str]) -> Layout:
-    """Reads gangs in their notation. Raises UsageError."""
-    return tuple(_gang(each) for each in gangs)
+    """Read gangs in their notation. Raises UsageError."""
+    return tuple(_gang(gang) for gang in gangs)
 
 
 def _trace(entry: Mapping[str, Any]) -> Trace:
@@ -96,12 +96,12 @@ def _trace(entry: Mapping[str, Any]) -> Trace:
         tuple(entry["source"]),
         entry["about"],
         components,
-        tuple(each.key for each in components if each.key.name in entry["changes"]),
+        tuple(component.key for component in components if component.key.name in entry["changes"]),
         tuple(
             Sub(
                 layout(write["gangs"]),
                 write.get("begins", ""),
-                {each.key: write.get("unavailable", {}).get(each.key.name, 0) for each in components},
+                {component.key: write.get("unavailable", {}).get(component.key.name, 0) for component in components},
             )
             for write in entry["writes"]
         ),
@@ -119,14 +119,14 @@ def _components(entry: Mapping[str, Any]) -> tuple[Component, ...]:
 def _gang(text: str) -> Entry:
     match = _GANG.fullmatch(text)
     members = match["members"].split() if match else []
-    found = [_MEMBER.fullmatch(member) for member in members]
-    if match is None or None in found:
+    matches = [_MEMBER.fullmatch(member) for member in members]
+    if match is None or None in matches:
         raise UsageError(f"invalid gang {text!r}", hint="write it as M1*@v1: F2 P[0,1]")
-    cliques = {each["name"]: int(each["count"]) for each in found if each and each["count"]}
+    cliques = {part["name"]: int(part["count"]) for part in matches if part and part["count"]}
     groups = {
-        each["name"]: tuple(int(index) for index in each["indices"].split(","))
-        for each in found
-        if each and each["indices"]
+        part["name"]: tuple(int(index) for index in part["indices"].split(","))
+        for part in matches
+        if part and part["indices"]
     }
     anchor = bool(match["anchor"])
     return Entry(match["name"], match["generation"], cliques, groups, anchor, not anchor)
