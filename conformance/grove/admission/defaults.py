@@ -15,22 +15,22 @@ BY_CODE = ("roleName", "minReplicas", "maxReplicas", "restartPolicy", "terminati
 
 
 def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
-    """The spec of an accepted set without what an implementation of coherent updates may have defaulted: the strategy
+    """Return the spec of an accepted set without the defaults of an implementation of coherent updates: the strategy
     Coherent where none was given (COH-060), and maxUnavailable (COH-062)."""
-    found: dict[str, Any] = copy.deepcopy(dict(stored))
+    spec: dict[str, Any] = copy.deepcopy(dict(stored))
     given = pcs["spec"].get("updateStrategy")
-    if _strategy(found) == COHERENT and not (isinstance(given, dict) and given.get("type")):
+    if _strategy(spec) == COHERENT and not (isinstance(given, dict) and given.get("type")):
         if given is None:
-            del found["updateStrategy"]
+            del spec["updateStrategy"]
         else:
-            found["updateStrategy"]["type"] = "RollingRecreate"
-    template = found.get("template") or {}
+            spec["updateStrategy"]["type"] = "RollingRecreate"
+    template = spec.get("template") or {}
     for part in ("cliques", "podCliqueScalingGroups"):
-        asked = {each.get("name"): each for each in pcs["spec"]["template"].get(part) or []}
+        submitted = {item.get("name"): item for item in pcs["spec"]["template"].get(part) or []}
         for entry in template.get(part) or []:
-            if "rollingUpdate" not in asked.get(entry.get("name"), {"rollingUpdate": None}):
+            if "rollingUpdate" not in submitted.get(entry.get("name"), {"rollingUpdate": None}):
                 entry.pop("rollingUpdate", None)
-    return found
+    return spec
 
 
 def _strategy(spec: Mapping[str, Any]) -> object:
@@ -67,22 +67,22 @@ def defaulted(pcs: Document) -> dict[str, Any]:
     return whole
 
 
-def differences(expected: Any, seen: Any, at: str = "") -> dict[str, Any]:
+def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
     """Return the fields that are expected and are missing or differ: path → observed value. Additional fields are no
     difference: the suite does not judge other defaults."""
-    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
-        found: dict[str, Any] = {}
+    if isinstance(expected, Mapping) and isinstance(observed, Mapping):
+        differing: dict[str, Any] = {}
         for key, value in expected.items():
-            found |= differences(value, seen.get(key), f"{at}.{key}" if at else key)
-        return found
-    if isinstance(expected, list) and isinstance(seen, list) and len(expected) == len(seen):
-        found = {}
-        for i, (value, other) in enumerate(zip(expected, seen, strict=True)):
-            found |= differences(value, other, f"{at}[{i}]")
-        return found
-    if at.endswith("terminationDelay") and durations.equal(expected, seen):
+            differing |= differences(value, observed.get(key), f"{at}.{key}" if at else key)
+        return differing
+    if isinstance(expected, list) and isinstance(observed, list) and len(expected) == len(observed):
+        differing = {}
+        for i, (value, other) in enumerate(zip(expected, observed, strict=True)):
+            differing |= differences(value, other, f"{at}[{i}]")
+        return differing
+    if at.endswith("terminationDelay") and durations.equal(expected, observed):
         return {}
-    return {} if expected == seen else {at: seen}
+    return {} if expected == observed else {at: observed}
 
 
 def documented(pcs: Document) -> dict[str, Any]:
@@ -90,9 +90,9 @@ def documented(pcs: Document) -> dict[str, Any]:
     whole = defaulted(pcs)
     if pcs["spec"]["template"].get("headlessServiceConfig") is None:
         del whole["spec"]["template"]["headlessServiceConfig"]
-    asked = pcs["spec"]["template"]
+    submitted = pcs["spec"]["template"]
     for part, at in (("cliques", ("spec", "autoScalingConfig")), ("podCliqueScalingGroups", ("scaleConfig",))):
-        for given, entry in zip(asked.get(part) or [], whole["spec"]["template"].get(part) or [], strict=True):
+        for given, entry in zip(submitted.get(part) or [], whole["spec"]["template"].get(part) or [], strict=True):
             ways = (at, ("spec",), ("spec", "podSpec"))
             for way in ways:
                 before, after = _inside(given, way), _inside(entry, way)

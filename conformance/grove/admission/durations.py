@@ -30,8 +30,8 @@ def seconds(text: str) -> Fraction | None:
 
 def equal(one: object, other: object) -> bool:
     """Return whether two texts are the same duration, however they are written."""
-    found = seconds(one) if isinstance(one, str) else None
-    return found is not None and isinstance(other, str) and found == seconds(other)
+    duration = seconds(one) if isinstance(one, str) else None
+    return duration is not None and isinstance(other, str) and duration == seconds(other)
 
 
 def normal(text: str) -> str | None:

@@ -127,8 +127,8 @@ def _constrain(random: Random, template: Set, facts: Facts) -> None:
 
 
 def _some_clique(random: Random, pcs: Set) -> Set:
-    found: Set = random.choice(pcs["spec"]["template"]["cliques"])
-    return found
+    clique: Set = random.choice(pcs["spec"]["template"]["cliques"])
+    return clique
 
 
 def _some_group(random: Random, pcs: Set) -> Set | None:

@@ -25,7 +25,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 
 @dataclass(frozen=True)
 class Error:
-    """Where a refusal should point: a part of the field's path, and the kind of error (any if empty)."""
+    """The expected error of a refusal: a part of the field's path, and the kind of error (any if empty)."""
 
     at: str
     kind: str = ""
@@ -44,7 +44,7 @@ class Manifest:
     verdict: str
     """`accepted`, `refused`, or `either`."""
     errors: tuple[Error, ...]
-    """They decide nothing about the refusal itself, see `conformance.tests.admission.judging`."""
+    """Expected errors. The refusal itself does not depend on them, see `conformance.tests.admission.judging`."""
     defaults: Mapping[str, Any]
     """Fields by path that the accepted object must have. Durations are compared by what they mean."""
     written: Mapping[str, str]
@@ -57,7 +57,8 @@ class Manifest:
     needs: frozenset[str]
     lacks: frozenset[str]
     bare: bool
-    """Whether it is sent without the labels and annotations that the descriptor adds: it is about such ones."""
+    """Whether the manifest is sent without the labels and annotations that the descriptor adds, because its rule is
+    about labels or annotations."""
 
     def applies(self, features: Collection[str]) -> bool:
         """Return whether the manifest applies to an implementation that claims these features."""
@@ -72,19 +73,19 @@ def folder() -> Path:
 @functools.cache
 def load(place: Path | None = None) -> tuple[Manifest, ...]:
     """Return all manifests in the order of files and lines. Raises UsageError."""
-    return tuple(found for path in sorted((place or folder()).glob("*.yaml")) for found in read(path))
+    return tuple(manifest for path in sorted((place or folder()).glob("*.yaml")) for manifest in read(path))
 
 
 def read(path: Path) -> list[Manifest]:
     """Return the manifests of a file. Raises UsageError for anything that the schema or the bases of the file do not
     allow."""
     document = documents.read(path, folder() / SCHEMA)
-    found = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
-    for i, manifest in enumerate(found):
-        if manifest.name in {other.name for other in found[:i]}:
+    manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
+    for i, manifest in enumerate(manifests):
+        if manifest.name in {other.name for other in manifests[:i]}:
             where = document.where("manifests", i, "name")
             raise UsageError(f"{manifest.name} is a duplicate", where=where, hint="give one another name")
-    return found
+    return manifests
 
 
 def filled(value: Any, words: Mapping[str, str]) -> Any:
@@ -141,17 +142,17 @@ def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[
     if entry.get("base") not in bases:
         hint = documents.suggestion(str(entry.get("base")), bases)
         raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*where), hint=hint)
-    made: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
+    manifest: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
     try:
         for path, value in entry.get("set", {}).items():
-            _put(made, list(_steps(path)), value)
+            _put(manifest, list(_steps(path)), value)
         for path in entry.get("drop", ()):
             *way, last = _steps(path)
-            del _walk(made, way)[last]
+            del _walk(manifest, way)[last]
     except (KeyError, IndexError, TypeError):
         hint = "give paths into the base"
         raise UsageError("a path of set or drop does not fit", where=document.where(*where), hint=hint) from None
-    return made
+    return manifest
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -165,14 +166,14 @@ def _walk(value: Any, way: Sequence[str | int]) -> Any:
     return value
 
 
-def _put(made: Any, way: list[str | int], value: Any) -> None:
+def _put(target: Any, way: list[str | int], value: Any) -> None:
     """Set a field. An index one past the end of a list appends; missing objects on the way are created."""
     *before, last = way
     for step in before:
-        if isinstance(made, dict) and step not in made:
-            made[step] = {}
-        made = made[step]
-    if isinstance(made, list) and last == len(made):
-        made.append(value)
+        if isinstance(target, dict) and step not in target:
+            target[step] = {}
+        target = target[step]
+    if isinstance(target, list) and last == len(target):
+        target.append(value)
     else:
-        made[last] = copy.deepcopy(value)
+        target[last] = copy.deepcopy(value)

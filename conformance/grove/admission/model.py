@@ -39,19 +39,19 @@ def left_open(pcs: Document) -> list[str]:
     """Return why a set may be refused although it breaks no rule: documents refuse what upstream's code accepts, or say
     nothing of it."""
     listed = [clique["spec"] for clique in cliques(pcs)]
-    found = []
+    reasons = []
     if not all(spec.get("replicas") for spec in listed):
-        found.append("a clique without replicas (DEF-10)")
+        reasons.append("a clique without replicas (DEF-10)")
     explicit = pcs["spec"]["template"].get("cliqueStartupType") == "CliqueStartupTypeExplicit"
     if not explicit and any(spec.get("startsAfter") for spec in listed):
-        found.append("startsAfter without explicit order (VAL-23)")
+        reasons.append("startsAfter without explicit order (VAL-23)")
     sizes = [(spec.get("autoScalingConfig"), spec.get("replicas")) for spec in listed]
     sizes += [(group.get("scaleConfig"), group.get("replicas")) for group in groups(pcs)]
     if any(scale and (scale.get("minReplicas") or 0) > (replicas or 1) for scale, replicas in sizes):
-        found.append("fewer replicas than the minReplicas of autoscaling (VAL-37)")
+        reasons.append("fewer replicas than the minReplicas of autoscaling (VAL-37)")
     if not all(group["cliqueNames"] for group in groups(pcs)):
-        found.append("a scaling group without members (VAL-52)")
-    return found
+        reasons.append("a scaling group without members (VAL-52)")
+    return reasons
 
 
 def always(whole: Document, facts: Facts) -> Iterator[Violation]:

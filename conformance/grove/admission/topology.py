@@ -29,19 +29,19 @@ def update(whole: Document, stored: Document) -> Iterator[Violation]:
     now = _scopes(whole)
     known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
     for scope in sorted({*before, *now} & known):
-        asked, asks = _asks(before.get(scope)), _asks(now.get(scope))
-        if asked.name != asks.name and scope == "":
+        previous, current = _asks(before.get(scope)), _asks(now.get(scope))
+        if previous.name != current.name and scope == "":
             yield Violation("VTC-20", "topologyName")
-        elif asked != asks:
+        elif previous != current:
             yield Violation("VTC-21" if scope == "" else "VTC-22", LEAF)
 
 
 def _scopes(whole: Document) -> dict[str, Document]:
     """Return the constraints by scope: "" is the set, `g:NAME` a group, `c:NAME` a clique."""
-    found = {"": whole["spec"]["template"].get("topologyConstraint")}
-    found |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(whole)}
-    found |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(whole)}
-    return {scope: constraint for scope, constraint in found.items() if constraint is not None}
+    constraints = {"": whole["spec"]["template"].get("topologyConstraint")}
+    constraints |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(whole)}
+    constraints |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(whole)}
+    return {scope: constraint for scope, constraint in constraints.items() if constraint is not None}
 
 
 class _Asked(NamedTuple):
@@ -81,14 +81,14 @@ def _above(whole: Document, scope: str) -> list[str]:
 def _names(whole: Document, scopes: dict[str, Document], facts: Facts) -> list[Violation]:
     own = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
     named = {name for name in own.values() if name}
-    found = []
+    violations = []
     if len(named) > 1:
-        found.append(Violation("VTC-04", "topologyName"))
+        violations.append(Violation("VTC-04", "topologyName"))
     if any(not name and not any(own.get(outer) for outer in _above(whole, scope)) for scope, name in own.items()):
-        found.append(Violation("VTC-03", "topologyName"))
-    if not found and not named <= facts.bindings.keys():
-        found.append(Violation("VTC-06", "topologyName"))
-    return found
+        violations.append(Violation("VTC-03", "topologyName"))
+    if not violations and not named <= facts.bindings.keys():
+        violations.append(Violation("VTC-06", "topologyName"))
+    return violations
 
 
 def _domains(scopes: dict[str, Document], facts: Facts) -> list[Violation]:

@@ -19,7 +19,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the verdict depends on besides the set itself."""
+    """The facts that the verdict depends on besides the set itself."""
 
     topology: bool = False
     """Whether topology-aware scheduling is enabled."""
@@ -32,11 +32,11 @@ class Facts:
 
 def cliques(pcs: Document) -> list[Document]:
     """Return the clique templates of a set."""
-    found: list[Document] = pcs["spec"]["template"].get("cliques") or []
-    return found
+    templates: list[Document] = pcs["spec"]["template"].get("cliques") or []
+    return templates
 
 
 def groups(pcs: Document) -> list[Document]:
     """Return the scaling group templates of a set."""
-    found: list[Document] = pcs["spec"]["template"].get("podCliqueScalingGroups") or []
-    return found
+    templates: list[Document] = pcs["spec"]["template"].get("podCliqueScalingGroups") or []
+    return templates
