@@ -101,68 +101,68 @@ class Expected:
 
 def expected(workload: Document) -> Expected:
     """Return the objects of a valid PodCliqueSet that has just been created and was never scaled."""
-    wanted = template.read(workload)
+    set_template = template.read(workload)
     services, groups, cliques = {}, {}, {}
     gangs: dict[str, Gang] = {}
-    for i in range(wanted.replicas):
-        service = _service(wanted, i)
+    for i in range(set_template.replicas):
+        service = _service(set_template, i)
         services[service.name] = service
-        members = [_standalone(wanted, i, clique) for clique in wanted.standalone]
-        for group in wanted.groups:
-            built = _group(wanted, i, group)
+        members = [_standalone(set_template, i, clique) for clique in set_template.standalone]
+        for group in set_template.groups:
+            built = _group(set_template, i, group)
             groups[built.name] = built
-            members += _members(wanted, i, group)
+            members += _members(set_template, i, group)
         for clique in members:
             cliques[clique.name] = clique
-        gangs |= _gangs(wanted, i, members)
+        gangs |= _gangs(set_template, i, members)
     return Expected(services, groups, cliques, gangs)
 
 
-def _common(wanted: SetTemplate, component: str, name: str = "") -> dict[str, str]:
+def _common(set_template: SetTemplate, component: str, name: str = "") -> dict[str, str]:
     """OBJ-201 to OBJ-203; a gang has no name label."""
     common = {
         labels.MANAGED_BY: labels.OPERATOR,
-        labels.PART_OF: wanted.name,
+        labels.PART_OF: set_template.name,
         labels.COMPONENT: component,
     }
     return {**common, labels.NAME: name} if name else common
 
 
-def _service(wanted: SetTemplate, i: int) -> Service:
-    name = names.service(wanted.name, i)
+def _service(set_template: SetTemplate, i: int) -> Service:
+    name = names.service(set_template.name, i)
     index = {labels.SET_INDEX: str(i)}
     return Service(
         name=name,
-        labels={**_common(wanted, Component.SERVICE, name), **index},
-        publish_not_ready=wanted.publish_not_ready,
-        owner=("PodCliqueSet", wanted.name),
+        labels={**_common(set_template, Component.SERVICE, name), **index},
+        publish_not_ready=set_template.publish_not_ready,
+        owner=("PodCliqueSet", set_template.name),
     )
 
 
-def _group(wanted: SetTemplate, i: int, group: GroupTemplate) -> ScalingGroup:
-    name = names.scaling_group(wanted.name, i, group.name)
+def _group(set_template: SetTemplate, i: int, group: GroupTemplate) -> ScalingGroup:
+    name = names.scaling_group(set_template.name, i, group.name)
     return ScalingGroup(
         name=name,
-        labels={**_common(wanted, Component.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
-        owner=("PodCliqueSet", wanted.name),
+        labels={**_common(set_template, Component.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
+        owner=("PodCliqueSet", set_template.name),
         replicas=group.replicas,
         min_available=group.min_available,
         cliques=group.cliques,
     )
 
 
-def _standalone(wanted: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
-    name = names.clique(wanted.name, i, clique.name)
-    gang = names.base_gang(wanted.name, i)
+def _standalone(set_template: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
+    name = names.clique(set_template.name, i, clique.name)
+    gang = names.base_gang(set_template.name, i)
     return Clique(
         name=name,
         labels={
             **clique.labels,
-            **_common(wanted, Component.STANDALONE_CLIQUE, name),
+            **_common(set_template, Component.STANDALONE_CLIQUE, name),
             labels.SET_INDEX: str(i),
             labels.GANG: gang,
         },
-        owner=("PodCliqueSet", wanted.name),
+        owner=("PodCliqueSet", set_template.name),
         template=clique,
         gang=gang,
         base_gang="",
@@ -172,18 +172,18 @@ def _standalone(wanted: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
     )
 
 
-def _members(wanted: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Clique]:
-    group_name = names.scaling_group(wanted.name, i, group.name)
-    base = names.base_gang(wanted.name, i)
+def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Clique]:
+    group_name = names.scaling_group(set_template.name, i, group.name)
+    base = names.base_gang(set_template.name, i)
     for j in range(group.replicas):
         scaled = j >= group.min_available
         gang = names.scaled_gang(group_name, j, group.min_available) if scaled else base
         for clique_name in group.cliques:
             name = names.member_clique(group_name, j, clique_name)
-            clique = wanted.clique(clique_name)
+            clique = set_template.clique(clique_name)
             member = {
                 **clique.labels,
-                **_common(wanted, Component.MEMBER_CLIQUE, name),
+                **_common(set_template, Component.MEMBER_CLIQUE, name),
                 labels.SET_INDEX: str(i),
                 labels.GANG: gang,
                 labels.GROUP: group_name,
@@ -198,20 +198,20 @@ def _members(wanted: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Cliq
                 base_gang=base if scaled else "",
                 set_index=i,
                 group=group_name,
-                pods_of_group=sum(wanted.clique(other).replicas for other in group.cliques),
+                pods_of_group=sum(set_template.clique(other).replicas for other in group.cliques),
             )
 
 
-def _gangs(wanted: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang]:
-    base = names.base_gang(wanted.name, i)
-    found: dict[str, Gang] = {}
+def _gangs(set_template: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang]:
+    base = names.base_gang(set_template.name, i)
+    gangs: dict[str, Gang] = {}
     for clique in members:
         minimums = {other.name: other.template.min_available for other in members if other.gang == clique.gang}
-        found[clique.gang] = Gang(
+        gangs[clique.gang] = Gang(
             name=clique.gang,
-            labels=_common(wanted, Component.GANG),
-            owner=("PodCliqueSet", wanted.name),
+            labels=_common(set_template, Component.GANG),
+            owner=("PodCliqueSet", set_template.name),
             minimums=minimums,
             base=clique.gang == base,
         )
-    return found
+    return gangs

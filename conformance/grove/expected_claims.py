@@ -25,26 +25,28 @@ class Claim:
     """Namespace of the template as the set names it; empty if it names none."""
 
 
-def claims(workload: Document, wanted: Expected) -> dict[str, Claim]:
-    """Return all ResourceClaims of a set, by name (OBJ-822). `wanted` are the objects of the set."""
-    return {claim.name: claim for claim in _claims(template.read(workload), wanted)}
+def claims(workload: Document, objects: Expected) -> dict[str, Claim]:
+    """Return all ResourceClaims of a set, by name (OBJ-822). `objects` are the objects of the set."""
+    return {claim.name: claim for claim in _claims(template.read(workload), objects)}
 
 
-def _claims(wanted: SetTemplate, objects: Expected) -> Iterator[Claim]:
-    of_set = _sharing(at(wanted.document, "spec", "template"))
-    yield from _of(wanted, ("PodCliqueSet", wanted.name), of_set, range(wanted.replicas), {}, labels.SET_INDEX)
+def _claims(set_template: SetTemplate, objects: Expected) -> Iterator[Claim]:
+    of_set = _sharing(at(set_template.document, "spec", "template"))
+    yield from _of(
+        set_template, ("PodCliqueSet", set_template.name), of_set, range(set_template.replicas), {}, labels.SET_INDEX
+    )
     for group in objects.groups.values():
-        [config] = [g for g in wanted.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques]
+        [config] = [g for g in set_template.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques]
         owner, tags = ("PodCliqueScalingGroup", group.name), {labels.GROUP: group.name}
-        yield from _of(wanted, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX)
+        yield from _of(set_template, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX)
     for clique in objects.cliques.values():
         owner, tags = ("PodClique", clique.name), {labels.CLIQUE: clique.name}
         indices = range(clique.template.replicas)
-        yield from _of(wanted, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
+        yield from _of(set_template, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
 
 
 def _of(
-    wanted: SetTemplate,
+    set_template: SetTemplate,
     owner: Owner,
     sharing: Iterable[Document],
     indices: Iterable[int],
@@ -53,7 +55,7 @@ def _of(
 ) -> Iterator[Claim]:
     common = {
         labels.MANAGED_BY: labels.OPERATOR,
-        labels.PART_OF: wanted.name,
+        labels.PART_OF: set_template.name,
         labels.COMPONENT: Component.CLAIM,
         **tags,
     }
@@ -69,24 +71,24 @@ def _of(
 
 def of_pod(workload: Document, clique: Clique, index: int) -> list[str]:
     """Return the names of the claims that a pod of a clique uses, by the pod's index (OBJ-824, OBJ-825)."""
-    wanted = template.read(workload)
-    config = next((group for group in wanted.groups if clique.template.name in group.cliques), None)
+    set_template = template.read(workload)
+    config = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
     of_set = [
         entry
-        for entry in _sharing(at(wanted.document, "spec", "template"))
+        for entry in _sharing(at(set_template.document, "spec", "template"))
         if at(entry, "filter") is None
         or clique.template.name in texts(entry, "filter", "childCliqueNames")
         or (config is not None and config.name in texts(entry, "filter", "childScalingGroupNames"))
     ]
-    found = _used(wanted.name, of_set, clique.set_index)
+    claim_names = _used(set_template.name, of_set, clique.set_index)
     if config is not None:
         of_group = [
             entry
             for entry in _sharing(config.entry)
             if at(entry, "filter") is None or clique.template.name in texts(entry, "filter", "childCliqueNames")
         ]
-        found += _used(clique.group, of_group, int(clique.labels[labels.GROUP_INDEX]))
-    return found + _used(clique.name, _sharing(clique.template.entry), index)
+        claim_names += _used(clique.group, of_group, int(clique.labels[labels.GROUP_INDEX]))
+    return claim_names + _used(clique.name, _sharing(clique.template.entry), index)
 
 
 def _used(owner: str, sharing: list[Document], index: int) -> list[str]:

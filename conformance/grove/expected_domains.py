@@ -27,17 +27,17 @@ class Domain:
 
 def domains(workload: Document) -> dict[str, Domain]:
     """Return the domains by name: in each replica of the set, one for each group that has cliques."""
-    wanted = template.read(workload)
-    groups = {group for clique in wanted.cliques if (group := _group(wanted, clique))}
-    found = [_domain(wanted, i, group) for i in range(wanted.replicas) for group in sorted(groups)]
-    return {domain.name: domain for domain in found}
+    set_template = template.read(workload)
+    groups = {group for clique in set_template.cliques if (group := _group(set_template, clique))}
+    domain_list = [_domain(set_template, i, group) for i in range(set_template.replicas) for group in sorted(groups)]
+    return {domain.name: domain for domain in domain_list}
 
 
 def of_clique(workload: Document, clique: Clique) -> str:
     """Return the domain of a clique's pods; empty if they are in none (OBJ-841, OBJ-842)."""
-    wanted = template.read(workload)
-    group = _group(wanted, clique.template)
-    return names.compute_domain(wanted.name, clique.set_index, group) if group else ""
+    set_template = template.read(workload)
+    group = _group(set_template, clique.template)
+    return names.compute_domain(set_template.name, clique.set_index, group) if group else ""
 
 
 def template_of(domain: Document | None) -> str:
@@ -52,23 +52,23 @@ def has_gpu(container: Document) -> bool:
     return any(amount not in (None, "", "0", 0) for amount in amounts)
 
 
-def _group(wanted: SetTemplate, clique: CliqueTemplate) -> str:
-    config = next((g for g in wanted.groups if clique.name in g.cliques), None)
+def _group(set_template: SetTemplate, clique: CliqueTemplate) -> str:
+    config = next((g for g in set_template.groups if clique.name in g.cliques), None)
     levels = (
         clique.annotations,
         mapping(config.entry, "annotations") if config else {},
-        mapping(wanted.document, "metadata", "annotations"),
+        mapping(set_template.document, "metadata", "annotations"),
     )
     nearest = next((level[labels.MNNVL] for level in levels if labels.MNNVL in level), NONE)
     linked = nearest != NONE and any(map(has_gpu, containers(clique.pod_spec)))
     return nearest if linked else ""
 
 
-def _domain(wanted: SetTemplate, i: int, group: str) -> Domain:
-    name = names.compute_domain(wanted.name, i, group)
+def _domain(set_template: SetTemplate, i: int, group: str) -> Domain:
+    name = names.compute_domain(set_template.name, i, group)
     tags = {
         labels.MANAGED_BY: labels.OPERATOR,
-        labels.PART_OF: wanted.name,
+        labels.PART_OF: set_template.name,
         labels.COMPONENT: labels.Component.COMPUTE_DOMAIN,
         labels.NAME: name,
         labels.SET_INDEX: str(i),

@@ -1,4 +1,4 @@
-"""What the pods of a clique must look like (OBJ-215, OBJ-250 … OBJ-254). Pure."""
+"""The expected pods of a clique (OBJ-215, OBJ-250 … OBJ-254). Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def containers(pod_spec: object) -> list[Document]:
     return [*items(pod_spec, "initContainers"), *items(pod_spec, "containers")]
 
 
-def index(seen: Document) -> int | None:
+def index(document: Document) -> int | None:
     """Return the index at the end of a pod's hostname (OBJ-260); None if there is none."""
-    number = text(seen, "spec", "hostname").rpartition("-")[2]
+    number = text(document, "spec", "hostname").rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() else None

@@ -50,40 +50,40 @@ def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
 
 def secondary_resources(workload: Document) -> list[SecondaryResource]:
     """Return the four objects that each set has once, whatever its replicas (OBJ-108 … OBJ-110)."""
-    wanted = template.read(workload).name
+    set_name = template.read(workload).name
     return [
-        SecondaryResource(resource, name, _labels(wanted, component, name))
+        SecondaryResource(resource, name, _labels(set_name, component, name))
         for resource, name, component in (
-            ("serviceaccounts", names.service_account(wanted), Component.SERVICE_ACCOUNT),
-            ("roles", names.role(wanted), Component.ROLE),
-            ("rolebindings", names.role(wanted), Component.ROLE_BINDING),
-            ("secrets", names.token_secret(wanted), Component.TOKEN),
+            ("serviceaccounts", names.service_account(set_name), Component.SERVICE_ACCOUNT),
+            ("roles", names.role(set_name), Component.ROLE),
+            ("rolebindings", names.role(set_name), Component.ROLE_BINDING),
+            ("secrets", names.token_secret(set_name), Component.TOKEN),
         )
     ]
 
 
 def autoscalers(workload: Document) -> dict[str, Autoscaler]:
     """Return the autoscalers by name, which is the name of the target (OBJ-111)."""
-    return {found.name: found for found in _autoscalers(template.read(workload))}
+    return {autoscaler.name: autoscaler for autoscaler in _autoscalers(template.read(workload))}
 
 
-def _autoscalers(wanted: SetTemplate) -> Iterator[Autoscaler]:
-    for i in range(wanted.replicas):
-        for clique in wanted.standalone:
-            scale, name = at(clique.entry, "spec", "autoScalingConfig"), names.clique(wanted.name, i, clique.name)
+def _autoscalers(set_template: SetTemplate) -> Iterator[Autoscaler]:
+    for i in range(set_template.replicas):
+        for clique in set_template.standalone:
+            scale, name = at(clique.entry, "spec", "autoScalingConfig"), names.clique(set_template.name, i, clique.name)
             if scale is not None:
-                yield _autoscaler(wanted, "PodClique", name, scale)
-        for group in wanted.groups:
-            scale, name = at(group.entry, "scaleConfig"), names.scaling_group(wanted.name, i, group.name)
+                yield _autoscaler(set_template, "PodClique", name, scale)
+        for group in set_template.groups:
+            scale, name = at(group.entry, "scaleConfig"), names.scaling_group(set_template.name, i, group.name)
             if scale is not None:
-                yield _autoscaler(wanted, "PodCliqueScalingGroup", name, scale)
+                yield _autoscaler(set_template, "PodCliqueScalingGroup", name, scale)
 
 
-def _autoscaler(wanted: SetTemplate, kind: str, name: str, scale: object) -> Autoscaler:
+def _autoscaler(set_template: SetTemplate, kind: str, name: str, scale: object) -> Autoscaler:
     return Autoscaler(
         resource="horizontalpodautoscalers",
         name=name,
-        labels=_labels(wanted.name, Component.AUTOSCALER, name),
+        labels=_labels(set_template.name, Component.AUTOSCALER, name),
         target=(kind, name),
         least=number(scale, "minReplicas"),
         most=number(scale, "maxReplicas") or 0,

@@ -44,19 +44,19 @@ def translated(constraint: object, levels: Levels) -> Constraint:
     return {word: levels[domain] for word, domain in domains.items() if domain in levels}
 
 
-def placements(workload: Document, wanted: Expected, levels: Levels) -> dict[str, Placement]:
+def placements(workload: Document, objects: Expected, levels: Levels) -> dict[str, Placement]:
     """Return the constraints of each gang, for a binding with these levels. Without a binding there are no levels."""
-    return {gang.name: _placement(workload, wanted, gang, levels) for gang in wanted.gangs.values()}
+    return {gang.name: _placement(workload, objects, gang, levels) for gang in objects.gangs.values()}
 
 
-def _placement(workload: Document, wanted: Expected, gang: Gang, levels: Levels) -> Placement:
-    asked = template.read(workload)
-    cliques = wanted.of_gang(gang.name)
+def _placement(workload: Document, objects: Expected, gang: Gang, levels: Levels) -> Placement:
+    set_template = template.read(workload)
+    cliques = objects.of_gang(gang.name)
     of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}
     of_set = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
     bundles: list[tuple[list[str], Constraint]] = []
     own, inherited = of_set, not gang.base
-    for group in asked.groups:
+    for group in set_template.groups:
         constraint = at(group.entry, "topologyConstraint")
         members = [c for c in cliques if c.group and c.template.name in group.cliques]
         if constraint is None or not members:
@@ -66,20 +66,20 @@ def _placement(workload: Document, wanted: Expected, gang: Gang, levels: Levels)
             continue
         for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
             names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
-            if found := translated(constraint, levels):
-                bundles.append((names, found))
-    of_groups = {name: found for name, found in of_clique.items() if found}
+            if pack := translated(constraint, levels):
+                bundles.append((names, pack))
+    of_groups = {name: pack for name, pack in of_clique.items() if pack}
     return Placement(own, of_groups, sorted(bundles), inherited)
 
 
-def seen(gang: object) -> Placement:
+def observed(gang: object) -> Placement:
     """Return the constraints of a PodGang. Entries without a constraint are left out."""
     groups = {text(group, "name"): _pack(group) for group in items(gang, "spec", "podgroups")}
     configs = items(gang, "spec", "topologyConstraintGroupConfigs")
     bundles = [(sorted(texts(entry, "podGroupNames")), _pack(entry)) for entry in configs]
     return Placement(
         _pack(at(gang, "spec")),
-        {name: found for name, found in groups.items() if found},
+        {name: pack for name, pack in groups.items() if pack},
         sorted(bundle for bundle in bundles if bundle[1]),
     )
 

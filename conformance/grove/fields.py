@@ -123,21 +123,23 @@ def condition_is(document: object, kind: str) -> str:
     return text(condition(document, kind), "status")
 
 
-def kept(wanted: object, seen: object) -> object:
-    """Return `seen` reduced to the fields of `wanted`.
+def pruned(expected: object, observed: object) -> object:
+    """Return `observed` reduced to the fields of `expected`.
 
-    Additions of others (defaults of the API server, tolerations, injected variables and volumes) are left out, so that
-    the result equals `wanted` if nothing of it is missing. Items of a list are matched by `name`, items without a name
-    as a whole.
+    Additions of other components (defaults of the API server, tolerations, injected variables and volumes) are left
+    out, so that the result equals `expected` if nothing of it is missing. Items of a list are matched by `name`, items
+    without a name as a whole.
     """
-    if isinstance(wanted, Mapping):
-        return {key: kept(value, at(seen, key)) for key, value in wanted.items()} if isinstance(seen, Mapping) else seen
-    if isinstance(wanted, list) and isinstance(seen, list):
-        return [_counterpart(item, seen) for item in wanted]
-    return seen
+    if isinstance(expected, Mapping):
+        if not isinstance(observed, Mapping):
+            return observed
+        return {key: pruned(value, at(observed, key)) for key, value in expected.items()}
+    if isinstance(expected, list) and isinstance(observed, list):
+        return [_counterpart(item, observed) for item in expected]
+    return observed
 
 
-def _counterpart(wanted: object, seen: list[object]) -> object:
-    if isinstance(wanted, Mapping) and "name" in wanted:
-        return next((kept(wanted, item) for item in seen if at(item, "name") == wanted["name"]), None)
-    return next((wanted for item in seen if kept(wanted, item) == wanted), None)
+def _counterpart(expected: object, observed: list[object]) -> object:
+    if isinstance(expected, Mapping) and "name" in expected:
+        return next((pruned(expected, item) for item in observed if at(item, "name") == expected["name"]), None)
+    return next((expected for item in observed if pruned(expected, item) == expected), None)

@@ -37,8 +37,8 @@ class Entry:
         """Return whether it holds nothing."""
         return not self.cliques and not self.groups
 
-    def said(self) -> str:
-        """Return what it holds as text: `Anchor a:2 g:[0, 1]`."""
+    def summary(self) -> str:
+        """Return the contents of the entry as text: `Anchor a:2 g:[0, 1]`."""
         parts = [f"{clique}:{count}" for clique, count in sorted(self.cliques.items())]
         parts += [f"{group}:{list(indices)}" for group, indices in sorted(self.groups.items())]
         return " ".join([self.role, *parts])
@@ -55,18 +55,18 @@ class Gang:
 
 def entries(document: Document | None) -> tuple[Entry, ...]:
     """Return the entries of a map in the order of their epochs; none if there is no map."""
-    found = [
+    parsed = [
         Entry(
-            text(each, "epoch"),
-            text(each, "podCliqueSetGenerationHash"),
-            text(each, "role"),
-            {k: v for k, v in _mapping(each, "podCliques").items() if isinstance(v, int) and v},
-            {k: tuple(sorted(v)) for k, v in _mapping(each, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
-            tuple(texts(each, "dependsOn")),
+            text(item, "epoch"),
+            text(item, "podCliqueSetGenerationHash"),
+            text(item, "role"),
+            {k: v for k, v in _mapping(item, "podCliques").items() if isinstance(v, int) and v},
+            {k: tuple(sorted(v)) for k, v in _mapping(item, "pcsgReplicaIndices").items() if isinstance(v, list) and v},
+            tuple(texts(item, "dependsOn")),
         )
-        for each in entry_documents(document)
+        for item in entry_documents(document)
     ]
-    return tuple(sorted(found, key=lambda entry: (_order(entry), entry.epoch)))
+    return tuple(sorted(parsed, key=lambda entry: (_order(entry), entry.epoch)))
 
 
 def entry_documents(document: Document | None) -> list[Document]:
@@ -81,15 +81,15 @@ def entry_documents(document: Document | None) -> list[Document]:
 
 def first(pcs: Document, generation: str) -> dict[str, object]:
     """Return how the entries of a new replica begin, in the form of `beginning` (GM-34)."""
-    wanted = template.read(pcs)
-    base = {group.name: list(range(min(group.min_available, group.replicas))) for group in wanted.groups}
+    set_template = template.read(pcs)
+    base = {group.name: list(range(min(group.min_available, group.replicas))) for group in set_template.groups}
     further = {
         group.name: list(range(group.min_available, group.replicas))
-        for group in wanted.groups
+        for group in set_template.groups
         if group.replicas > group.min_available
     }
     return {
-        ANCHOR_ROLE: [{clique.name: clique.replicas for clique in wanted.standalone}, base],
+        ANCHOR_ROLE: [{clique.name: clique.replicas for clique in set_template.standalone}, base],
         TAIL_ROLE: further,
         "others that hold something": [],
         "Tails that do not depend on the Anchor": [],
@@ -99,8 +99,8 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
 
 
 def beginning(every: Iterable[Entry]) -> dict[str, object]:
-    """Return what the entries of a new replica say. How many Tails there are is open, and so is what an entry says that
-    holds nothing, such as a place for replicas that scaling adds."""
+    """Return the contents of the entries of a new replica. The number of Tails is open, and so are the fields of empty
+    entries, such as a place for replicas that scaling adds."""
     listed = [entry for entry in every if entry.role != TAIL_ROLE or not entry.empty]
     anchors, tails = ([entry for entry in listed if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
     anchor = anchors[0] if anchors else None
@@ -108,16 +108,16 @@ def beginning(every: Iterable[Entry]) -> dict[str, object]:
     for tail in tails:
         for group, indices in tail.groups.items():
             further[group] = sorted([*further.get(group, []), *indices])
-    others = [entry for entry in listed if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty]
+    remaining = [entry for entry in listed if entry not in anchors[:1] and entry.role != TAIL_ROLE and not entry.empty]
     return {
         ANCHOR_ROLE: [dict(anchor.cliques), {g: list(i) for g, i in anchor.groups.items()}] if anchor else None,
         TAIL_ROLE: further,
-        "others that hold something": [entry.said() for entry in others],
+        "others that hold something": [entry.summary() for entry in remaining],
         "Tails that do not depend on the Anchor": [
-            tail.said() for tail in tails if anchor is None or anchor.epoch not in tail.depends_on
+            tail.summary() for tail in tails if anchor is None or anchor.epoch not in tail.depends_on
         ],
         "Tails that are not later than the Anchor": [
-            tail.said() for tail in tails if anchor is None or _order(tail) <= _order(anchor)
+            tail.summary() for tail in tails if anchor is None or _order(tail) <= _order(anchor)
         ],
         "generation hashes": sorted({entry.generation for entry in listed if not entry.empty}),
     }
@@ -129,57 +129,57 @@ def _order(entry: Entry) -> int:
 
 def gangs(pcs: Document, replica: int, every: Iterable[Entry]) -> list[Gang]:
     """Return the gangs that the entries of a replica stand for (GM-11, GM-12)."""
-    wanted, set_name = template.read(pcs), name(pcs)
-    found: list[Gang] = []
+    set_template, set_name = template.read(pcs), name(pcs)
+    result: list[Gang] = []
     for entry in every:
         if entry.role == ANCHOR_ROLE:
-            alone = [names.clique(set_name, replica, each) for each in entry.cliques]
+            alone = [names.clique(set_name, replica, clique) for clique in entry.cliques]
             inside = [
-                each
+                clique
                 for group, indices in entry.groups.items()
                 for index in indices
-                for each in members(wanted, replica, group, index)
+                for clique in members(set_template, replica, group, index)
             ]
-            found.append(
+            result.append(
                 Gang(names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*alone, *inside])))
             )
             continue
         for group, indices in entry.groups.items():
             for index in indices:
-                own = tuple(sorted(members(wanted, replica, group, index)))
-                found.append(Gang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
-    return [gang for gang in found if gang.cliques]
+                own = tuple(sorted(members(set_template, replica, group, index)))
+                result.append(Gang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
+    return [gang for gang in result if gang.cliques]
 
 
-def members(wanted: SetTemplate, replica: int, group: str, index: int) -> list[str]:
+def members(set_template: SetTemplate, replica: int, group: str, index: int) -> list[str]:
     """Return the full names of the PodCliques of one replica of a scaling group."""
-    own = names.scaling_group(wanted.name, replica, group)
-    every = next((each.cliques for each in wanted.groups if each.name == group), ())
+    own = names.scaling_group(set_template.name, replica, group)
+    every = next((config.cliques for config in set_template.groups if config.name == group), ())
     return [names.member_clique(own, index, clique) for clique in every]
 
 
 def misplaced(every: Iterable[Entry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
-    """Return what entries do not hold exactly once: pods of standalone cliques (`sizes`: template → replicas), and
-    replicas of scaling groups (`grouped`) (GM-38)."""
+    """Return the members that entries do not hold exactly once: pods of standalone cliques (`sizes`: template →
+    replicas), and replicas of scaling groups (`grouped`) (GM-38)."""
     listed = list(every)
     wrong = []
     for clique, size in sorted(sizes.items()):
-        if (held := sum(entry.cliques.get(clique, 0) for entry in listed)) != size:
-            wrong.append(f"entries hold {held} pods of {clique}, which has {size} replicas")
+        if (placed := sum(entry.cliques.get(clique, 0) for entry in listed)) != size:
+            wrong.append(f"entries hold {placed} pods of {clique}, which has {size} replicas")
     for group, size in sorted(grouped.items()):
         indices = sorted(index for entry in listed for index in entry.groups.get(group, ()))
         if indices != list(range(size)):
             wrong.append(f"entries hold the replicas {indices} of {group}, which has {size}")
     unknown = {key for entry in listed for key in (*entry.cliques, *entry.groups)} - sizes.keys() - grouped.keys()
-    return wrong + [f"entries hold {each}, which the set has not" for each in sorted(unknown)]
+    return wrong + [f"entries hold {component}, which the set has not" for component in sorted(unknown)]
 
 
 def unmet(every: Iterable[Entry]) -> list[str]:
-    """Return the dependencies on what is no entry of the map: what waits for them waits for good (GM-64, GM-72)."""
+    """Return the dependencies on entries that the map does not have: they are never met (GM-64, GM-72)."""
     listed = list(every)
     known = {entry.epoch for entry in listed}
     return [
-        f"{entry.said()} depends on {epoch or 'an empty epoch'}, which is no entry"
+        f"{entry.summary()} depends on {epoch or 'an empty epoch'}, which is no entry"
         for entry in listed
         for epoch in entry.depends_on
         if epoch not in known
@@ -187,13 +187,13 @@ def unmet(every: Iterable[Entry]) -> list[str]:
 
 
 def leftovers(every: Iterable[Entry]) -> list[str]:
-    """Return the entries that hold nothing and should be gone. The newest ScaleOut stays as long as there is an anchor
+    """Return the empty entries that should have been removed. The newest ScaleOut stays as long as there is an anchor
     (GM-42)."""
     listed = list(every)
     anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in listed)
     places = [entry.epoch for entry in listed if entry.role == SCALE_OUT_ROLE]
-    kept = places[-1:] if anchored else []
-    return [entry.said() for entry in listed if entry.empty and entry.epoch not in kept]
+    exempt = places[-1:] if anchored else []
+    return [entry.summary() for entry in listed if entry.empty and entry.epoch not in exempt]
 
 
 def belonging(gang: Document | None) -> dict[str, str]:
@@ -207,7 +207,7 @@ def tags(entry: Entry, generation: str) -> dict[str, str]:
     return {labels.EPOCH: entry.epoch, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: generation}
 
 
-def held(gang: Document) -> tuple[str, ...]:
+def pod_group_names(gang: Document) -> tuple[str, ...]:
     """Return the PodCliques that a PodGang has PodGroups for, sorted."""
     return tuple(sorted(text(group, "name") for group in items(gang, "spec", "podgroups")))
 
@@ -223,9 +223,9 @@ def set_of(document: Document | None) -> str:
     return text(controller(document), "name") or label(document, labels.PART_OF)
 
 
-def replica_of(found: Document) -> int:
+def replica_of(gang_map: Document) -> int:
     """Return the replica of the set that a map is of; -1 if it does not say."""
-    index = number(found, "spec", "podCliqueSetReplicaIndex")
+    index = number(gang_map, "spec", "podCliqueSetReplicaIndex")
     return -1 if index is None else index
 
 

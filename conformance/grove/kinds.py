@@ -33,7 +33,7 @@ SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCAL
 """Kinds of objects that an operator may create beside the kinds of Grove, pods and Services (OBJ-108 … OBJ-113)."""
 
 WORKLOADS, PODGROUPS, COMPOSITES = (
-    f"{each}.scheduling.k8s.io" for each in ("workloads", "podgroups", "compositepodgroups")
+    f"{plural}.scheduling.k8s.io" for plural in ("workloads", "podgroups", "compositepodgroups")
 )
 WORKLOAD_API = (WORKLOADS, PODGROUPS, COMPOSITES)
 """The kinds of Kubernetes' Workload API, in whatever version they are served (WL-F01, WL37-E01)."""

@@ -46,8 +46,8 @@ def read(path: Path) -> dict[str, Line]:
 
 def order(release: str) -> Order | None:
     """Return what releases of Grove are sorted by; None for a text that is no release, such as a proposal's name."""
-    found = _RELEASE.fullmatch(release)
-    return tuple(math.inf if part is None else int(part) for part in found.groups()) if found else None
+    match = _RELEASE.fullmatch(release)
+    return tuple(math.inf if part is None else int(part) for part in match.groups()) if match else None
 
 
 def of(contract: str) -> tuple[str, str]:
@@ -55,13 +55,13 @@ def of(contract: str) -> tuple[str, str]:
     known = load()
     if contract in known:
         return contract, known[contract].newest
-    wanted = order(contract) or ()
-    line = next(line for line in reversed(known.values()) if (order(line.first) or ()) <= wanted)
+    current = order(contract) or ()
+    line = next(line for line in reversed(known.values()) if (order(line.first) or ()) <= current)
     return line.name, contract
 
 
 def holds(since: str, until: str, release: str) -> bool:
     """Return whether what holds from one release to another holds for a release. A text that is no release limits
     nothing, and everything holds if no release is known."""
-    asked, first, last = order(release), order(since), order(until)
-    return asked is None or ((first is None or first <= asked) and (last is None or asked <= last))
+    current, first, last = order(release), order(since), order(until)
+    return current is None or ((first is None or first <= current) and (last is None or current <= last))

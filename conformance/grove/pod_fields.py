@@ -67,7 +67,7 @@ def pod_spec(schemas: Mapping[str, Schema], template: Template, name: str) -> Po
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a value is generated. `field` is the innermost field, `list` the innermost list of objects; `item` the
+    """The place of a generated value. `field` is the innermost field, `list` the innermost list of objects; `item` the
     index in that list, and `number` the same combined with the indices of the lists around it; `choice` is the number
     of the alternative that this item has, `alternative` the name of its field."""
 
@@ -139,7 +139,7 @@ class _Generator:
         properties = self._types[kind]["properties"]
         if rule == OBJECTS:
             return [(field,) for field, schema in properties.items() if self._is_object(schema)]
-        groups = [(each,) if isinstance(each, str) else tuple(each) for each in rule]
+        groups = [(alternative,) if isinstance(alternative, str) else tuple(alternative) for alternative in rule]
         served = [tuple(field for field in group if field in properties) for group in groups]
         return [group for group in served if group]
 
@@ -245,4 +245,4 @@ def is_of_pods(name: str) -> bool:
 def _reference(schema: Schema) -> str:
     """Return the name of the type that a schema refers to, without its package; empty if it refers to none."""
     references = [schema, *schema.get("allOf", ())]
-    return next((str(each["$ref"]).rpartition(".")[2] for each in references if "$ref" in each), "")
+    return next((str(reference["$ref"]).rpartition(".")[2] for reference in references if "$ref" in reference), "")

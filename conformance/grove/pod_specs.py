@@ -70,8 +70,10 @@ def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
     if not waits:
         return dict(pod_spec)
     rest = [container for container in containers if container not in waits]
-    kept = _mounted([*rest, *items(pod_spec, "containers")]) | {text(v, "name") for v in items(accepted, "volumes")}
-    volumes = [v for v in items(pod_spec, "volumes") if text(v, "name") not in _mounted(waits) - kept]
+    still_mounted = _mounted([*rest, *items(pod_spec, "containers")]) | {
+        text(v, "name") for v in items(accepted, "volumes")
+    }
+    volumes = [v for v in items(pod_spec, "volumes") if text(v, "name") not in _mounted(waits) - still_mounted]
     return {**pod_spec, "initContainers": rest, "volumes": volumes}
 
 
@@ -102,8 +104,8 @@ def _container(container: Document, claims: set[str]) -> dict[str, Any]:
         result["env"] = [v for v in items(result, "env") if not text(v, "name").startswith(VARIABLES)]
     if "claims" in result.get("resources", ()):
         own = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
-        others = {key: value for key, value in result["resources"].items() if key != "claims"}
-        result["resources"] = {**others, **({"claims": own} if own else {})}
+        remaining = {key: value for key, value in result["resources"].items() if key != "claims"}
+        result["resources"] = {**remaining, **({"claims": own} if own else {})}
     return {key: value for key, value in result.items() if value or key != "env"}
 
 

@@ -66,5 +66,5 @@ def phase(pod: Document) -> str:
         return "waiting"
     if ready(pod):
         return "ready"
-    seen = text(pod, "status", "phase").lower()
-    return "bound" if seen in ("", "pending", "running") else seen
+    current = text(pod, "status", "phase").lower()
+    return "bound" if current in ("", "pending", "running") else current

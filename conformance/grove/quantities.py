@@ -20,10 +20,10 @@ def amount(quantity: object) -> Decimal | None:
     """Return the value of a quantity: `500m` → 0.5, `1Ki` → 1024, `2e3` → 2000. None for anything else."""
     if isinstance(quantity, int | float) and not isinstance(quantity, bool):
         return Decimal(str(quantity))
-    found = _QUANTITY.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
-    if found is None:
+    match = _QUANTITY.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
+    if match is None:
         return None
-    digits, binary, decimal, exponent = found.groups()
+    digits, binary, decimal, exponent = match.groups()
     if exponent:
         return Decimal(digits) * Decimal(10) ** int(exponent)
     return Decimal(digits) * (_BINARY[binary] if binary else _DECIMAL[decimal] if decimal else 1)
@@ -31,7 +31,7 @@ def amount(quantity: object) -> Decimal | None:
 
 def amounts(quantities: Mapping[str, object]) -> Amounts:
     """Return the values of all valid quantities, by resource."""
-    return {name: found for name, value in quantities.items() if (found := amount(value)) is not None}
+    return {name: parsed for name, value in quantities.items() if (parsed := amount(value)) is not None}
 
 
 def allocatable(node: Document) -> Amounts:

@@ -38,7 +38,7 @@ _ADMISSION = re.compile(
     r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
     r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
 )
-"""How the API server names what has denied a request, or has not answered."""
+"""Matches messages of the API server about webhooks, policies and plugins that denied a request or did not answer."""
 _QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
 _LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
 _DEFAULTS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")

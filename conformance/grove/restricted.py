@@ -1,4 +1,4 @@
-"""What a pod needs so that the Pod Security Standard "restricted" admits it: many clusters enforce it everywhere."""
+"""Fields that a pod needs so that the Pod Security Standard "restricted" admits it: many clusters enforce it."""
 
 from __future__ import annotations
 

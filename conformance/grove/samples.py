@@ -31,13 +31,13 @@ def known() -> Mapping[str, Sample]:
 def read(path: Path) -> dict[str, Sample]:
     """Read and check the list of samples. Raises UsageError with file, line and field."""
     document = documents.read(path, folder("fixtures") / "samples" / "samples.schema.json")
-    found = {}
+    samples = {}
     for name, entry in document.value.items():
         file = path.with_name(f"{name}.yaml")
         if not file.is_file():
             raise UsageError("has no file", where=document.where(name), hint=f"add {file.name} beside the list")
-        found[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file)
-    return found
+        samples[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file)
+    return samples
 
 
 def named(name: str, where: str) -> Sample:

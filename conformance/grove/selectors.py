@@ -19,11 +19,11 @@ def selects(selector: str, pod: Document) -> bool:
 
 
 def _holds(term: str, tags: Mapping[str, str]) -> bool:
-    if found := _AMONG.fullmatch(term):
-        values = {value.strip() for value in found["values"].split(",")}
-        return (tags.get(found["key"]) in values) is (found["operator"] == "in")
-    if found := _EQUAL.fullmatch(term):
-        return tags.get(found[1]) == found[2]
+    if match := _AMONG.fullmatch(term):
+        values = {value.strip() for value in match["values"].split(",")}
+        return (tags.get(match["key"]) in values) is (match["operator"] == "in")
+    if match := _EQUAL.fullmatch(term):
+        return tags.get(match[1]) == match[2]
     key, unequal, value = (part.strip() for part in term.partition("!="))
     if unequal:
         return tags.get(key) != value

@@ -65,9 +65,9 @@ def read(path: Path) -> list[Kind]:
     return [_kind(entry, shapes) for entry in document.value["kinds"]]
 
 
-def facts(found: Sequence[Kind]) -> set[str]:
+def facts(listed: Sequence[Kind]) -> set[str]:
     """Return the rows of the specification that the kinds cite."""
-    return {fact for kind in found for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
+    return {fact for kind in listed for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
 
 
 def called(crd: Document, kind: Kind) -> dict[str, object]:
@@ -91,18 +91,18 @@ def columns(crd: Document, kind: Kind) -> list[list[object]]:
     """Return the printer columns of a CRD (name, path, type, priority) that have a documented name. Other columns may
     be among them."""
     documented = {column[0] for column in kind.columns}
-    found = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
-    return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in found]
+    matches = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
+    return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in matches]
 
 
-def seen(crd: Document, field: Field) -> dict[str, object]:
+def observed(crd: Document, field: Field) -> dict[str, object]:
     """Return the properties of a field in a CRD, in the terms of `Field.says`. The type is None if there is no such
     field."""
     parent, schema, name = None, at(_version(crd), "schema", "openAPIV3Schema"), ""
     for step in _steps(field.path):
         parent, name = schema, step
         schema = at(schema, "items") if step == "[]" else at(schema, "properties", step)
-    told: dict[str, object] = {
+    properties: dict[str, object] = {
         "is": text(schema, "type"),
         "required": name in texts(parent, "required"),
         "default": at(schema, "default"),
@@ -110,16 +110,16 @@ def seen(crd: Document, field: Field) -> dict[str, object]:
         "keys": sorted(texts(schema, "x-kubernetes-list-map-keys")),
     }
     for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
-        told[word] = at(schema, word)
-    if field.further and isinstance(told["enum"], list):
-        if told["default"] in set(field.further) & set(told["enum"]):
-            told["default"] = field.says["default"]
-        told["enum"] = [value for value in told["enum"] if value not in field.further]
+        properties[word] = at(schema, word)
+    if field.further and isinstance(properties["enum"], list):
+        if properties["default"] in set(field.further) & set(properties["enum"]):
+            properties["default"] = field.says["default"]
+        properties["enum"] = [value for value in properties["enum"] if value not in field.further]
     if isinstance(enough := field.says.get("holds"), int):
         # The documented limit is a defect (DFT-13): a higher limit, or none at all, is as good.
         limit = at(schema, "maxLength")
-        told["holds"] = min(enough, limit) if isinstance(limit, int) else enough
-    return {word: told[word] for word in field.says}
+        properties["holds"] = min(enough, limit) if isinstance(limit, int) else enough
+    return {word: properties[word] for word in field.says}
 
 
 def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Kind:
@@ -158,8 +158,8 @@ def _fields(
 
 
 def _version(crd: Document) -> Mapping[str, Any]:
-    found = [v for v in items(crd, "spec", "versions") if text(v, "name") == VERSION and at(v, "served") is True]
-    return found[0] if found else {}
+    versions = [v for v in items(crd, "spec", "versions") if text(v, "name") == VERSION and at(v, "served") is True]
+    return versions[0] if versions else {}
 
 
 def _steps(path: str) -> Iterator[str]:

@@ -113,8 +113,8 @@ FINALIZERS = {
 def page() -> str:
     """Return the whole page."""
     workload = workloads.load("disaggregated", {"setName": SET_NAME, "workers": 2, "workersMinAvailable": 1})
-    wanted = expected.expected(workload)
-    pod = _last_pod(wanted)
+    objects = expected.expected(workload)
+    pod = _last_pod(objects)
     tags = (f"`{labels.MANAGED_BY}: {labels.OPERATOR}`", f"`{labels.PART_OF}: {SET_NAME}`", f"`{labels.NAME}`")
     parts = [
         "# What to write, letter by letter",
@@ -133,7 +133,7 @@ def page() -> str:
             f"and, but for gangs, {tags[2]}. Controllers are owner references with `controller` and",
             "`blockOwnerDeletion`. Checked by CORE-001 to CORE-005, GANG-001 and RES-001 to RES-003.",
         ),
-        _table(("kind", "name", labels.COMPONENT, "controller", "further labels"), _objects(workload, wanted)),
+        _table(("kind", "name", labels.COMPONENT, "controller", "further labels"), _objects(workload, objects)),
         "## Names",
         _table(("object", "name"), _names()),
         "## Labels",
@@ -170,16 +170,16 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _objects(workload: Document, wanted: expected.Expected) -> Iterable[tuple[str, ...]]:
-    found: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
+def _objects(workload: Document, objects: expected.Expected) -> Iterable[tuple[str, ...]]:
+    rows: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
     of_set = (expected_secondary.OWNER, SET_NAME)
-    found += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.secondary_resources(workload)]
-    found += [("Service", s.name, s.labels, s.owner) for s in wanted.services.values()]
-    found += [("PodCliqueScalingGroup", g.name, g.labels, g.owner) for g in wanted.groups.values()]
-    found += [("PodClique", c.name, c.labels, c.owner) for c in wanted.cliques.values()]
-    found += [("PodGang", g.name, g.labels, g.owner) for g in wanted.gangs.values()]
+    rows += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.secondary_resources(workload)]
+    rows += [("Service", s.name, s.labels, s.owner) for s in objects.services.values()]
+    rows += [("PodCliqueScalingGroup", g.name, g.labels, g.owner) for g in objects.groups.values()]
+    rows += [("PodClique", c.name, c.labels, c.owner) for c in objects.cliques.values()]
+    rows += [("PodGang", g.name, g.labels, g.owner) for g in objects.gangs.values()]
     common = {labels.MANAGED_BY, labels.PART_OF, labels.NAME, labels.COMPONENT}
-    for kind, name, tags, owner in found:
+    for kind, name, tags, owner in rows:
         further = ", ".join(f"`{key}: {value}`" for key, value in tags.items() if key not in common)
         yield kind, f"`{name}`", f"`{tags[labels.COMPONENT]}`", f"{owner[0]} `{owner[1]}`", further
 
@@ -215,8 +215,8 @@ def _names() -> Iterable[tuple[str, str]]:
         yield what, f"`{name}`"
 
 
-def _last_pod(wanted: expected.Expected) -> expected_pods.Pod:
-    *_, clique = (clique for clique in wanted.cliques.values() if clique.group)
+def _last_pod(objects: expected.Expected) -> expected_pods.Pod:
+    *_, clique = (clique for clique in objects.cliques.values() if clique.group)
     return expected_pods.pod(clique, SET_NAME, NAMESPACE, 0)
 
 

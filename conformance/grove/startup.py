@@ -29,36 +29,36 @@ class Seat:
         return self.group is not None and self.group_index >= self.group.min_available
 
 
-def seat(wanted: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
+def seat(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
     """Return the place of a PodClique, from its full name and the labels of it and its pods; None if they do not fit
     the set."""
     index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
     if not index.isdecimal():
         return None
     group_name = tags.get(labels.GROUP, "")
-    for group in wanted.groups:
-        if group_name and group_name == names.scaling_group(wanted.name, int(index), group.name):
+    for group in set_template.groups:
+        if group_name and group_name == names.scaling_group(set_template.name, int(index), group.name):
             for clique in group.cliques:
                 if group_index.isdecimal() and clique_name == names.member_clique(group_name, int(group_index), clique):
                     return Seat(clique, int(index), group, int(group_index))
             return None
-    for template in wanted.standalone:
-        if clique_name == names.clique(wanted.name, int(index), template.name):
+    for template in set_template.standalone:
+        if clique_name == names.clique(set_template.name, int(index), template.name):
             return Seat(template.name, int(index))
     return None
 
 
-def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
+def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
     """Return the full names of the parents of a clique, in order, each with the number of pods that must be Ready
     first.
 
     None where the specification leaves it open: in a scaled gang of a set with InOrder, behind a predecessor that is
     not in the gang (OBJ-605).
     """
-    if wanted.startup == EXPLICIT:
-        before = list(wanted.clique(place.clique).starts_after)
-    elif wanted.startup == IN_ORDER:
-        every = [template.name for template in wanted.cliques]
+    if set_template.startup == EXPLICIT:
+        before = list(set_template.clique(place.clique).starts_after)
+    elif set_template.startup == IN_ORDER:
+        every = [template.name for template in set_template.cliques]
         before = every[: every.index(place.clique)][-1:]
         if place.scaled and place.group is not None and before:
             open_ = set(every[: every.index(place.clique)]) & set(place.group.cliques)
@@ -66,19 +66,19 @@ def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
                 return None
     else:
         before = []
-    found: dict[str, int] = {}
+    minimums: dict[str, int] = {}
     for name in before:
-        for full_name in _in_gang(wanted, place, name):
-            found[full_name] = wanted.clique(name).min_available
-    return found
+        for full_name in _in_gang(set_template, place, name):
+            minimums[full_name] = set_template.clique(name).min_available
+    return minimums
 
 
-def _in_gang(wanted: SetTemplate, place: Seat, name: str) -> list[str]:
+def _in_gang(set_template: SetTemplate, place: Seat, name: str) -> list[str]:
     """Return the cliques of a template in the same gang as `place` (OBJ-603, OBJ-606)."""
-    group = next((group for group in wanted.groups if name in group.cliques), None)
+    group = next((group for group in set_template.groups if name in group.cliques), None)
     if group is None:
-        return [] if place.scaled else [names.clique(wanted.name, place.index, name)]
-    full = names.scaling_group(wanted.name, place.index, group.name)
+        return [] if place.scaled else [names.clique(set_template.name, place.index, name)]
+    full = names.scaling_group(set_template.name, place.index, group.name)
     if place.scaled:
         same = place.group is not None and place.group.name == group.name
         return [names.member_clique(full, place.group_index, name)] if same else []
@@ -114,16 +114,16 @@ def volumes(set_name: str) -> dict[str, object]:
     }
 
 
-def seen_volumes(pod: Document) -> dict[str, object]:
+def observed_volumes(pod: Document) -> dict[str, object]:
     """Return the Secret and downward API volumes of a pod in the form of `volumes`."""
-    found: dict[str, object] = {}
+    by_name: dict[str, object] = {}
     for volume in items(pod, "spec", "volumes"):
         if at(volume, "secret"):
-            found[text(volume, "name")] = (
+            by_name[text(volume, "name")] = (
                 text(volume, "secret", "secretName"),
                 number(volume, "secret", "defaultMode"),
             )
         elif at(volume, "downwardAPI"):
             files = items(volume, "downwardAPI", "items")
-            found[text(volume, "name")] = {text(file, "path"): text(file, "fieldRef", "fieldPath") for file in files}
-    return found
+            by_name[text(volume, "name")] = {text(file, "path"): text(file, "fieldRef", "fieldPath") for file in files}
+    return by_name

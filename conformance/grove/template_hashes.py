@@ -160,10 +160,10 @@ def _quantity(value: object) -> str:
     binary = suffix.endswith("i")
     power = _UNITS[suffix]
     amount = int(digits or 0) * (2**power if binary else 1)
-    kept = bool(text) and (int(digits) % 8 != 0 if binary else not digits.endswith("000"))
+    verbatim = bool(text) and (int(digits) % 8 != 0 if binary else not digits.endswith("000"))
     form = "BinarySI" if binary else "DecimalSI" if text else ""
     return (
         f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){0 if binary else power}}} "
-        f"d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text if kept else ''} "
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text if verbatim else ''} "
         f"Format:(resource.Format){form}}}"
     )

@@ -50,10 +50,10 @@ def folder() -> Path:
 
 def read(path: Path | None = None) -> Pairs:
     """Read a file of pairs. Raises UsageError with file, line and field."""
-    found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
-    notations = (list(_notations(found["base"], found[kind])) for kind in ("notations", "foreignNotations"))
-    pairs = (list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "open", "changed", "beside"))
-    return Pairs(found["base"], *pairs, *notations)
+    content = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
+    notations = (list(_notations(content["base"], content[kind])) for kind in ("notations", "foreignNotations"))
+    pairs = (list(_pairs(content["base"], content[kind])) for kind in ("keyed", "ordered", "open", "changed", "beside"))
+    return Pairs(content["base"], *pairs, *notations)
 
 
 def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
@@ -73,7 +73,7 @@ def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
 def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterator[Pair]:
     for number, (resource, *notations) in enumerate(entries):
         name = f"{resource}-{number}"
-        yield Pair(name, *(template(name, _requesting(base, resource, each)) for each in notations))
+        yield Pair(name, *(template(name, _requesting(base, resource, notation)) for notation in notations))
 
 
 def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Pair:
@@ -81,7 +81,7 @@ def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Pair:
     (HASH-069)."""
     hundredths = chance.randint(1, 250)
     written = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
-    sides = (template(name, _requesting(base, "cpu", each)) for each in (written, f"{hundredths / 100:.2f}"))
+    sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (written, f"{hundredths / 100:.2f}"))
     return Pair(name, *sides)
 
 
@@ -141,9 +141,9 @@ def by_chance(chance: random.Random) -> Spec:
             "name": name,
             "image": f"registry.example/{chance.choice(('engine', 'router'))}:{chance.randint(1, 9)}",
             "args": _names(chance, 0, 3),
-            "env": [{"name": each.upper(), "value": str(chance.randint(0, 99))} for each in _names(chance, 1, 4)],
+            "env": [{"name": name.upper(), "value": str(chance.randint(0, 99))} for name in _names(chance, 1, 4)],
             "ports": [{"containerPort": port, "protocol": kind} for port, kind in ports],
-            "volumeMounts": [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes],
+            "volumeMounts": [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes],
         }
 
     containers = [container(name) for name in _names(chance, 2, 3)]

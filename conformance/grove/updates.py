@@ -10,47 +10,47 @@ COUNTERS = (
 )
 
 
-def progress(found: Document | None) -> Document:
+def progress(document: Document | None) -> Document:
     """Return `status.updateProgress`, or the field of earlier versions; an empty mapping if there is none."""
     for field in ("updateProgress", "rollingUpdateProgress"):
-        value = at(found, "status", field)
+        value = at(document, "status", field)
         if isinstance(value, dict):
             return value
     return {}
 
 
-def started(found: Document | None) -> str:
+def started(document: Document | None) -> str:
     """Return when the update began; empty if there is none."""
-    return text(progress(found), "updateStartedAt")
+    return text(progress(document), "updateStartedAt")
 
 
-def ended(found: Document | None, generation: str = "") -> bool:
+def ended(document: Document | None, generation: str = "") -> bool:
     """Return whether an update has begun and ended; with `generation`, the one to that generation of the set."""
-    if generation and text(progress(found), "podCliqueSetGenerationHash") != generation:
+    if generation and text(progress(document), "podCliqueSetGenerationHash") != generation:
         return False
-    return started(found) != "" and text(progress(found), "updateEndedAt") != ""
+    return started(document) != "" and text(progress(document), "updateEndedAt") != ""
 
 
-def running(found: Document | None) -> bool:
+def running(document: Document | None) -> bool:
     """Return whether an update has begun and not ended."""
-    return started(found) != "" and not ended(found)
+    return started(document) != "" and not ended(document)
 
 
-def turns(found: Document | None) -> list[int | None]:
+def turns(document: Document | None) -> list[int | None]:
     """Return the replicas of a set that are being updated. Entries that have ended are left out (CHG-RU-15)."""
-    single = at(progress(found), "currentlyUpdating")  # an object in earlier versions
-    entries = [single] if isinstance(single, dict) else items(progress(found), "currentlyUpdating")
+    single = at(progress(document), "currentlyUpdating")  # an object in earlier versions
+    entries = [single] if isinstance(single, dict) else items(progress(document), "currentlyUpdating")
     return [number(entry, "replicaIndex") for entry in entries if not text(entry, "updateEndedAt")]
 
 
-def counts(found: Document | None) -> dict[str, int]:
+def counts(document: Document | None) -> dict[str, int]:
     """Return all counters of a set's progress. JSON leaves out zeros."""
-    return {field: count(progress(found), field) for pair in COUNTERS for field in pair}
+    return {field: count(progress(document), field) for pair in COUNTERS for field in pair}
 
 
-def generation(found: Document | None) -> str:
+def generation(document: Document | None) -> str:
     """Return the generation hash of a set."""
-    return text(found, "status", "currentGenerationHash")
+    return text(document, "status", "currentGenerationHash")
 
 
 def selected(clique: Document | None) -> str:

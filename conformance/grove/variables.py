@@ -15,11 +15,11 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 def environment(container: Document, pod: Document) -> dict[str, str]:
     """Return the variables of a container of a pod by name, in their order, with their values: literals with references
     to earlier variables expanded, and fields of the pod read. Of two variables with one name the last value counts."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for variable in items(container, "env"):
         path = text(variable, "valueFrom", "fieldRef", "fieldPath")
-        found[text(variable, "name")] = _field(pod, path) if path else _expanded(text(variable, "value"), found)
-    return found
+        values[text(variable, "name")] = _field(pod, path) if path else _expanded(text(variable, "value"), values)
+    return values
 
 
 def _field(pod: Document, path: str) -> str:

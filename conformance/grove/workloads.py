@@ -57,19 +57,19 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
 def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of a workload: name → type, default, about."""
     document = documents.read((place or folder()) / f"{name}.yaml", folder() / SCHEMA)
-    found: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
-    return found
+    declared: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
+    return declared
 
 
 def validate(place: Path | None = None) -> list[str]:
     """Return the first error of each workload file, one line each."""
-    found = []
+    errors = []
     for path in sorted((place or folder()).glob("*.yaml")):
         try:
             check(path)
         except UsageError as error:
-            found.append(str(error))
-    return found
+            errors.append(str(error))
+    return errors
 
 
 def check(path: Path) -> None:
@@ -95,12 +95,12 @@ def check(path: Path) -> None:
         if name not in used:
             where = document.where("parameters", name)
             raise UsageError("is used nowhere in the manifest", where=where, hint=f"use ${{{name}}} or drop it")
-    wanted = template.read(_manifest(document, {}))
-    for index, group in enumerate(wanted.groups):
+    set_template = template.read(_manifest(document, {}))
+    for index, group in enumerate(set_template.groups):
         for member in group.cliques:
-            if member not in {clique.name for clique in wanted.cliques}:
+            if member not in {clique.name for clique in set_template.cliques}:
                 where = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
-                hint = documents.suggestion(member, [clique.name for clique in wanted.cliques])
+                hint = documents.suggestion(member, [clique.name for clique in set_template.cliques])
                 raise UsageError(f"no clique is called {member!r}", where=where, hint=hint)
 
 

@@ -49,7 +49,7 @@ def built_gangs(view: View, set_name: str) -> list[tuple[Gang, Document | None]]
     its name; None if there is none, or another gang takes it."""
     current: dict[tuple[str, ...], list[Document]] = {}
     for gang in gangs_of(view, set_name).values():
-        current.setdefault(gang_maps.held(gang), []).append(gang)
+        current.setdefault(gang_maps.pod_group_names(gang), []).append(gang)
     return [
         (gang, same.pop(0) if (same := current.get(gang.cliques)) else None)
         for gang in desired_gangs(view, set_name).values()
@@ -104,7 +104,8 @@ def unfollowed(view: View, set_name: str) -> list[str]:
     say and hold, whatever their names."""
     expected = sorted(_spelled(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
     current = sorted(
-        _spelled(label(gang, labels.EPOCH), gang_maps.held(gang)) for gang in gangs_of(view, set_name).values()
+        _spelled(label(gang, labels.EPOCH), gang_maps.pod_group_names(gang))
+        for gang in gangs_of(view, set_name).values()
     )
     lacking = [f"no gang {gang}" for gang in expected if gang not in current]
     return lacking + [f"gang {gang}, which no entry stands for" for gang in current if gang not in expected]

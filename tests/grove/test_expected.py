@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from conformance.grove import expected_pods, labels
 from conformance.grove.expected import expected
-from conformance.grove.fields import kept
+from conformance.grove.fields import pruned
 
 
 def clique(name, replicas=1, **spec):
@@ -109,13 +109,13 @@ def test_a_member_s_pod():
     ]
 
 
-def test_kept_ignores_what_others_add_and_shows_what_is_missing():
+def test_pruned_ignores_additions_and_shows_missing_fields():
     desired = {"containers": [{"name": "a", "args": ["x"]}], "tolerations": [{"key": "pool"}]}
     actual = {
         "containers": [{"name": "side"}, {"name": "a", "args": ["x"], "image": "i"}],
         "tolerations": [{"key": "other"}, {"key": "pool", "effect": "NoSchedule"}],
         "dnsPolicy": "ClusterFirst",
     }
-    assert kept(desired, actual) == desired
-    assert kept(desired, {"containers": []}) == {"containers": [None], "tolerations": None}
-    assert kept(desired, "nonsense") != desired
+    assert pruned(desired, actual) == desired
+    assert pruned(desired, {"containers": []}) == {"containers": [None], "tolerations": None}
+    assert pruned(desired, "nonsense") != desired

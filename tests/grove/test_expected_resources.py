@@ -84,9 +84,9 @@ def test_constraints_of_the_worked_example():
 
 
 def test_what_a_gang_says_is_read_without_trusting_it():
-    assert not expected_topology.seen({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
+    assert not expected_topology.observed({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
     gang = {"spec": {"topologyConstraintGroupConfigs": [{"podGroupNames": ["b", "a"]}]}}
-    assert not expected_topology.seen(gang).any, "an entry without a constraint says nothing"
+    assert not expected_topology.observed(gang).any, "an entry without a constraint says nothing"
 
 
 def test_the_nearest_level_decides_about_linked_gpus():

@@ -59,4 +59,4 @@ def _compare(run: Recorded[ServedKinds], kind: served.Kind, fields: Sequence[ser
     """Expect that a kind is served with these fields."""
     crd = run.scene.replies[kind.name].object
     expected = {field.path: field.says for field in fields}
-    run.same(f"fields of {kind.name}", expected, {field.path: served.seen(crd, field) for field in fields})
+    run.same(f"fields of {kind.name}", expected, {field.path: served.observed(crd, field) for field in fields})

@@ -166,7 +166,7 @@ def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
 
 def _contents(view: View) -> list[str]:
     """Return the contents of the entries that are not empty."""
-    return [f"{entry.epoch}: {entry.said()}" for entry in following.entries_of(view, "s") if not entry.empty]
+    return [f"{entry.epoch}: {entry.summary()}" for entry in following.entries_of(view, "s") if not entry.empty]
 
 
 @requirement("MAP-022")

@@ -94,7 +94,7 @@ def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
     view = run.at(REST)
     for set_name in SIZES:
         expected = sorted(gang.cliques for gang in following.desired_gangs(view, set_name).values())
-        observed = sorted(gang_maps.held(gang) for gang in following.gangs_of(view, set_name).values())
+        observed = sorted(gang_maps.pod_group_names(gang) for gang in following.gangs_of(view, set_name).values())
         run.expect(f"PodGangs of {set_name}, by their PodGroups", expected, observed)
 
 

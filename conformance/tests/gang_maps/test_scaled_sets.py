@@ -63,7 +63,7 @@ class ScaledAtEveryLevel(Scene):
 
 def of_replica(gang: Document, replica: int) -> bool:
     """Return whether a gang belongs to a replica of the set, by the PodCliques that it holds."""
-    return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.held(gang))
+    return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.pod_group_names(gang))
 
 
 def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
@@ -104,7 +104,7 @@ def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLeve
     run.expect("replicas that the ScaleOut holds", {"g": (3, 4)}, dict(entry.groups) if entry else None)
     for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
         view = run.at(_rest(step))
-        gangs = {gang_maps.held(gang) for gang in following.gangs_of(view, "s").values()}
+        gangs = {gang_maps.pod_group_names(gang) for gang in following.gangs_of(view, "s").values()}
         added = [tuple(sorted(group_replicas(index))) for index in indices]
         missing = [replica for replica in added if replica not in gangs]
         run.expect(f"{step}: added replicas without a PodGang of their own", [], missing)

@@ -87,7 +87,7 @@ def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
     """The map of a set is there, and no entry holds anything."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
-    contents = [entry.said() for entry in following.entries_of(view, set_name) if not entry.empty]
+    contents = [entry.summary() for entry in following.entries_of(view, set_name) if not entry.empty]
     return not contents or Unmet(f"the map of {set_name} holds {', '.join(contents)}")
 
 

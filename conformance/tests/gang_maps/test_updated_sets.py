@@ -115,7 +115,7 @@ def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[st
 def _entry_contents(view: View, set_name: str) -> dict[str, object]:
     """Return the contents and dependencies of entries, which an update does not change, without their generation."""
     return {
-        f"{set_name}-{replica} {entry.epoch}": [entry.said(), list(entry.depends_on)]
+        f"{set_name}-{replica} {entry.epoch}": [entry.summary(), list(entry.depends_on)]
         for replica in range(REPLICAS)
         for entry in following.entries_of(view, set_name, replica)
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
 from conformance.grove.expected import Clique, Expected, expected
-from conformance.grove.fields import Document, at, items, kept, label, mapping, name, number, text
+from conformance.grove.fields import Document, at, items, label, mapping, name, number, pruned, text
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -237,7 +237,7 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
         scaler = scalers.get(target)
         spec = at(scaler, "spec")
         right[target] = {"min": one.least, "max": one.most, "metrics": one.metrics}
-        metrics = kept(one.metrics, at(spec, "metrics"))
+        metrics = pruned(one.metrics, at(spec, "metrics"))
         least = None if one.least is None else number(spec, "minReplicas")
         actual[target] = of(scaler, {"min": least, "max": number(spec, "maxReplicas"), "metrics": metrics})
     run.same("specs of autoscalers", right, actual)
@@ -311,7 +311,7 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
     view = run.at(PRESENT)
     right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
     actual = {
-        claim_name: of(claim := view.get(CLAIMS, claim_name), kept(spec, at(claim, "spec")))
+        claim_name: of(claim := view.get(CLAIMS, claim_name), pruned(spec, at(claim, "spec")))
         for claim_name, spec in right.items()
     }
     run.same("specs of claims", right, actual)

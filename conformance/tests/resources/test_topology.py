@@ -99,7 +99,7 @@ def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLose
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Upstream's code does so, and its documents deny it."""
-    loose = expected_topology.seen(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
+    loose = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
 
 
@@ -111,7 +111,7 @@ def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLoses
     before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
     for gang in composition.by_composition(run.scene.expected, before).gangs:
         current = after.get("podgangs", gang)
-        was, now = (stated(expected_topology.seen(state)) for state in (before.get("podgangs", gang), current))
+        was, now = (stated(expected_topology.observed(state)) for state in (before.get("podgangs", gang), current))
         run.expect(
             f"constraints of {gang} on racks",
             [],
@@ -171,7 +171,7 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
     view = run.at(step)
     for gang, right in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
         current = view.get("podgangs", gang)
-        run.expect(f"constraints of {gang}", right, of(current, expected_topology.seen(current)))
+        run.expect(f"constraints of {gang}", right, of(current, expected_topology.observed(current)))
 
 
 def _expected_placements(
@@ -182,7 +182,7 @@ def _expected_placements(
     right = {}
     named = composition.by_composition(expected_set, view)
     for gang, one in expected_topology.placements(workload, named, levels).items():
-        constraints = expected_topology.seen(view.get("podgangs", gang)).gang
+        constraints = expected_topology.observed(view.get("podgangs", gang)).gang
         right[gang] = replace(one, gang={} if one.inherited and not constraints else one.gang, inherited=False)
     return right
 
@@ -190,7 +190,7 @@ def _expected_placements(
 @predicate
 def _placed(view: View, workload: Document, expected_set: Expected, levels: Levels, binding: str) -> bool:
     right = _expected_placements(workload, expected_set, view, levels)
-    constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
+    constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in right} == right
     named = _named(expected_set, view, constrained=binding != "")
     return constrained and set(named.values()) == {binding}
 
@@ -201,14 +201,16 @@ def _named(expected_set: Expected, view: View, *, constrained: bool) -> dict[str
     return {
         gang: observed.annotation(current, labels.TOPOLOGY)
         for gang, current in gangs.items()
-        if expected_topology.seen(current).any is constrained
+        if expected_topology.observed(current).any is constrained
     }
 
 
 @predicate
 def _on_racks(view: View, expected_set: Expected) -> bool:
     gangs = (view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs)
-    return any(LEVELS["rack"] in constraint for gang in gangs for constraint in stated(expected_topology.seen(gang)))
+    return any(
+        LEVELS["rack"] in constraint for gang in gangs for constraint in stated(expected_topology.observed(gang))
+    )
 
 
 @predicate

@@ -104,7 +104,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
     }
     run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, right), mounts)
     expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
-    volumes = {waiting_pod.name: waiting_pod.observed(startup.seen_volumes) for waiting_pod in waiting}
+    volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting}
     actual = {
         key: _only(have, expected_volumes[key]) if isinstance(have, Mapping) else have for key, have in volumes.items()
     }
