@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends: soon, and in one line that says what is too much, and where."""
+"""Reading any file ends soon, and in one line that says what is too much, and where."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "told"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_a_file_that_is_too_much_is_one_line(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_file_that_is_too_much_is_one_line(text: str, message: str) -> None:
     Path("data.yaml").write_text(text)
     begin = time.monotonic()
     with pytest.raises(UsageError) as caught:
         documents.parse(Path("data.yaml"))
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
     assert time.monotonic() - begin < 20
 
 

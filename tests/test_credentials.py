@@ -58,14 +58,14 @@ def secrets_of(key: str) -> list[str]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_private_key_is_removed_in_each_form(kind: str, form: str) -> None:
-    said = f"I1123 connecting with {FORMS[form](KEYS[kind])}\nnext line: all is well."
+    log = f"I1123 connecting with {FORMS[form](KEYS[kind])}\nnext line: all is well."
     if form == "its end alone":
-        said = said.partition("with ")[2]
-    for found in (credentials.text(said), credentials.words(said.encode()).decode()):
-        assert not [part for part in secrets_of(KEYS[kind]) if part in found]
-        assert "REDACTED" in found
+        log = log.partition("with ")[2]
+    for redacted in (credentials.text(log), credentials.words(log.encode()).decode()):
+        assert not [part for part in secrets_of(KEYS[kind]) if part in redacted]
+        assert "REDACTED" in redacted
         if form not in ("its beginning alone", "in broken base64", "a kubeconfig in base64", "its end alone"):
-            assert found.endswith("next line: all is well.")
+            assert redacted.endswith("next line: all is well.")
 
 
 @pytest.mark.parametrize("form", FORMS)

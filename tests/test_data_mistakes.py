@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.validate import VALIDATORS
 
 WRONG = ("absent", None, True, 1, -1, 1.5, "", "x", "1.5", [], {}, {"a": "b"}, ["a"])
-"""What takes the place of a value."""
+"""Values that take the place of a right one."""
 SAMPLE = 60
 """Changes of each kind of file that are tried."""
 SMALL = 6_000

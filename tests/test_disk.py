@@ -1,4 +1,4 @@
-"""A disk that is full or must not be written is one line for the user; nobody reads half a file."""
+"""A disk that is full or must not be written is one line for the user; no file is read by half."""
 
 from __future__ import annotations
 

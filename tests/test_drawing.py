@@ -23,7 +23,7 @@ def a_line() -> Any:
 
 
 def texts(root: ElementTree.Element) -> list[str]:
-    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+    return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
 
 
 def test_a_document_has_its_colors_for_both_schemes() -> None:
@@ -39,7 +39,7 @@ def test_a_document_has_its_colors_for_both_schemes() -> None:
 def test_a_document_refers_to_nothing_outside() -> None:
     text = drawing.document(a_line(), "a <b> & more")
     root = ElementTree.fromstring(text)
-    assert all(each.get(LINK, "#").startswith("#") for each in root.iter())
+    assert all(element.get(LINK, "#").startswith("#") for element in root.iter())
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
     assert set(re.findall(r"\w+://[^\"]*", text)) == {"http://www.w3.org/1999/xlink", "http://www.w3.org/2000/svg"}
     assert not list(root.iter(f"{SVG}script"))
@@ -65,6 +65,6 @@ def test_a_picture_is_the_same_each_time() -> None:
 
 def test_a_missing_matplotlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match="pictures need matplotlib, which is not installed") as told:
+    with pytest.raises(UsageError, match="pictures need matplotlib, which is not installed") as error:
         drawing.figure(1.0)
-    assert told.value.hint == "pip install 'grove-conformance[scale]'"
+    assert error.value.hint == "pip install 'grove-conformance[scale]'"

@@ -14,9 +14,9 @@ GROUPS = ("cluster", "scale", "lab", "scheduler", "implementation", "findings")
 
 
 def helped(*words: str) -> str:
-    found = CliRunner().invoke(cli.app, [*words, "--help"], terminal_width=80)
-    assert found.exit_code == 0, found.output
-    return found.output
+    result = CliRunner().invoke(cli.app, [*words, "--help"], terminal_width=80)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 @pytest.mark.parametrize("words", [(), *((command,) for command in cli.COMMANDS)], ids=lambda words: "-".join(words))

@@ -1,4 +1,4 @@
-"""What a small command imports: a module that is slow to import and that it does not need makes each call slow."""
+"""Imports of a small command: a module that is slow to import and that it does not need makes each call slow."""
 
 from __future__ import annotations
 

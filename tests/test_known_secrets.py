@@ -37,8 +37,8 @@ def kubeconfig(key: bytes) -> bytes:
 
 @pytest.fixture(autouse=True, scope="module")
 def _learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Handed out: a kubeconfig with a key, and another key."""
-    before = set(known_secrets._secrets), {kind: set(found) for kind, found in known_secrets._windows.items()}
+    """Let the suite know the secrets of a kubeconfig with a key, and of another key."""
+    before = set(known_secrets._secrets), {kind: set(windows) for kind, windows in known_secrets._windows.items()}
     path = tmp_path_factory.mktemp("learnt") / "kubeconfig"
     path.write_bytes(kubeconfig(pem(_EC)))
     known_secrets.learn_kubeconfig(path)
@@ -91,14 +91,14 @@ FORMS: dict[str, Callable[[bytes], str]] = {
 def test_a_known_key_is_not_in_a_log(
     tmp_path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat, form: str
 ) -> None:
-    said = FORMS[form](pem(key, kind))
+    printed = FORMS[form](pem(key, kind))
     log = tmp_path / "operator.log"
-    log.write_text(f"begin\n{said}\nend\n")
+    log.write_text(f"begin\n{printed}\nend\n")
     bundle.copy_log(log, 0, copy := tmp_path / "copy.log")
-    kept = copy.read_bytes()
-    assert not known_secrets.scattered(kept) and not known_secrets.scattered(credentials.words(kept))
-    assert b"(operator.log is withheld: " in kept or (kept.startswith(b"begin\n") and kept.endswith(b"\nend\n"))
-    assert _numbers(key) not in kept.hex() and base64.b64encode(pem(key, kind))[120:160] not in kept
+    copied = copy.read_bytes()
+    assert not known_secrets.scattered(copied) and not known_secrets.scattered(credentials.words(copied))
+    assert b"(operator.log is withheld: " in copied or (copied.startswith(b"begin\n") and copied.endswith(b"\nend\n"))
+    assert _numbers(key) not in copied.hex() and base64.b64encode(pem(key, kind))[120:160] not in copied
 
 
 def _numbers(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
@@ -108,28 +108,28 @@ def _numbers(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
 
 
 def test_a_log_with_a_key_in_pieces_is_withheld_in_one_line() -> None:
-    said = FORMS["short lines"](pem(_EC)).encode()
+    printed = FORMS["short lines"](pem(_EC)).encode()
     line = b"(operator.log is withheld: it contains a private key or a token in pieces)\n"
-    assert credentials.log(said, "operator.log") == line
+    assert credentials.log(printed, "operator.log") == line
 
 
 @pytest.mark.parametrize("form", ["a prefix before each line", "lines of JSON", "without its last line"])
 def test_any_private_key_is_removed_with_the_prefixes_of_its_lines(form: str) -> None:
-    said = f"begin\n{FORMS[form](pem(_OTHER))}\nthe end, all is well\n".encode()
-    kept = credentials.log(said, "operator.log")
-    assert kept.startswith(b"begin\n") and kept.endswith(b"the end, all is well\n")
-    assert not [line for line in pem(_OTHER).splitlines()[1:-2] if line in kept]
+    printed = f"begin\n{FORMS[form](pem(_OTHER))}\nthe end, all is well\n".encode()
+    redacted = credentials.log(printed, "operator.log")
+    assert redacted.startswith(b"begin\n") and redacted.endswith(b"the end, all is well\n")
+    assert not [line for line in pem(_OTHER).splitlines()[1:-2] if line in redacted]
 
 
 def honest() -> bytes:
-    """What programs print that is no secret: certificates of the keys, public keys, hashes, manifests in base64."""
+    """Return output that has no secret: certificates of the keys, public keys, hashes, manifests in base64."""
     chance, now = random.Random(7), datetime.datetime(2026, 11, 29, tzinfo=datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
     lines = list[str]()
     for key in (_EC, _RSA):
-        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        made = made.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(1))
-        certificate = made.sign(key, hashes.SHA256())
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(1))
+        certificate = builder.sign(key, hashes.SHA256())
         text = certificate.public_bytes(Encoding.PEM)
         user = {"client-certificate-data": base64.b64encode(text).decode()}
         lines += [text.decode(), prefixed(text.decode().splitlines())]
@@ -141,18 +141,18 @@ def honest() -> bytes:
 
 
 def test_an_honest_log_stays_as_it_is() -> None:
-    said = honest()
-    assert credentials.log(said, "operator.log") == said
-    assert credentials.words(said) == said
+    log = honest()
+    assert credentials.log(log, "operator.log") == log
+    assert credentials.words(log) == log
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_json_stays_json(form: str) -> None:
     value = {"seen": FORMS[form](pem(_EC)), "\n" + _body(pem(_EC)): ["\u0001" + _body(pem(_EC)), 12345678901234567890]}
     for line in (orjson.dumps(value), json.dumps(value).encode()):
-        found = json.loads(credentials.words(line))
-        assert found.keys() == {"seen", "\nREDACTED"} or "seen" in found
-        assert 12345678901234567890 in next(value for key, value in found.items() if key != "seen")
+        redacted = json.loads(credentials.words(line))
+        assert redacted.keys() == {"seen", "\nREDACTED"} or "seen" in redacted
+        assert 12345678901234567890 in next(value for key, value in redacted.items() if key != "seen")
 
 
 def test_a_token_is_known_by_its_signature(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_a_token_is_known_by_its_signature(tmp_path: Path) -> None:
         yaml.safe_dump({"users": [{"name": "a", "user": {"token": f"eyJhbGciOiJ9.eyJpc3MiOiJ.{signature}"}}]})
     )
     known_secrets.learn_kubeconfig(path)
-    for said in (signature[60:90], signature.encode().hex(), base64.b64encode(signature.encode()).decode()):
-        assert credentials.text(f"it is {said} !") == "it is REDACTED !"
+    for form in (signature[60:90], signature.encode().hex(), base64.b64encode(signature.encode()).decode()):
+        assert credentials.text(f"it is {form} !") == "it is REDACTED !"
 
 
 @pytest.mark.parametrize("content", ["", "users: 1", "users: [{user: {client-key-data: x}}]", "[" * 9999, "a: [", "\0"])
@@ -184,7 +184,7 @@ def test_a_kubeconfig_that_is_none_is_no_error(tmp_path: Path, content: str) -> 
     ],
 )
 def test_the_time_is_proportional_to_the_log(piece: bytes, size: int) -> None:
-    said = (piece * (size // len(piece) + 1))[:size]
+    log = (piece * (size // len(piece) + 1))[:size]
     begin = time.process_time()
-    credentials.log(said, "operator.log")
+    credentials.log(log, "operator.log")
     assert time.process_time() - begin < 4 * (size >> 20)

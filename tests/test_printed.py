@@ -1,4 +1,4 @@
-"""What a command prints may not be read, or not be written: it ends with a code of its own, and without a traceback."""
+"""A command whose output cannot be written or is not read ends with a code of its own, and without a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIST = [sys.executable, "-m", "conformance", "list", "--profile", "gang"]
 
 
 def unread() -> int:
-    """The writing end of a pipe that nobody reads."""
+    """Return the writing end of a pipe without a reader."""
     read, write = os.pipe()
     os.close(read)
     return write

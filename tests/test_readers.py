@@ -1,4 +1,4 @@
-"""Whatever a file from outside holds, each reader of such files ends soon, in a value or in one line."""
+"""Each reader of files from outside ends soon, in a value or in one line, for any content."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _packed(path: Path) -> object:
 
 
 def _kubeconfig(path: Path) -> object:
-    with chosen_kubeconfig.chosen(path, "") as found:
-        return found
+    with chosen_kubeconfig.chosen(path, "") as kubeconfig:
+        return kubeconfig
 
 
 READERS: dict[str, Callable[[Path], object]] = {
@@ -151,8 +151,8 @@ SNAPSHOT = (Path(__file__).parent / "report" / "report.snapshot.yaml").read_text
 def test_a_report_with_anything_in_it_is_verified_or_refused(path: Path, content: bytes) -> None:
     """Among what a check expected, the schema permits any value."""
     with contextlib.suppress(UnicodeDecodeError):
-        shown = content.decode().replace("\n", "\n          ")
-        path.write_text(SNAPSHOT.replace("      expected: ", f"      expected:\n          {shown}\n#", 1))
+        text = content.decode().replace("\n", "\n          ")
+        path.write_text(SNAPSHOT.replace("      expected: ", f"      expected:\n          {text}\n#", 1))
         ends(verified, path)
 
 

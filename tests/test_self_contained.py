@@ -11,10 +11,10 @@ ELSEWHERE = re.compile(r"\(anchors,? [A-Z]-\d|\banchors\.md|\b[Tt]he issue asked
 
 
 def sentences() -> list[Path]:
-    found = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml") or path.name == "Makefile"]
+    paths = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml") or path.name == "Makefile"]
     for folder in FOLDERS:
-        found += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml", ".json")]
-    return sorted(path for path in found if path != Path(__file__))
+        paths += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml", ".json")]
+    return sorted(path for path in paths if path != Path(__file__))
 
 
 def test_nothing_is_cited_that_a_reader_does_not_have() -> None:

@@ -1,4 +1,4 @@
-"""What the laboratory reads from the history of an update, and how it shows it."""
+"""Measures that the laboratory reads from the history of an update, and their pictures."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from conformance.lab import measures
 from conformance.lab.measures import Measured, Point
 from tests.coherent.playing import Played
 
-TRACES = {each.name: each for each in traces.traces()}
+TRACES = {trace.name: trace for trace in traces.traces()}
 ALL = TRACES["all-components"]
 FINAL = ALL.writes[-1].layout
 P, D = Key("group", "P"), Key("group", "D")
 
 
 def measured(after: dict[int, Callable[[Played], object]] | None = None) -> Measured:
-    """What is measured of the trace of COH-T1, with what happens after one of its writes."""
+    """Return the measures of the trace of COH-T1; `after` acts after one of its writes."""
     played = Played(ALL, after=after).play()
     ordered = server_order(played.story.history.records())
     assert ordered is not None
-    begin = next(n for n, each in enumerate(ordered) if b"updateStartedAt" in each.raw)
+    begin = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
     return measures.Meter("s", ALL.components, "v0").measure(ordered[:begin], ordered[begin:])
 
 
 def test_an_update_in_which_nothing_fails() -> None:
-    found = measured()
-    assert found.duration > 0
-    assert found.evicted == []
-    lowest = {each.key.name: each.replicas - each.unavailable for each in ALL.components}
-    assert found.lowest == lowest
-    assert found.points[0].available == {each.key.name: each.replicas for each in ALL.components}
+    result = measured()
+    assert result.duration > 0
+    assert result.evicted == []
+    lowest = {component.key.name: component.replicas - component.unavailable for component in ALL.components}
+    assert result.lowest == lowest
+    assert result.points[0].available == {component.key.name: component.replicas for component in ALL.components}
 
 
 def test_units_of_one_version_count() -> None:
     """F5/2 P4/1 D3/1 are two units at rest; the first sub-step leaves F3 of the old version, and so one."""
-    found = measured()
-    assert found.points[0].whole == found.points[-1].whole == 2
-    assert found.lowest_whole == 1
-    assert 1 < found.mean_whole < 2
+    result = measured()
+    assert result.points[0].whole == result.points[-1].whole == 2
+    assert result.lowest_whole == 1
+    assert 1 < result.mean_whole < 2
 
 
 def test_what_is_evicted() -> None:
@@ -82,6 +82,6 @@ def test_orphans_lose_all_their_partners() -> None:
 
 def test_mean_over_time() -> None:
     points = [Point(0.0, {"F": 2}, 2), Point(1.0, {"F": 1}, 0), Point(3.0, {"F": 2}, 1)]
-    found = Measured(duration=4.0, points=points)
-    assert found.mean_whole == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
-    assert found.lowest == {"F": 1}
+    result = Measured(duration=4.0, points=points)
+    assert result.mean_whole == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
+    assert result.lowest == {"F": 1}

@@ -20,19 +20,19 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def document(runs: int = 2) -> dict[str, Any]:
-    found = results.document({"kubernetes": "1.0"})
+    result = results.document({"kubernetes": "1.0"})
     for trial in lab.planned((), (), (), runs):
         size = {name: size for name, (size, _) in trial.workload.sizes.items()}
         less = {name: count - 1 for name, count in size.items()}
         points = [Point(0.0, size, 2), Point(1.0, less, 1), Point(2.0, size, 2)]
         evicted = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
-        results.add(found, Outcome(trial, Measured(10.0 + trial.run, points), 100, 2, evicted, None))
-    return found
+        results.add(result, Outcome(trial, Measured(10.0 + trial.run, points), 100, 2, evicted, None))
+    return result
 
 
 def test_every_combination_is_planned() -> None:
     assert len(lab.planned((), (), (), 3)) == 3 * len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
-    assert {each.workload.name for each in lab.planned((), ["wide"], (), 1)} == {"wide"}
+    assert {trial.workload.name for trial in lab.planned((), ["wide"], (), 1)} == {"wide"}
 
 
 def test_unknown_names_are_rejected() -> None:
@@ -43,10 +43,10 @@ def test_unknown_names_are_rejected() -> None:
 def test_an_interrupted_experiment_is_continued(tmp_path: Path) -> None:
     files = lab.Files(tmp_path, document(1))
     files.keep(document(1))
-    found = results.load(files.document)
-    left = [each for each in lab.planned((), (), (), 2) if not results.has(found, each)]
-    assert {each.run for each in left} == {2}
-    assert len(left) == len(found["trials"])
+    stored = results.load(files.document)
+    left = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored, trial)]
+    assert {trial.run for trial in left} == {2}
+    assert len(left) == len(stored["trials"])
 
 
 def test_other_files_are_not_continued(tmp_path: Path) -> None:
@@ -73,30 +73,30 @@ def test_page_has_a_table_for_each_course() -> None:
 def quiet(workload: str, *layouts: str) -> list[dict[str, Any]]:
     """The first undisturbed updates of a workload."""
     trials = {
-        each["layout"]: each
-        for each in document(1)["trials"]
-        if each["course"] == QUIET and each["workload"] == workload
+        trial["layout"]: trial
+        for trial in document(1)["trials"]
+        if trial["course"] == QUIET and trial["workload"] == workload
     }
-    return [trials[layout] for layout in layouts or [each.name for each in LAYOUTS]]
+    return [trials[layout] for layout in layouts or [layout.name for layout in LAYOUTS]]
 
 
 def words(picture: str) -> list[str]:
-    return ["".join(each.itertext()) for each in ElementTree.fromstring(picture).iter(f"{SVG}text")]
+    return ["".join(element.itertext()) for element in ElementTree.fromstring(picture).iter(f"{SVG}text")]
 
 
 def outlines(picture: str, style: str) -> list[tuple[list[float], list[float]]]:
     """The x and y of the corners of each shape in a style, without the one of the legend."""
-    shapes = [each for each in ElementTree.fromstring(picture).iter(f"{SVG}path") if each.get("style") == style]
-    corners = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", each.get("d", "")) for each in shapes[:-1]]
-    return [([float(x) for x, _ in each], [float(y) for _, y in each]) for each in corners]
+    shapes = [shape for shape in ElementTree.fromstring(picture).iter(f"{SVG}path") if shape.get("style") == style]
+    corners = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", shape.get("d", "")) for shape in shapes[:-1]]
+    return [([float(x) for x, _ in shape], [float(y) for _, y in shape]) for shape in corners]
 
 
 def test_the_picture_has_a_panel_for_each_update_with_its_numbers() -> None:
-    shown = words(curves.draw(document(1)))
-    assert sum(each.startswith("11.0 s; lowest f ") for each in shown) == len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
-    assert {layout.name for layout in LAYOUTS} < set(shown)
-    assert {f"{course.name}, {workload.name}" for course in COURSES for workload in WORKLOADS} < set(shown)
-    assert "11.0 s; lowest f 4, p 3, d 2; whole units ≥ 1; 1 evicted" in shown
+    texts = words(curves.draw(document(1)))
+    assert sum(text.startswith("11.0 s; lowest f ") for text in texts) == len(LAYOUTS) * len(WORKLOADS) * len(COURSES)
+    assert {layout.name for layout in LAYOUTS} < set(texts)
+    assert {f"{course.name}, {workload.name}" for course in COURSES for workload in WORKLOADS} < set(texts)
+    assert "11.0 s; lowest f 4, p 3, d 2; whole units ≥ 1; 1 evicted" in texts
 
 
 def test_components_differ_in_color_and_dashes() -> None:
@@ -128,6 +128,6 @@ def test_the_band_shows_how_many_units_are_whole() -> None:
 
 
 def test_an_update_that_was_not_played_has_an_empty_panel() -> None:
-    shown = words(curves.draw({"trials": [*quiet("sample"), *quiet("wide", "SingleAnchor")]}))
-    assert shown.count("not played") == 2
-    assert "quiet, wide" in shown and shown.count("standalone clique f") == 1
+    texts = words(curves.draw({"trials": [*quiet("sample"), *quiet("wide", "SingleAnchor")]}))
+    assert texts.count("not played") == 2
+    assert "quiet, wide" in texts and texts.count("standalone clique f") == 1

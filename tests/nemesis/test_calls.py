@@ -1,4 +1,4 @@
-"""What a request does is read from its method and path alone."""
+"""The call of a request is read from its method and path alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "query", "wanted"),
+    ("method", "path", "query", "expected"),
     [
         ("POST", PODS, {}, Call("create", "pods", "n")),
         ("PATCH", f"{PODS}/p", {}, Call("patch", "pods", "n", "p")),
@@ -26,8 +26,8 @@ PODS, SETS = "/api/v1/namespaces/n/pods", "/apis/grove.io/v1alpha1/namespaces/n/
         ("POST", PODS, {"dryRun": "All"}, Call("create", "pods", "n", dry=True)),
     ],
 )
-def test_a_request_is_a_verb_and_an_object(method: str, path: str, query: dict[str, str], wanted: Call) -> None:
-    assert read(method, path, query) == wanted
+def test_a_request_is_a_verb_and_an_object(method: str, path: str, query: dict[str, str], expected: Call) -> None:
+    assert read(method, path, query) == expected
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/api", "/apis/grove.io", "/apis/grove.io/v1alpha1", "/openapi/v3"])
@@ -37,7 +37,7 @@ def test_discovery_and_health_are_about_no_resource(path: str) -> None:
 
 def test_only_what_changes_an_object_is_a_write() -> None:
     review = read("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {})
-    asked = read("POST", PODS, {"dryRun": "All"})
-    assert review is not None and asked is not None and not review.writes and not asked.writes
+    dry_run = read("POST", PODS, {"dryRun": "All"})
+    assert review is not None and dry_run is not None and not review.writes and not dry_run.writes
     written = [read(method, f"{PODS}/p", {}) for method in ("PUT", "PATCH", "DELETE")]
     assert all(call is not None and call.writes for call in written)

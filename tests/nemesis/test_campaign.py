@@ -1,4 +1,4 @@
-"""What an implementation breaks now and then by itself is no finding."""
+"""Violations that occur now and then without a fault are no findings."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Sometimes:
         return replace(course, runs=[*course.runs, *(self.run() for _ in range(runs))])
 
     def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
-        found = {BY_ITSELF, *([BY_THE_FAULT] if plan.point.name == "b" else [])}
-        broken = sorted(found - course.rests["create"].broken)
+        lines = {BY_ITSELF, *([BY_THE_FAULT] if plan.point.name == "b" else [])}
+        broken = sorted(lines - course.rests["create"].broken)
         return Outcome(plan, Verdict.DIFFERENT if broken else Verdict.SAME, 1.0, "create", tuple(broken))
 
 
@@ -81,9 +81,9 @@ def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometime
     monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
     lane: Any = Lane()
     lane.descriptor = None
-    found = Campaign([cast("Bed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
-    found.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
-    [done] = found.done
+    running = Campaign([cast("Bed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
+    running.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
+    [done] = running.done
     return done, {tried.plan.point.name: tried for tried in done.tried}
 
 
@@ -109,7 +109,7 @@ def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
 
 def test_what_ends_in_another_way_each_time_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, tried = played(monkeypatch, tmp_path, Capricious([]))
-    assert not done.findings() and all(done.unstable(each) for each in tried.values())
+    assert not done.findings() and all(done.unstable(attempt) for attempt in tried.values())
 
 
 def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
     done = Played(scenario.load("create"), tried=[shaky, chance, more])
     assert Played(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
-    ends = [msgspec.structs.replace(each, way=False) for each in (shaky, chance)]
+    ends = [msgspec.structs.replace(attempt, way=False) for attempt in (shaky, chance)]
     assert Played(scenario.load("create"), tried=ends).findings() == [ends[1]]
     assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
-    assert [done.unstable(each) for each in done.tried] == [True, True, False]
+    assert [done.unstable(attempt) for attempt in done.tried] == [True, True, False]

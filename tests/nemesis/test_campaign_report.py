@@ -81,8 +81,8 @@ def test_another_file_is_no_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_every_scenario_can_be_read(name: str) -> None:
-    found = scenario.load(name)
-    assert found.steps and any(not step.quiet for step in found.steps)
+    loaded = scenario.load(name)
+    assert loaded.steps and any(not step.quiet for step in loaded.steps)
 
 
 def test_an_unknown_scenario_is_one_line() -> None:

@@ -32,7 +32,7 @@ class FakePlayer:
 
     def play_again(self, changes: Sequence[Change]) -> list[str]:
         self.played += 1
-        kinds = [each.what for each in changes]
+        kinds = [change.what for change in changes]
         wrong = "restart" in kinds and "image" in kinds[kinds.index("restart") :]
         return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
 
@@ -59,9 +59,9 @@ def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
 
 
 def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]:
-    found: list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]
-    found = desired.manifest(goal)["spec"]["template"]["cliques"]
-    return found
+    cliques: list[dict[str, dict[str, dict[str, list[dict[str, str]]]]]]
+    cliques = desired.manifest(goal)["spec"]["template"]["cliques"]
+    return cliques
 
 
 @given(generated())
@@ -75,18 +75,18 @@ def test_generated_changes_change_something_or_disturb(changes: list[Change]) ->
 
 def test_the_usual_ones_come_back_first() -> None:
     every = list(usual())
-    assert after_all(every[0]) == Desired() and len(every) == len({tuple(each) for each in every})
+    assert after_all(every[0]) == Desired() and len(every) == len({tuple(changes) for changes in every})
 
 
 def test_what_ends_elsewhere_is_found_and_made_small() -> None:
-    [found] = searched(FakePlayer(), 1000, first=True)
-    assert [each.what for each in found.changes] == ["restart", "image"]
-    assert found.finding and (found.bad, found.played) == (3, 3)
+    [deviation] = searched(FakePlayer(), 1000, first=True)
+    assert [change.what for change in deviation.changes] == ["restart", "image"]
+    assert deviation.finding and (deviation.bad, deviation.played) == (3, 3)
 
 
 def test_what_ends_elsewhere_only_sometimes_is_no_finding() -> None:
-    found = searched(FakePlayer(stable=False), 500)
-    assert found and not any(each.finding for each in found)
+    deviations = searched(FakePlayer(stable=False), 500)
+    assert deviations and not any(deviation.finding for deviation in deviations)
 
 
 def test_time_ends_a_search() -> None:
@@ -95,10 +95,10 @@ def test_time_ends_a_search() -> None:
 
 
 def test_what_contains_a_finding_says_nothing_new() -> None:
-    found = [Change("restart"), Change("image", "a", 2)]
-    assert contains([Change("restart"), Change("recreate"), Change("image", "a", 1)], found)
-    assert not contains([Change("image", "a", 1), Change("restart")], found)
-    assert not contains([Change("restart"), Change("image", "b", 1)], found)
+    finding = [Change("restart"), Change("image", "a", 2)]
+    assert contains([Change("restart"), Change("recreate"), Change("image", "a", 1)], finding)
+    assert not contains([Change("image", "a", 1), Change("restart")], finding)
+    assert not contains([Change("restart"), Change("image", "b", 1)], finding)
 
 
 def test_a_difference_shows_both_ends() -> None:
@@ -110,9 +110,9 @@ def test_a_difference_shows_both_ends() -> None:
 def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> None:
     changes = (Change("image", "a", 2, rests=False), Change("lose-pod", "c"), Change("scale-group", value=1))
     about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
-    found = [Deviation(changes, ("-a", "+b"), 3, 3), Deviation(changes[:1], ("-a",), 1, 2)]
-    document = results.report(about, found, 9, 7, True)
-    results.write(tmp_path, document, found)
+    deviations = [Deviation(changes, ("-a", "+b"), 3, 3), Deviation(changes[:1], ("-a",), 1, 2)]
+    document = results.report(about, deviations, 9, 7, True)
+    results.write(tmp_path, document, deviations)
     path = tmp_path / document["findings"][0]["file"]
     assert results.is_one(path) and results.changes_of(results.read(path)) == list(changes)
     assert not results.is_one(tmp_path / "changes" / "set.yaml")
@@ -121,8 +121,8 @@ def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> Non
     assert lines[1].startswith('# kubectl patch podcliqueset kept --type json -p \'[{"op": "replace"')
     assert "# kubectl scale podcliquescalinggroup kept-0-g --replicas 1" in lines
     assert len(document["unstable"]) == 1
-    shown = (tmp_path / "report.html").read_text()
-    assert "1 sequence(s) of changes end elsewhere" in shown and "kubectl scale podcliquescalinggroup" in shown
+    page = (tmp_path / "report.html").read_text()
+    assert "1 sequence(s) of changes end elsewhere" in page and "kubectl scale podcliquescalinggroup" in page
 
 
 def test_a_file_that_is_wrong_is_told(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ def write(name: str, resource: str = "pods", occurrence: int = 1) -> Point:
 
 def test_each_resource_comes_once_before_any_comes_twice() -> None:
     points = [write("a"), write("b"), write("s", "services"), write("c")]
-    found = [plan.point.name for plan in choice.plans("x", points, [KILLED])]
-    assert found == ["a", "s", "b", "c"]
+    names = [plan.point.name for plan in choice.plans("x", points, [KILLED])]
+    assert names == ["a", "s", "b", "c"]
 
 
 def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
@@ -44,4 +44,6 @@ def test_a_point_is_found_again_in_another_namespace_and_by_its_number() -> None
 def test_every_fault_has_a_name_a_text_and_a_place() -> None:
     faults = {fault.name: fault for fault in all_faults()}
     assert {"killed-before", "killed-after", "lost-answer", "conflict", "late"} <= set(faults)
-    assert {fault.at for fault in faults.values()} == {"write", "event"} and all(each.text for each in faults.values())
+    assert {fault.at for fault in faults.values()} == {"write", "event"} and all(
+        fault.text for fault in faults.values()
+    )

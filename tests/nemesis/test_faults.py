@@ -1,4 +1,4 @@
-"""What each fault does to a write or an event, with the processes and the API server made up."""
+"""The effect of each fault on a write or an event, with fake processes and a fake API server."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "heard", "log"),
+    ("fault", "answer", "log"),
     [
         ("killed-before", "nothing", ["killed", "started"]),
         ("killed-after", "nothing", ["done", "killed", "started"]),
@@ -99,10 +99,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         *((fault, str(code), []) for fault, (code, _) in STATUSES.items()),
     ],
 )
-def test_a_write_is_struck_once(fault: str, heard: str, log: list[str]) -> None:
+def test_a_write_is_struck_once(fault: str, answer: str, log: list[str]) -> None:
     async def play() -> None:
         stage = Stage(fault)
-        assert (await stage.write(), stage.log) == (heard, log)
+        assert (await stage.write(), stage.log) == (answer, log)
         assert stage.striking.struck and await stage.write() == "201"
 
     asyncio.run(play())
@@ -133,10 +133,10 @@ def test_a_fault_is_over_when_the_role_has_been_started_again() -> None:
 def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         stage = Stage(fault)
-        held = asyncio.create_task(stage.write())
+        held_write = asyncio.create_task(stage.write())
         await asyncio.sleep(0)
-        assert await stage.write("b") == "201" and await held == "201"
-        assert [each for each in stage.log if "done" in each] == ["another done", "done"]
+        assert await stage.write("b") == "201" and await held_write == "201"
+        assert [line for line in stage.log if "done" in line] == ["another done", "done"]
 
     monkeypatch.setattr(faults, "HELD", 60)
     monkeypatch.setattr(faults, "PAUSED", 60)
@@ -144,7 +144,7 @@ def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("fault", "heard"),
+    ("fault", "event"),
     [
         ("late", "the event"),
         ("closed", "its end"),
@@ -152,10 +152,10 @@ def test_a_write_is_held_back_until_another_one_is_done(fault: str, monkeypatch:
         ("missed", "its end"),
     ],
 )
-def test_an_event_is_struck_once(fault: str, heard: str) -> None:
+def test_an_event_is_struck_once(fault: str, event: str) -> None:
     async def play() -> None:
         stage = Stage(fault, EVENT)
-        assert await stage.event("b") == "the event" and await stage.event() == heard
+        assert await stage.event("b") == "the event" and await stage.event() == event
         answer = await stage.striking.read(request("GET", PODS, "watch=1&resourceVersion=7"))
         assert isinstance(answer, Reply) is (fault in ("relisted", "missed"))
         assert not isinstance(await stage.striking.read(request("GET", PODS, "watch=1")), Reply)
@@ -170,9 +170,9 @@ def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart(
         assert await stage.striking.read(listed) == listed
         await stage.write()
         await asyncio.sleep(0.1)  # longer than the past is shown: what counts is when the role asks
-        shown = await stage.striking.read(listed)
-        assert isinstance(shown, Request)
-        assert parse_qs(shown.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
+        past = await stage.striking.read(listed)
+        assert isinstance(past, Request)
+        assert parse_qs(past.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
         consistent = request("GET", PODS)
         assert await stage.striking.read(consistent) == consistent
         await asyncio.sleep(0.1)

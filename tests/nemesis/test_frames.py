@@ -24,7 +24,7 @@ def varint(value: int) -> bytes:
 
 def message(kind: str, metadata: bytes) -> bytes:
     """Return a frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its metadata."""
-    pod = field(1, metadata) + field(2, b"\x08\x01spec that nobody reads"[:2])
+    pod = field(1, metadata) + field(2, b"\x08\x01spec without a reader"[:2])
     unknown = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, pod)
     event = field(1, kind.encode()) + field(2, field(1, unknown))
     return len(event).to_bytes(4) + event
@@ -35,9 +35,9 @@ METADATA = field(1, b"p") + field(3, b"n") + field(6, b"7") + b"\x38\x05" + fiel
 
 @pytest.mark.parametrize(("content_type", "frame"), [(JSON, POD), (PROTOBUF, message("ADDED", METADATA))])
 def test_an_event_says_what_it_is_about(content_type: str, frame: bytes) -> None:
-    found = events.read(frame, content_type)
-    assert (found.type, found.name, found.namespace, found.resource_version) == ("ADDED", "p", "n", "7")
-    assert found.raw == frame
+    event = events.read(frame, content_type)
+    assert (event.type, event.name, event.namespace, event.resource_version) == ("ADDED", "p", "n", "7")
+    assert event.raw == frame
 
 
 @pytest.mark.parametrize("content_type", [JSON, PROTOBUF])
@@ -49,8 +49,8 @@ def test_what_cannot_be_read_is_an_event_without_a_name(content_type: str) -> No
 def test_events_are_whole_whatever_the_pieces(sizes: list[int], content_type: str) -> None:
     frame = POD if content_type == JSON else message("MODIFIED", METADATA)
     body, cutter = frame * 3, frames.cutter(content_type)
-    found = [event for piece in pieces(body, sizes) for event in cutter.feed(piece)]
-    assert found == [frame] * 3 and cutter.rest() == b""
+    cut = [event for piece in pieces(body, sizes) for event in cutter.feed(piece)]
+    assert cut == [frame] * 3 and cutter.rest() == b""
 
 
 def test_what_follows_the_last_whole_event_is_kept() -> None:

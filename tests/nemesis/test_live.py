@@ -29,49 +29,51 @@ def first(points: list[Point], text: str) -> Point:
 @pytest.mark.thorough
 def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
     judged, supplied = deployment.load("reference", {})
-    with bed(judged, supplied, Role.OPERATOR, silent) as made:
-        course = learn(made, CREATE)
+    with bed(judged, supplied, Role.OPERATOR, silent) as testbed:
+        course = learn(testbed, CREATE)
         points = list(course.points)
         assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
         pods, event = first(points, "create pods"), first(points, "event ADDED pods")
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
-            outcome = play(made, CREATE, course, Plan("create", fault, point))
+            outcome = play(testbed, CREATE, course, Plan("create", fault, point))
             assert outcome.verdict is Verdict.SAME, (fault, outcome.lines)
         never = Point("create", "write", "delete", "nodes")
-        assert play(made, CREATE, course, Plan("create", "conflict", never)).verdict is Verdict.NOT_STRUCK
-        _a_campaign_keeps_what_it_has_done(made, tmp_path / "tried.jsonl")
-        _nobody_else_may_use_the_proxy(made)
+        assert play(testbed, CREATE, course, Plan("create", "conflict", never)).verdict is Verdict.NOT_STRUCK
+        _a_campaign_keeps_what_it_has_done(testbed, tmp_path / "tried.jsonl")
+        _the_proxy_serves_its_role_alone(testbed)
 
 
-def _a_campaign_keeps_what_it_has_done(made: Bed, path: Path) -> None:
+def _a_campaign_keeps_what_it_has_done(testbed: Bed, path: Path) -> None:
     faults = catalog.chosen(["lost-answer"])
     counts = []
     for _ in range(2):
-        found = campaign.Campaign([made], campaign.Journal(path), silent, lambda outcome: None, at="create services")
-        found.run([CREATE], faults, 60)
-        counts.append([(each.plans, len(each.tried)) for each in found.done])
+        running = campaign.Campaign(
+            [testbed], campaign.Journal(path), silent, lambda outcome: None, at="create services"
+        )
+        running.run([CREATE], faults, 60)
+        counts.append([(played.plans, len(played.tried)) for played in running.done])
     assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
 
 
-def _nobody_else_may_use_the_proxy(made: Bed) -> None:
+def _the_proxy_serves_its_role_alone(testbed: Bed) -> None:
     async def ask() -> None:
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"https://127.0.0.1:{made.proxy.port}/api", ssl=False) as answer,
+            session.get(f"https://127.0.0.1:{testbed.proxy.port}/api", ssl=False) as answer,
         ):
             await answer.read()
 
     with pytest.raises(aiohttp.ClientError):
-        made.loop.run(ask())
+        testbed.loop.run(ask())
 
 
 def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "PATIENCE", 5.0)
     judged, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
-    with bed(judged, supplied, Role.OPERATOR, silent) as made:
-        course = learn(made, CREATE)
+    with bed(judged, supplied, Role.OPERATOR, silent) as testbed:
+        course = learn(testbed, CREATE)
         point = first(list(course.points), "create pods")
-        outcome = play(made, CREATE, course, Plan("create", "lost-answer", point))
+        outcome = play(testbed, CREATE, course, Plan("create", "lost-answer", point))
         assert outcome.verdict is Verdict.DIFFERENT and outcome.where == "create"
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 

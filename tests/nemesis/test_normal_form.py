@@ -12,15 +12,15 @@ from conformance.nemesis import names, normal_form
 
 
 def view(*objects: dict[str, Any]) -> View:
-    made = View()
-    for seq, (resource, item) in enumerate((each["resource"], each["item"]) for each in objects):
+    result = View()
+    for seq, (resource, item) in enumerate((entry["resource"], entry["item"]) for entry in objects):
         metadata = item["metadata"]
         record = Record(
             seq=seq, at=0, wall=0, kind=ADDED, resource=resource, namespace=metadata["namespace"],
             name=metadata["name"], uid=metadata["name"], version="1", raw=orjson.dumps(item),
         )  # fmt: skip
-        made.apply(record)
-    return made
+        result.apply(record)
+    return result
 
 
 def pod(name: str, namespace: str, index: str, **more: Any) -> dict[str, Any]:
@@ -58,19 +58,19 @@ def test_two_runs_have_the_same_form_whatever_was_generated() -> None:
 
 
 def test_a_lost_pod_is_shown_as_one_object_less() -> None:
-    wanted, found = (
+    expected, actual = (
         form(view(pod("s-a-bcdfg", "n", "0"), pod("s-a-hjklm", "n", "1")), "n"),
         form(view(pod("s-a-bcdfg", "n", "0")), "n"),
     )
-    lines = normal_form.difference(wanted, found)
+    lines = normal_form.difference(expected, actual)
     assert lines[0] == "pods/s-a-*: 2 object(s) without the fault, 1 with it"
     assert any(line.startswith("-") and "index" in line for line in lines)
 
 
 def test_a_changed_value_is_a_line_of_the_diff() -> None:
-    wanted = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
-    found = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
-    assert {"-  phase: Running", "+  phase: Pending"} <= set(normal_form.difference(wanted, found))
+    expected = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Running"})), "n")
+    actual = form(view(pod("s-a-bcdfg", "n", "0", status={"phase": "Pending"})), "n")
+    assert {"-  phase: Running", "+  phase: Pending"} <= set(normal_form.difference(expected, actual))
 
 
 def test_what_differs_without_a_fault_says_nothing_about_one() -> None:

@@ -32,10 +32,10 @@ class Upstream:
     """An API server that records its requests, and answers each watch with three events."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append((request.method, request.path_qs, dict(request.headers), await request.content.read()))
+        self.requests.append((request.method, request.path_qs, dict(request.headers), await request.content.read()))
         if "watch=1" in request.query_string:
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
             await response.prepare(request)
@@ -74,8 +74,8 @@ def test_a_write_and_its_answer_pass_as_they_are(tmp_path: Path) -> None:
             answer = await request("POST", f"{proxy}{path}", data=io.BytesIO(body), headers={"X-Own": "1"})
             assert (answer.status, await answer.read()) == (201, b'{"a": 1}')
             assert answer.headers.getall("Warning") == ["299 - one", "299 - two"]
-            [(method, asked, headers, sent)] = upstream.asked
-            assert (method, asked, sent) == ("POST", path, body)
+            [(method, target, headers, sent)] = upstream.requests
+            assert (method, target, sent) == ("POST", path, body)
             assert headers["X-Own"] == "1" and headers["Authorization"] == "Bearer of-the-role"
 
     asyncio.run(scenario())
@@ -89,7 +89,7 @@ def test_a_write_can_be_refused_before_it_is_sent(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with through(tmp_path, Refusing()) as (upstream, request, proxy):
             answer = await request("DELETE", f"{proxy}{PODS}/p")
-            assert (answer.status, await answer.json()) == (409, {"reason": "Conflict"}) and not upstream.asked
+            assert (answer.status, await answer.json()) == (409, {"reason": "Conflict"}) and not upstream.requests
             assert (await request("GET", f"{proxy}{PODS}/p")).status == 200, "reads pass"
 
     asyncio.run(scenario())
@@ -105,7 +105,7 @@ def test_a_write_can_be_done_and_never_answered(tmp_path: Path) -> None:
         async with through(tmp_path, Losing()) as (upstream, request, proxy):
             with pytest.raises(aiohttp.ClientError):
                 await request("POST", f"{proxy}{PODS}", data=b"{}")
-            assert [method for method, *_ in upstream.asked] == ["POST"]
+            assert [method for method, *_ in upstream.requests] == ["POST"]
 
     asyncio.run(scenario())
 
@@ -151,7 +151,7 @@ def test_a_watch_can_be_answered_instead(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with through(tmp_path, Expired()) as (upstream, request, proxy):
-            assert (await request("GET", f"{proxy}{PODS}?watch=1")).status == 410 and not upstream.asked
+            assert (await request("GET", f"{proxy}{PODS}?watch=1")).status == 410 and not upstream.requests
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Who waits for what, in a state that does not come to rest."""
+"""Pods and objects that wait, in a state that does not come to rest."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def pod(name: str, *, ready: bool = False, **spec: Any) -> dict[str, Any]:
 def test_each_pod_that_is_not_ready_is_told_with_what_it_waits_for() -> None:
     deleted = pod("d", nodeName="n", ready=True)
     deleted["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
-    found = waiting(Present(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted))
-    assert found == [
+    lines = waiting(Present(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted))
+    assert lines == [
         "pod g waits for the gate gate",
         "pod u waits for a node",
         "pod b is bound and not Ready",
@@ -42,6 +42,6 @@ def test_each_pod_that_is_not_ready_is_told_with_what_it_waits_for() -> None:
 def test_pods_without_a_node_start_nothing() -> None:
     assert started(Present(pod("u"), pod("b", nodeName="n", ready=True)))
     assert not started(Present(pod("b", nodeName="n")))
-    held = pod("h", nodeName="n")
-    held["metadata"]["annotations"] = {"conformance.grove.io/hold-status": "yes"}
-    assert started(Present(held))
+    held_pod = pod("h", nodeName="n")
+    held_pod["metadata"]["annotations"] = {"conformance.grove.io/hold-status": "yes"}
+    assert started(Present(held_pod))

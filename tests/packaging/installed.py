@@ -1,4 +1,4 @@
-"""What tests of the wheel share: an environment of its own for it, and commands that see nothing of this checkout."""
+"""Helpers of tests of the wheel: an environment of its own for it, and commands that see nothing of this checkout."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from packaging.utils import canonicalize_name
 
 
 def needed(name: str, extra: str = "") -> set[str]:
-    """The distributions of this environment that the one called `name` depends on, directly or not."""
-    found, todo = set(), {(name, extra)}
+    """Return the distributions of this environment that the one called `name` depends on, directly or not."""
+    distributions, todo = set(), {(name, extra)}
     while todo:
         of, extra = todo.pop()
-        wanted = [Requirement(text) for text in metadata.requires(of) or ()]
-        wanted = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})]
-        new = {(canonicalize_name(one.name), extra) for one in wanted for extra in ("", *one.extras)} - found
-        found |= new
+        requirements = [Requirement(text) for text in metadata.requires(of) or ()]
+        requirements = [one for one in requirements if one.marker is None or one.marker.evaluate({"extra": extra})]
+        new = {
+            (canonicalize_name(one.name), extra) for one in requirements for extra in ("", *one.extras)
+        } - distributions
+        distributions |= new
         todo |= new
-    return {name for name, _ in found}
+    return {name for name, _ in distributions}
 
 
 def link(distributions: set[str], packages: Path) -> None:
@@ -40,7 +42,7 @@ def packages_of_theirs(folder: Path, *names: str) -> None:
 
 
 def call(command: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,), **variables: str) -> str:
-    """What the command says. It sees nothing of this checkout but what is on its command line."""
+    """Run a command, and return its output. It sees nothing of this checkout but what is on its command line."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         command, cwd=folder, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,4 +1,4 @@
-"""What docs/ci.md offers: the files are valid for their systems, and their shell does what the page says."""
+"""Files that docs/ci.md offers are valid for their systems, and their shell does what the page says."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ sys.exit(int(os.environ["CODE"]))
 
 
 def steps() -> list[dict[str, Any]]:
-    """The steps of the action."""
-    found: list[dict[str, Any]] = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
-    return found
+    """Return the steps of the action."""
+    result: list[dict[str, Any]] = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
+    return result
 
 
 def scripts(value: Any) -> list[str]:
-    """All shell in a file, with the expressions of the CI system as a word."""
+    """Return all shell in a file, with the expressions of the CI system as a word."""
     if isinstance(value, list):
-        return [script for each in value for script in scripts(each)]
+        return [script for inner in value for script in scripts(inner)]
     if not isinstance(value, dict):
         return []
-    found = [script for each in value.values() for script in scripts(each)]
+    result = [script for inner in value.values() for script in scripts(inner)]
     for name in ("run", "script", "before_script"):
         match value.get(name):
             case str(text):
-                found.append(re.sub(r"\$\{\{.*?\}\}", "word", text))
+                result.append(re.sub(r"\$\{\{.*?\}\}", "word", text))
             case [*lines]:
-                found.append("\n".join(lines))
-    return found
+                result.append("\n".join(lines))
+    return result
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -78,9 +78,9 @@ def test_a_file_has_the_schema_of_its_system(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["action", "operator", "pipeline", "sharded"])
 def test_shellcheck_finds_nothing(name: str) -> None:
-    found = scripts(yaml.safe_load(FILES[name][0]))
-    assert found
-    for script in found:
+    shell_scripts = scripts(yaml.safe_load(FILES[name][0]))
+    assert shell_scripts
+    for script in shell_scripts:
         program = Path(sys.executable).with_name("shellcheck")
         done = subprocess.run([program, "--shell=bash", "-"], input=script, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
@@ -94,7 +94,7 @@ def test_an_example_is_short(text: str) -> None:
 def test_only_actions_of_github_are_used() -> None:
     for text, version in ((ACTION.read_text(), r"[0-9a-f]{40}"), (SHARDED + OPERATOR, r"v\d+")):
         used = re.findall(r"uses: ([^\s,}]+)", text)
-        assert used and all(re.fullmatch(rf"actions/[a-z/-]+@{version}", each) for each in used)
+        assert used and all(re.fullmatch(rf"actions/[a-z/-]+@{version}", action) for action in used)
 
 
 def test_the_suite_is_installed_from_one_place_until_there_is_a_release() -> None:
@@ -133,9 +133,9 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
     assert done.returncode == code and not (tmp_path / "made").exists()
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
     assert outputs == {"exit-code": str(code)} | ({"report": f"{folder}/r1"} if report else {})
-    said = "the verdict" if report else "what to correct"
-    assert files["GITHUB_STEP_SUMMARY"].read_text() == f"```text\n{said}\n```\n"
-    assert (said in done.stderr) != report
+    summary = "the verdict" if report else "what to correct"
+    assert files["GITHUB_STEP_SUMMARY"].read_text() == f"```text\n{summary}\n```\n"
+    assert (summary in done.stderr) != report
 
 
 def of_operator(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -188,9 +188,9 @@ def test_a_regression_of_the_operator_makes_the_comparison_red(tmp_path: Path, c
 def test_the_image_consists_of_what_digests_name() -> None:
     text = re.sub(r"\s*\\\n\s*", " ", CONTAINERFILE.read_text())
     assert re.findall(r"^(?:FROM|ARG) .*", text, re.M) == ["ARG BASE", "FROM ${BASE} AS wheels", "FROM ${BASE}"]
-    first, *others = re.findall(r"pip \w+ [^&\n]*", text)
+    first, *remaining = re.findall(r"pip \w+ [^&\n]*", text)
     assert "--require-hashes" in first and "--only-binary :all:" in first and "/tmp/requirements.lock" in first
-    assert others and all("--no-index" in command for command in others)
+    assert remaining and all("--no-index" in command for command in remaining)
     assert "--hash" not in text and "python:" not in text and "@sha256:" in PAGE.read_text()
 
 

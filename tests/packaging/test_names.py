@@ -68,8 +68,8 @@ def test_a_process_that_has_imported_theirs_gets_one_line(python: Path, tmp_path
     (tmp_path / "kube").mkdir()
     (tmp_path / "kube" / "__init__.py").touch()
     code = "import kube; from grove_conformance.start import suite; suite()"
-    said = call([python, "-c", code], tmp_path, codes=(4,))
-    assert said == (
+    output = call([python, "-c", code], tmp_path, codes=(4,))
+    assert output == (
         f"grove-conformance: {tmp_path / 'kube'} was imported as kube and hides the package kube of grove-conformance: "
         "rename the folder, or start grove-conformance in a process of its own\n"
     )

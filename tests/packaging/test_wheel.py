@@ -39,10 +39,10 @@ def test_the_wheel_has_the_example(program: Path, tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in (tmp_path / "toy").iterdir()} == {
         name: (folder / name).read_bytes() for name in ("go.mod", "main.go", "toy.yaml")
     }
-    said = call(
+    output = call(
         [program, "implementation", "validate", "toy.yaml", "--set", f"binary={sys.executable}"], tmp_path / "toy"
     )
-    assert "toy.yaml is valid" in said
+    assert "toy.yaml is valid" in output
 
 
 def test_the_wheel_judges_beside_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:

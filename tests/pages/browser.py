@@ -54,7 +54,7 @@ class Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
         self.errors: list[str] = []
-        """What the browser has complained about: errors of scripts, and what the page's policy forbids."""
+        """Complaints of the browser: errors of scripts, and requests that the page's policy forbids."""
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol and return its result."""
@@ -84,9 +84,9 @@ class Page:
 
     async def value(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript."""
-        found = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        reply = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other: `Enter`, `Escape`, or characters."""
@@ -121,7 +121,7 @@ async def browser() -> AsyncIterator[Page]:
             port = await asyncio.wait_for(_port(process), STARTS_WITHIN)
             async with aiohttp.ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                    [target] = [each for each in await answer.json() if each["type"] == "page"]
+                    [target] = [candidate for candidate in await answer.json() if candidate["type"] == "page"]
                 async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
                     page = Page(socket)
                     for domain in ("Page", "Runtime", "Log"):
@@ -136,6 +136,6 @@ async def _port(process: asyncio.subprocess.Process) -> int:
     """Return the port that a browser says it listens on."""
     assert process.stderr is not None
     async for line in process.stderr:
-        if found := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
-            return int(found[1])
+        if match := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
+            return int(match[1])
     raise RuntimeError("the browser has ended")

@@ -32,7 +32,7 @@ from conformance.scale.compare.rounds import Side
 from conformance.scale.compare.session import Plan, Session
 from conformance.scale.compare.sides import Measured
 from conformance.scale.results import Result
-from tests.scale.made import DIGEST, result
+from tests.scale.sample_results import DIGEST, result
 
 LIMITS = validity.Limits()
 OTHER = "sha256:" + "1" * 64
@@ -40,33 +40,33 @@ OTHER = "sha256:" + "1" * 64
 
 def played(count: int, effect: float = 1.0, writes: float = 1.0) -> list[rounds.Round]:
     chance = random.Random(1)
-    found = []
+    played_rounds = []
     for number in range(1, count + 1):
         base = result(ready=20 + chance.random(), writes=5000 + number)
         head = result(ready=(20 + chance.random()) * effect, writes=round((5000 - number) * writes), identity=OTHER)
-        found.append(rounds.judged(number, base, head, LIMITS))
-    return found
+        played_rounds.append(rounds.judged(number, base, head, LIMITS))
+    return played_rounds
 
 
-def compared(found: list[rounds.Round], **question: Any) -> dict[str, Any]:
-    return comparison.compare(found, Question(**question), ("main", "branch"))
+def compared(played_rounds: list[rounds.Round], **question: Any) -> dict[str, Any]:
+    return comparison.compare(played_rounds, Question(**question), ("main", "branch"))
 
 
 def test_a_slower_head_is_called_slower_and_fails_only_beyond_a_threshold() -> None:
-    found = compared(played(6, 1.25))
-    assert found["verdict"] == "slower" and found["question"]["metric"] == "deploy/pods-ready"
-    assert found["primary"]["estimate"]["ratio"] == pytest.approx(1.25, rel=0.05)
-    assert comparison.exit_code(found) == Exit.CONFORMANT
+    document = compared(played(6, 1.25))
+    assert document["verdict"] == "slower" and document["question"]["metric"] == "deploy/pods-ready"
+    assert document["primary"]["estimate"]["ratio"] == pytest.approx(1.25, rel=0.05)
+    assert comparison.exit_code(document) == Exit.CONFORMANT
     assert comparison.exit_code(compared(played(6, 1.25), threshold=0.1)) == Exit.NOT_CONFORMANT
     assert comparison.exit_code(compared(played(6, 1.25), threshold=0.4)) == Exit.CONFORMANT
     assert comparison.exit_code(compared(played(6, 0.8), threshold=0.1)) == Exit.CONFORMANT
 
 
 def test_a_tenth_more_writes_fail_after_three_rounds() -> None:
-    found = compared(played(3, writes=1.2))
-    assert found["verdict"] == "inconclusive" and found["counts"]["writes"]["verdict"] == "more"
-    assert found["gate"] == ["12.4% more writes, beyond the threshold of 5%"]
-    assert comparison.exit_code(found) == Exit.NOT_CONFORMANT
+    document = compared(played(3, writes=1.2))
+    assert document["verdict"] == "inconclusive" and document["counts"]["writes"]["verdict"] == "more"
+    assert document["gate"] == ["12.4% more writes, beyond the threshold of 5%"]
+    assert comparison.exit_code(document) == Exit.NOT_CONFORMANT
     assert comparison.exit_code(compared(played(3, writes=1.2), count_threshold=None)) == Exit.CONFORMANT
     assert compared(played(3))["gate"] == []
 
@@ -78,7 +78,7 @@ def test_another_metric_is_tested_only_if_it_is_named_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "reason"),
     [
         (lambda r: r["phases"][0].update(uncertainRecords=3), "3 events were missed"),
         (lambda r: r["phases"][1].update(throttled=2), "throttled 2 requests"),
@@ -89,14 +89,14 @@ def test_another_metric_is_tested_only_if_it_is_named_before() -> None:
         (lambda r: r["floors"].update(after={**r["floors"]["after"], "markers": {"pods-ready": 12}}), "raw floors"),
     ],
 )
-def test_an_invalid_run_says_why_and_is_not_used(spoil: Callable[[Result], None], told: str) -> None:
-    found = played(7)
-    spoiled = copy.deepcopy(found[2].base)
+def test_an_invalid_run_says_why_and_is_not_used(spoil: Callable[[Result], None], reason: str) -> None:
+    played_rounds = played(7)
+    spoiled = copy.deepcopy(played_rounds[2].base)
     spoil(spoiled)
-    found[2] = rounds.judged(3, spoiled, found[2].head, LIMITS)
-    document = compared(found)
+    played_rounds[2] = rounds.judged(3, spoiled, played_rounds[2].head, LIMITS)
+    document = compared(played_rounds)
     [unused] = document["rounds"]["unused"]
-    assert unused["round"] == 3 and told in unused["reasons"][0] and unused["reasons"][0].startswith("base: ")
+    assert unused["round"] == 3 and reason in unused["reasons"][0] and unused["reasons"][0].startswith("base: ")
     assert document["rounds"]["used"] == 6
 
 
@@ -111,10 +111,10 @@ def test_short_floors_may_differ_by_a_second(after: float, valid: bool) -> None:
 
 
 def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
-    found = played(1)
-    head = copy.deepcopy(found[0].head)
+    played_rounds = played(1)
+    head = copy.deepcopy(played_rounds[0].head)
     head["phases"][0]["finalCheck"] = ["19 pods instead of 20"]
-    document = compared([rounds.judged(1, found[0].base, head, LIMITS)])
+    document = compared([rounds.judged(1, played_rounds[0].base, head, LIMITS)])
     assert document["verdict"] == "invalid" and comparison.exit_code(document) == Exit.NOT_CONFORMANT
 
 
@@ -127,38 +127,38 @@ def test_only_disturbed_rounds_are_no_answer() -> None:
 
 
 def test_counts_are_an_answer_where_times_are_disturbed() -> None:
-    found = []
-    for each in played(3):
-        base = copy.deepcopy(each.base)
+    played_rounds = []
+    for round_ in played(3):
+        base = copy.deepcopy(round_.base)
         base["phases"][0]["machine"]["foreignShare"] = 0.9
-        found.append(rounds.judged(each.number, base, each.head, LIMITS))
-    assert compared(found)["verdict"] == "invalid"
-    assert comparison.exit_code(compared(found)) == Exit.CONFORMANT
-    assert comparison.exit_code(compared(found, threshold=0.1)) == Exit.NO_ANSWER, "times were asked for"
-    assert "times of 0 of 3 rounds" in tables.title(compared(found))
+        played_rounds.append(rounds.judged(round_.number, base, round_.head, LIMITS))
+    assert compared(played_rounds)["verdict"] == "invalid"
+    assert comparison.exit_code(compared(played_rounds)) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(played_rounds, threshold=0.1)) == Exit.NO_ANSWER, "times were asked for"
+    assert "times of 0 of 3 rounds" in tables.title(compared(played_rounds))
     counted = "counts: writes within noise (1.00), reads within noise (1.00), cpu-ms within noise (1.00)"
-    assert tables.headline(compared(found)) == f"invalid: no usable time of deploy/pods-ready; {counted}"
+    assert tables.headline(compared(played_rounds)) == f"invalid: no usable time of deploy/pods-ready; {counted}"
 
 
 def test_more_cpu_of_the_operator_is_counted_and_fails_nothing() -> None:
-    found = played(3)
-    for each in found:
-        each.head["phases"][0]["processes"]["operator"]["cpuSeconds"] *= 1.5
-        each.head["phases"][0]["processes"]["etcd"] = {"cpuSeconds": 90.0, "memoryMiB": 1}
-    counted = compared(found)["counts"]["cpu-ms"]
+    played_rounds = played(3)
+    for round_ in played_rounds:
+        round_.head["phases"][0]["processes"]["operator"]["cpuSeconds"] *= 1.5
+        round_.head["phases"][0]["processes"]["etcd"] = {"cpuSeconds": 90.0, "memoryMiB": 1}
+    counted = compared(played_rounds)["counts"]["cpu-ms"]
     assert (counted["base"], counted["head"]) == ([10.0] * 3, [12.5] * 3), "milliseconds per pod, of its programs alone"
-    assert counted["verdict"] == "more" and comparison.exit_code(compared(found)) == Exit.CONFORMANT
+    assert counted["verdict"] == "more" and comparison.exit_code(compared(played_rounds)) == Exit.CONFORMANT
 
 
 def test_which_writes_have_changed() -> None:
     document = compared(played(3, writes=1.2))
-    assert [each["request"] for each in document["changedWrites"]] == ["deploy: create pods"]
+    assert [change["request"] for change in document["changedWrites"]] == ["deploy: create pods"]
     assert "deploy: create pods: 5.00 per pod in the base, 6.00 in the head (+1.00)" in list(tables.notes(document))
     assert not any("create pods" in note for note in tables.notes(compared(played(3))))
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda r: r["scenario"].update(digest=OTHER), "scenario: "),
         (lambda r: r["environment"].update(cpuModel="another"), "cpuModel: a model and another"),
@@ -167,13 +167,13 @@ def test_which_writes_have_changed() -> None:
         (lambda r: r["implementation"].update(identity=DIGEST), "head: the implementation changed"),
     ],
 )
-def test_what_differs_is_not_compared_without_force(change: Callable[[Result], None], told: str) -> None:
-    found = played(6)
-    change(found[5].head)
+def test_what_differs_is_not_compared_without_force(change: Callable[[Result], None], message: str) -> None:
+    played_rounds = played(6)
+    change(played_rounds[5].head)
     with pytest.raises(UsageError, match="--force") as caught:
-        compared(found)
-    assert told in str(caught.value)
-    assert told in compared(found, force=True)["warnings"][0]
+        compared(played_rounds)
+    assert message in str(caught.value)
+    assert message in compared(played_rounds, force=True)["warnings"][0]
 
 
 def test_each_side_begins_as_often_as_the_other() -> None:
@@ -212,31 +212,33 @@ class Runner:
         if len(self.runs) == self._lives:
             raise KeyboardInterrupt
         self.runs.append(path.stem)
-        made = result(identity=DIGEST if side.name == "a" else OTHER)
+        document = result(identity=DIGEST if side.name == "a" else OTHER)
         if path.stem in self._disturbed:
-            made["phases"][0]["machine"]["foreignShare"] = 0.5
+            document["phases"][0]["machine"]["foreignShare"] = 0.5
         if path.stem in self._failing:
-            made |= {"complete": False, "reason": "deploy: not over after 600 s"}
-        results.write(made, path)
+            document |= {"complete": False, "reason": "deploy: not over after 600 s"}
+        results.write(document, path)
 
 
 def play(folder: Path, runner: Runner) -> tuple[list[rounds.Round], list[str]]:
-    said: list[str] = []
+    lines: list[str] = []
     session.remember(PLAN, folder)
-    found = Session(PLAN, folder, runner, LIMITS, lambda subject, step: said.append(f"{subject}: {step}")).play()
-    return found, said
+    played_rounds = Session(
+        PLAN, folder, runner, LIMITS, lambda subject, step: lines.append(f"{subject}: {step}")
+    ).play()
+    return played_rounds, lines
 
 
 def test_rounds_are_played_after_a_warm_up(tmp_path: Path) -> None:
     runner = Runner()
-    found, said = play(tmp_path / "new", runner)
-    assert [each.number for each in found] == [1, 2, 3] and len(runner.runs) == 8
+    played_rounds, lines = play(tmp_path / "new", runner)
+    assert [round_.number for round_ in played_rounds] == [1, 2, 3] and len(runner.runs) == 8
     assert all(name.startswith("warm-up") for name in runner.runs[:2])
     assert {runner.runs[2], runner.runs[4]} == {"round-01-base", "round-02-head"} or {
         runner.runs[2],
         runner.runs[4],
     } == {"round-01-head", "round-02-base"}
-    assert said[0].startswith("warm-up 1 of 1: ") and "less than a minute left" in said[-1]
+    assert lines[0].startswith("warm-up 1 of 1: ") and "less than a minute left" in lines[-1]
 
 
 def pairs(*stems: str) -> tuple[str, ...]:
@@ -245,10 +247,10 @@ def pairs(*stems: str) -> tuple[str, ...]:
 
 def test_a_machine_that_others_use_ends_the_comparison_after_one_round_and_says_so_in_a_line(tmp_path: Path) -> None:
     runner = Runner(disturbed=pairs("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
-    found, said = play(tmp_path, runner)
-    assert len(found) == 1 and len(runner.runs) == 4
-    assert said[-1].startswith("the comparison ends here: other processes use 50% of the CPU")
-    assert f"go on with --counts --rounds 3 --dir {tmp_path}" in said[-1] and "\n" not in said[-1]
+    played_rounds, lines = play(tmp_path, runner)
+    assert len(played_rounds) == 1 and len(runner.runs) == 4
+    assert lines[-1].startswith("the comparison ends here: other processes use 50% of the CPU")
+    assert f"go on with --counts --rounds 3 --dir {tmp_path}" in lines[-1] and "\n" not in lines[-1]
 
 
 def test_what_ended_early_goes_on_by_counts_alone(tmp_path: Path) -> None:
@@ -256,28 +258,28 @@ def test_what_ended_early_goes_on_by_counts_alone(tmp_path: Path) -> None:
     play(tmp_path, runner)
     plan = replace(PLAN, rounds=3)
     session.remember(plan, tmp_path)
-    found = Session(plan, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
-    assert [each.number for each in found] == [1, 2, 3]
+    played_rounds = Session(plan, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
+    assert [round_.number for round_ in played_rounds] == [1, 2, 3]
     assert len(runner.runs) == 8, "the warm-up and the first round are not played again"
 
 
 def test_a_disturbed_beginning_that_does_not_last_ends_nothing(tmp_path: Path) -> None:
     runner = Runner(disturbed=pairs("warm-up-01", "round-02", "round-03"))
-    found, said = play(tmp_path, runner)
-    assert len(found) == 5
-    unused = [line for line in said if "times not used" in line]
+    played_rounds, lines = play(tmp_path, runner)
+    assert len(played_rounds) == 5
+    unused = [line for line in lines if "times not used" in line]
     assert unused == [
         f"round {number}: times not used: base: deploy: other processes used 50% of the CPU (and 1 more)"
         for number in (2, 3)
     ]
-    assert "more if further rounds are disturbed" in said[-1]
+    assert "more if further rounds are disturbed" in lines[-1]
 
 
 def test_counts_alone_do_not_care_about_others(tmp_path: Path) -> None:
     runner = Runner(disturbed=pairs("warm-up-01", *(f"round-{number:02}" for number in range(1, 6))))
     session.remember(PLAN, tmp_path)
-    found = Session(PLAN, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
-    assert [each.number for each in found] == [1, 2, 3]
+    played_rounds = Session(PLAN, tmp_path, runner, LIMITS, lambda *_: None, counts_only=True).play()
+    assert [round_.number for round_ in played_rounds] == [1, 2, 3]
 
 
 def test_one_round_has_no_interval_and_no_estimate() -> None:
@@ -302,16 +304,16 @@ def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
     first, second = Runner(lives=5), Runner()
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, first)
-    found, _ = play(tmp_path, second)
-    assert len(found) == 3 and len(second.runs) == 4  # the half of round 2 is measured again with its partner
+    played_rounds, _ = play(tmp_path, second)
+    assert len(played_rounds) == 3 and len(second.runs) == 4  # the half of round 2 is measured again with its partner
     third = Runner()
     assert len(play(tmp_path, third)[0]) == 3 and third.runs == []
 
 
 def test_a_disturbed_round_is_replaced_while_there_are_spare_ones(tmp_path: Path) -> None:
-    found, said = play(tmp_path / "one", Runner(disturbed=("round-02-head",)))
-    assert [bool(each.unused) for each in found] == [False, True, False, False]
-    assert any("not used: head: deploy: other processes" in line for line in said)
+    played_rounds, lines = play(tmp_path / "one", Runner(disturbed=("round-02-head",)))
+    assert [bool(round_.unused) for round_ in played_rounds] == [False, True, False, False]
+    assert any("not used: head: deploy: other processes" in line for line in lines)
     every = tuple(f"round-{number:02}-base" for number in range(1, 9))
     assert len(play(tmp_path / "all", Runner(disturbed=every))[0]) == 5
 
@@ -319,10 +321,10 @@ def test_a_disturbed_round_is_replaced_while_there_are_spare_ones(tmp_path: Path
 @pytest.mark.parametrize("side", ["base", "head"])
 def test_a_side_that_cannot_work_ends_the_comparison_with_its_first_pair(side: str, tmp_path: Path) -> None:
     runner = Runner(failing=(f"warm-up-01-{side}",))
-    found, said = play(tmp_path / "one", runner)
-    assert len(found) == 1 and len(runner.runs) == 2
-    assert f"warm-up 1: the comparison ends here: {side}: not complete: deploy: not over after 600 s" in said
-    assert comparison.exit_code(compared(found)) == (Exit.NOT_CONFORMANT if side == "head" else Exit.NO_ANSWER)
+    played_rounds, lines = play(tmp_path / "one", runner)
+    assert len(played_rounds) == 1 and len(runner.runs) == 2
+    assert f"warm-up 1: the comparison ends here: {side}: not complete: deploy: not over after 600 s" in lines
+    assert comparison.exit_code(compared(played_rounds)) == (Exit.NOT_CONFORMANT if side == "head" else Exit.NO_ANSWER)
     later, _ = play(tmp_path / "two", Runner(failing=("round-02-base",)))
     assert len(later) == 4, "a failure in a later round leaves the others"
 
@@ -391,10 +393,10 @@ def test_a_run_ends_with_the_comparison(tmp_path: Path, number: signal.Signals) 
 
 def test_stored_sides_are_files_or_folders(tmp_path: Path) -> None:
     for number in (2, 1):
-        made = {**result(), "startedAt": f"2026-01-01T00:0{number}:00+00:00"}
-        results.write(made, tmp_path / f"{number}.json")
-    found = sides.stored([str(tmp_path)])
-    assert [each["startedAt"][15] for each in found.results] == ["1", "2"]
+        document = {**result(), "startedAt": f"2026-01-01T00:0{number}:00+00:00"}
+        results.write(document, tmp_path / f"{number}.json")
+    side = sides.stored([str(tmp_path)])
+    assert [document["startedAt"][15] for document in side.results] == ["1", "2"]
     assert sides.is_stored(str(tmp_path)) and sides.is_stored("x.json") and not sides.is_stored("reference")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="has no result"):
@@ -413,9 +415,9 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
     assert (lines[2], lines[4]) == (f"**{answer}**", "p = 0.031 in 6 rounds")
     assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes per pod |" in text
     assert lines[-1] == "    grove-conformance scale compare --base a --head b"
-    shown = io.StringIO()
-    tables.show(document, Console(file=shown, width=200))
-    assert answer in shown.getvalue() and "2 × a model, 23 GiB" in shown.getvalue()
+    output = io.StringIO()
+    tables.show(document, Console(file=output, width=200))
+    assert answer in output.getvalue() and "2 × a model, 23 GiB" in output.getvalue()
 
 
 def test_the_page_needs_no_network_and_escapes_names() -> None:
@@ -453,7 +455,7 @@ def test_a_comparison_of_which_nothing_was_measured_has_no_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "told"),
+    ("base", "head", "names"),
     [
         (("op", "1"), ("other", "1"), ("op", "other")),
         (("op", "1"), ("op", "2"), ("op 1", "op 2")),
@@ -461,13 +463,13 @@ def test_a_comparison_of_which_nothing_was_measured_has_no_table() -> None:
     ],
 )
 def test_sides_have_the_names_of_their_descriptors(
-    base: tuple[str, str], head: tuple[str, str], told: tuple[str, str]
+    base: tuple[str, str], head: tuple[str, str], names: tuple[str, str]
 ) -> None:
     document = compared(played(6, 1.25))
     for side, (name, version) in (("base", base), ("head", head)):
         implementation = {**document[side]["implementation"], "name": name, "version": version}
         document[side] = {**document[side], "implementation": implementation}
-    assert tables.names(document) == told
+    assert tables.names(document) == names
 
 
 @pytest.mark.parametrize("count", [1, 3, 6])

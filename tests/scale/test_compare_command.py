@@ -11,7 +11,7 @@ from conformance import cli
 from conformance.scale import results
 from conformance.scale.compare import session
 from conformance.scale.compare.sides import Measured
-from tests.scale.made import result
+from tests.scale.sample_results import result
 
 
 def stored(folder: Path, ready: float, offset: int) -> str:
@@ -65,7 +65,7 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--base", "none.json", "--head", "none.json"], "none.json: no such file"),
         (["--base", "reference", "--head", "none.json"], "the base is measured"),
@@ -78,8 +78,8 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
     ],
 )
 def test_mistakes_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert compare(tmp_path, *arguments) == 4
     error = capsys.readouterr().err.strip()
-    assert told in error and "\n" not in error
+    assert message in error and "\n" not in error

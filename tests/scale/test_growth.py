@@ -1,4 +1,4 @@
-"""What grows with the number of pods: fits over made results of several sizes."""
+"""Quantities that grow with the number of pods: fits over sample results of several sizes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from conformance import cli
 from conformance.errors import UsageError
 from conformance.scale import growth, results
 from conformance.scale.growth import Fit, Quantity
-from tests.scale.made import result
+from tests.scale.sample_results import result
 
 SIZES = (1000, 5000, 10000)
 
 
-def at(pods: int, **made: Any) -> dict[str, Any]:
-    """A result in which memory is 100 MiB and 10 KiB a pod, and a time grows with the pods to the power of 1.2."""
-    found = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **made})
-    found["scenario"] |= {"pods": pods, "name": f"S{pods}"}
-    for phase in found["phases"]:
+def at(pods: int, **values: Any) -> dict[str, Any]:
+    """Return a result whose memory is 100 MiB and 10 KiB a pod, with a time that grows as pods to the power of 1.2."""
+    document = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **values})
+    document["scenario"] |= {"pods": pods, "name": f"S{pods}"}
+    for phase in document["phases"]:
         phase["processes"] = {"operator": {"cpuSeconds": pods / 200, "memoryMiB": 100 + pods * 10 / 1024}}
         phase["storage"]["etcdMiB"] = pods**2 / 1e4
-    return found
+    return document
 
 
 def of(name: str, *given: dict[str, Any]) -> Quantity:
-    [found] = [each for each in growth.quantities(given) if each.name == name]
-    return found
+    [match] = [quantity for quantity in growth.quantities(given) if quantity.name == name]
+    return match
 
 
 def test_a_time_has_an_exponent_and_memory_a_line() -> None:
@@ -43,8 +43,8 @@ def test_a_time_has_an_exponent_and_memory_a_line() -> None:
 
 def test_of_memory_the_most_counts_and_of_logs_the_sum() -> None:
     runs = [at(pods) for pods in SIZES]
-    for each in runs:
-        each["phases"][1]["processes"]["operator"]["memoryMiB"] *= 2
+    for run in runs:
+        run["phases"][1]["processes"]["operator"]["memoryMiB"] *= 2
     assert of("memory of operator", *runs).values[1000] == pytest.approx(2 * (100 + 10_000 / 1024))
     assert of("audit log of the phases", *runs).values == dict.fromkeys(SIZES, 20.0)
 
@@ -55,34 +55,36 @@ def test_storage_that_grows_faster_than_a_line_is_told() -> None:
 
 def test_of_several_runs_of_a_size_the_median_counts_and_incomplete_ones_do_not() -> None:
     odd = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
-    found = of("deploy: pods-ready", *odd, at(1000, ready=20.0), at(5000, ready=100.0))
-    assert found.values == {1000: 20.0, 5000: 100.0}
+    quantity = of("deploy: pods-ready", *odd, at(1000, ready=20.0), at(5000, ready=100.0))
+    assert quantity.values == {1000: 20.0, 5000: 100.0}
 
 
 def test_what_is_missing_somewhere_or_next_to_nothing_is_left_out() -> None:
     old = at(1000)
     for phase in old["phases"]:
         del phase["storage"]
-    names = {each.name for each in growth.quantities([old, at(5000)])}
+    names = {quantity.name for quantity in growth.quantities([old, at(5000)])}
     assert "deploy: pods-ready" in names and "database of etcd" not in names
     small = [at(pods) for pods in SIZES]
-    for each in small:
-        each["phases"][0]["processes"]["operator"]["cpuSeconds"] = 0.1
-    assert "deploy: CPU of operator" not in {each.name for each in growth.quantities(small)}
+    for run in small:
+        run["phases"][0]["processes"]["operator"]["cpuSeconds"] = 0.1
+    assert "deploy: CPU of operator" not in {quantity.name for quantity in growth.quantities(small)}
 
 
-def another(found: dict[str, Any]) -> None:
-    found["environment"]["cpuModel"] = "another"
+def another(document: dict[str, Any]) -> None:
+    document["environment"]["cpuModel"] = "another"
 
 
 @pytest.mark.parametrize(
-    ("change", "sizes", "told"),
-    [(another, SIZES, "on 2 × a model and"), (lambda found: None, (1000, 1000), "two sizes, there are 1")],
+    ("change", "sizes", "message"),
+    [(another, SIZES, "on 2 × a model and"), (lambda run: None, (1000, 1000), "two sizes, there are 1")],
 )
-def test_what_cannot_be_compared_is_refused(change: Callable[[Any], None], sizes: tuple[int, ...], told: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    change: Callable[[Any], None], sizes: tuple[int, ...], message: str
+) -> None:
     runs = [at(pods) for pods in sizes]
     change(runs[0])
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         growth.quantities(runs)
 
 
@@ -90,9 +92,9 @@ def test_the_command_prints_a_table_and_says_what_is_disturbed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for pods in SIZES:
-        found = at(pods)
-        found["phases"][0]["machine"]["foreignShare"] = 0.5 if pods == 5000 else 0.0
-        results.write(found, tmp_path / f"{pods}.json")
+        document = at(pods)
+        document["phases"][0]["machine"]["foreignShare"] = 0.5 if pods == 5000 else 0.0
+        results.write(document, tmp_path / f"{pods}.json")
     assert cli.run(lambda: cli.app(["scale", "growth", str(tmp_path), "--pods", "50000"], standalone_mode=False)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "|  | 1,000 pods | 5,000 pods | 10,000 pods | grows with | at 50,000 |"

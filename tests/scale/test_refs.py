@@ -35,9 +35,9 @@ def repo(tmp_path: Path) -> Path:
 
 
 def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Path) -> None:
-    found = Repository(repo, tmp_path / "builds", COUNTING)
+    repository = Repository(repo, tmp_path / "builds", COUNTING)
     for ref, text in (("main", "one"), ("change", "two"), ("HEAD", "two"), ("main", "one")):
-        tree = found.built(found.commit(ref), silent)
+        tree = repository.built(repository.commit(ref), silent)
         assert (tree / "program").read_text() == text
     assert (tmp_path / "builds" / "count").read_text().split() == ["built", "built"]
     other = Repository(repo, tmp_path / "builds", "true")
@@ -48,19 +48,19 @@ def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Pa
 
 
 def test_a_work_tree_that_was_not_completed_is_replaced(tmp_path: Path, repo: Path) -> None:
-    found = Repository(repo, tmp_path / "builds", "")
-    commit = found.commit("main")
-    tree = found.built(commit, silent)
+    repository = Repository(repo, tmp_path / "builds", "")
+    commit = repository.commit("main")
+    tree = repository.built(commit, silent)
     (tmp_path / "builds" / f"{commit}.complete").unlink()
     (tree / "source").unlink()
-    assert (found.built(commit, silent) / "source").read_text() == "one"
+    assert (repository.built(commit, silent) / "source").read_text() == "one"
 
 
 def test_a_build_that_fails_is_reported_with_its_last_line_and_tried_again(tmp_path: Path, repo: Path) -> None:
-    found = Repository(repo, tmp_path / "builds", "echo no compiler; exit 3")
+    repository = Repository(repo, tmp_path / "builds", "echo no compiler; exit 3")
     for _ in range(2):
         with pytest.raises(UsageError, match=r"exit code 3: no compiler — see .*\.log"):
-            found.built(found.commit("main"), silent)
+            repository.built(repository.commit("main"), silent)
 
 
 def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> None:
@@ -78,7 +78,7 @@ def test_parameters_name_the_work_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--build", "make"], "belong to --repo"),
         (["--repo", "."], "--repo needs --implementation"),
@@ -86,8 +86,8 @@ def test_parameters_name_the_work_tree() -> None:
     ],
 )
 def test_mistakes_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     command = ["scale", "compare", "--base", "main", "--head", "main", "--dir", str(tmp_path), *arguments]
     assert cli.run(lambda: cli.app(command, standalone_mode=False)) == 4
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

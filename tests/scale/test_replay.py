@@ -49,7 +49,7 @@ def test_a_write_waits_only_for_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("entry", "expected"),
     [
         (write("create", "pods", "p", {}), JSON),
         (write("patch", "pods", "p", {"spec": {}}), STRATEGIC_PATCH),
@@ -60,13 +60,13 @@ def test_a_write_waits_only_for_what_it_needs() -> None:
         (write("patch", "pods", "p", {"apiVersion": "v1", "kind": "Pod"}, uri="/p?fieldManager=x"), APPLY_PATCH),
     ],
 )
-def test_content_types_are_inferred(made: Write, expected: str) -> None:
-    assert content_type(made) == expected
+def test_content_types_are_inferred(entry: Write, expected: str) -> None:
+    assert content_type(entry) == expected
 
 
-def body(made: Write, version: str = "") -> Any:
-    found = prepared(made, {CLIQUE.encode(): NEW.encode()}, version)
-    return None if found is None else orjson.loads(found)
+def body(write: Write, version: str = "") -> Any:
+    content = prepared(write, {CLIQUE.encode(): NEW.encode()}, version)
+    return None if content is None else orjson.loads(content)
 
 
 def test_bodies_fit_the_objects_of_the_replay() -> None:
@@ -167,7 +167,9 @@ def test_accepted_writes_of_the_namespace_are_read_with_their_bodies(tmp_path: P
 def test_bodies_are_logged_only_where_they_are_asked_for() -> None:
     bodies = [rule for rule in audit_policy()["rules"] if rule["level"] == "RequestResponse"]
     logged = [rule["resources"] for rule in bodies]
-    assert logged[:2] == [[{"group": "", "resources": [each]}] for each in ("pods/status", "serviceaccounts/token")]
+    assert logged[:2] == [
+        [{"group": "", "resources": [resource]}] for resource in ("pods/status", "serviceaccounts/token")
+    ]
     assert logged[2:] == [resources()]
     assert [rule["level"] for rule in audit_policy(bodies=True)["rules"]] == [
         "None",

@@ -23,7 +23,7 @@ from conformance.scale import final_check, identity, machine, results, scenario,
 from conformance.scale.markers import Target
 from conformance.scale.play import times_floor
 from conformance.scale.tracker import Tracker
-from tests.scale.made import result
+from tests.scale.sample_results import result
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "is not JSON"),
         (b"\x00\xff", "is not JSON"),
@@ -44,12 +44,12 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         (b'{"kind": "ScaleResult", "apiVersion": "conformance.grove.io/v1alpha2"}', "run"),
     ],
 )
-def test_other_files_are_rejected_in_one_line(tmp_path: Path, content: bytes, told: str) -> None:
+def test_other_files_are_rejected_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"other\.json") as caught:
         results.read(path)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
@@ -74,17 +74,17 @@ def test_deletion_is_compared_with_the_deletion_of_the_raw_floor() -> None:
 
 
 def test_a_python_module_is_identified_by_its_sources_and_commit() -> None:
-    found = identity.of_process([sys.executable, "-m", "reference_impl", "operator"])
-    assert found["program"] == "reference_impl" and found["digest"].startswith("sha256:")
-    assert found["digest"] != identity.of_process([sys.executable, "-m", "conformance"])["digest"]
+    program = identity.of_process([sys.executable, "-m", "reference_impl", "operator"])
+    assert program["program"] == "reference_impl" and program["digest"].startswith("sha256:")
+    assert program["digest"] != identity.of_process([sys.executable, "-m", "conformance"])["digest"]
 
 
 def test_a_python_module_of_another_work_tree_is_identified_by_that_one(tmp_path: Path) -> None:
     (tmp_path / "reference_impl").mkdir()
     (tmp_path / "reference_impl" / "__main__.py").write_text("pass")
     command = [sys.executable, "-m", "reference_impl"]
-    found = identity.of_process(command, str(tmp_path))
-    assert found["commit"] is None and found["digest"] not in (None, identity.of_process(command)["digest"])
+    program = identity.of_process(command, str(tmp_path))
+    assert program["commit"] is None and program["digest"] not in (None, identity.of_process(command)["digest"])
 
 
 def test_a_binary_is_identified_by_its_bytes_and_the_commit_of_its_work_tree(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_a_result_names_no_folder_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_described_and_its_load_is_attributed() -> None:
-    found = machine.description()
-    assert found["cpus"] > 0 and found["memoryMiB"] > 0
+    description = machine.description()
+    assert description["cpus"] > 0 and description["memoryMiB"] > 0
     meter = machine.Meter({}, threading.get_native_id())
     end = time.thread_time() + 0.1
     while time.thread_time() < end:
@@ -128,7 +128,7 @@ def test_the_machine_is_described_and_its_load_is_attributed() -> None:
     assert read["foreignShare"] >= 0 and abs(read["clockJumpSeconds"]) < 1 and read["seconds"] > 0
 
 
-class Made:
+class ScenarioObjects:
     """The objects of a small scenario, as an operator creates them."""
 
     def __init__(self) -> None:
@@ -159,14 +159,14 @@ class Made:
 
 
 def test_the_final_check_accepts_what_is_expected() -> None:
-    assert Made().wrong() == []
+    assert ScenarioObjects().wrong() == []
 
 
 def test_the_final_check_counts_objects() -> None:
-    made = Made()
-    made.add("pods", "one-more")
-    made.add("podgangs", "stray", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    assert made.wrong() == [
+    objects = ScenarioObjects()
+    objects.add("pods", "one-more")
+    objects.add("podgangs", "stray", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert objects.wrong() == [
         "21 pods instead of 20",
         "11 podgangs instead of 10",
         "1 objects are being deleted",
@@ -174,11 +174,11 @@ def test_the_final_check_counts_objects() -> None:
 
 
 def test_the_final_check_wants_current_statuses() -> None:
-    made = Made()
-    made.add("podcliquesets", "scale", status={"replicas": 10, "availableReplicas": 9, "lastErrors": [{}]})
+    objects = ScenarioObjects()
+    objects.add("podcliquesets", "scale", status={"replicas": 10, "availableReplicas": 9, "lastErrors": [{}]})
     stale = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
-    made.add("podcliques", "scale-3-expert-worker", spec={"replicas": 2}, metadata={"generation": 2}, status=stale)
-    assert made.wrong() == [
+    objects.add("podcliques", "scale-3-expert-worker", spec={"replicas": 2}, metadata={"generation": 2}, status=stale)
+    assert objects.wrong() == [
         "availableReplicas of the set is 9 instead of 10",
         "updatedReplicas of the set is 0 instead of 10",
         "observedGeneration of the set is 0 instead of 1",

@@ -31,7 +31,7 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "message"),
     [
         ("replicas: 10", "replicas: many", "replicas"),
         ("count: 4", "count: 0", "nodes.count"),
@@ -43,14 +43,14 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
         ("description:", "descriptoin:", "descriptoin"),
     ],
 )
-def test_a_wrong_scenario_is_told_with_file_and_field(tmp_path: Path, was: str, now: str, told: str) -> None:
+def test_a_wrong_scenario_is_told_with_file_and_field(tmp_path: Path, was: str, now: str, message: str) -> None:
     text = SMALL.read_text()
     assert was in text
     path = tmp_path / "wrong.yaml"
     path.write_text(text.replace(was, now, 1))
     with pytest.raises(UsageError, match=r"wrong\.yaml") as caught:
         scenario.read(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def write(path: Path, phases: str, was: str = "replicas: 10", now: str = "replicas: 10") -> Path:
@@ -72,8 +72,8 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         " {name: touch, patch: [{op: add, path: /metadata/annotations, value: {x: 'steady-${run}'}}],"
         " until: observed, hold: 3, unchanged: true}, {name: wait, until: settled}]",
     )
-    found = scenario.read(path)
-    assert [(phase.name, phase.replicas, phase.previous) for phase in found.phases] == [
+    loaded = scenario.read(path)
+    assert [(phase.name, phase.replicas, phase.previous) for phase in loaded.phases] == [
         ("deploy", 10, 0),
         ("up", 15, 10),
         ("down-c1", 5, 15),
@@ -81,14 +81,14 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("touch", 5, 5),
         ("wait", 5, 5),
     ]
-    assert (found.peak, found.pods) == (15, 30) and len(found.plain_pods("there", "x")) == 30
-    touch = found.phases[4]
+    assert (loaded.peak, loaded.pods) == (15, 30) and len(loaded.plain_pods("there", "x")) == 30
+    touch = loaded.phases[4]
     assert touch.operations("r1") == [{"op": "add", "path": "/metadata/annotations", "value": {"x": "steady-r1"}}]
     assert (touch.until, touch.hold, touch.unchanged) == (Until.OBSERVED, 3, True)
 
 
 @pytest.mark.parametrize(
-    ("phases", "told"),
+    ("phases", "message"),
     [
         ("[{name: up, scale: 5}]", "begin with create"),
         ("[{name: a, create: {}}, {name: b, create: {}}]", "a set that exists"),
@@ -99,16 +99,16 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("[]", "phases"),
     ],
 )
-def test_phases_that_make_no_sense_are_rejected(tmp_path: Path, phases: str, told: str) -> None:
+def test_phases_that_make_no_sense_are_rejected(tmp_path: Path, phases: str, message: str) -> None:
     with pytest.raises(UsageError, match=r"wrong\.yaml:\d+") as caught:
         scenario.read(write(tmp_path / "wrong.yaml", phases))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_raw_floor_has_as_many_pods_as_there_is_room_for(tmp_path: Path) -> None:
-    found = scenario.read(write(tmp_path / "gangs.yaml", "[{name: a, create: {}, fits: 7}, {name: b, delete: {}}]"))
-    assert (found.pods, len(found.plain_pods("there", "x"))) == (20, 14)
-    assert [phase.fits for phase in found.phases] == [7, None]
+    loaded = scenario.read(write(tmp_path / "gangs.yaml", "[{name: a, create: {}, fits: 7}, {name: b, delete: {}}]"))
+    assert (loaded.pods, len(loaded.plain_pods("there", "x"))) == (20, 14)
+    assert [phase.fits for phase in loaded.phases] == [7, None]
 
 
 def test_the_raw_floor_may_take_as_long_as_the_longest_phase() -> None:
@@ -123,9 +123,9 @@ def test_scaling_groups_multiply_the_pods_of_their_cliques(tmp_path: Path) -> No
     (tmp_path / "set.yaml").write_text(grouped)
     path = tmp_path / "groups.yaml"
     path.write_text(SMALL.read_text().replace("set: expert-worker", "set: set.yaml"))
-    found = scenario.read(path)
-    assert (found.pods_per_replica, found.pods) == (6, 60)
-    assert len({pod["metadata"]["name"] for pod in found.plain_pods("there", "x")}) == 60
+    loaded = scenario.read(path)
+    assert (loaded.pods_per_replica, loaded.pods) == (6, 60)
+    assert len({pod["metadata"]["name"] for pod in loaded.plain_pods("there", "x")}) == 60
 
 
 def test_the_digest_changes_with_the_load_only(tmp_path: Path) -> None:

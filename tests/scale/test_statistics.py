@@ -41,14 +41,14 @@ def verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
 
 @pytest.mark.usefixtures("few_resamples")
 def test_of_equal_sides_few_are_called_different() -> None:
-    found = [each.verdict for each in verdicts(8, 0.0, 100)]
-    assert found.count(Verdict.SLOWER) + found.count(Verdict.FASTER) <= 8  # 5 expected; 9 or more: 3 in a hundred
+    outcomes = [comparison.verdict for comparison in verdicts(8, 0.0, 100)]
+    assert outcomes.count(Verdict.SLOWER) + outcomes.count(Verdict.FASTER) <= 8  # 5 expected; 9 or more: 3 in a hundred
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_a_quarter_more_is_seen_within_eight_rounds() -> None:
-    found = [each.verdict for each in verdicts(8, 0.25, 40)]
-    assert found.count(Verdict.SLOWER) >= 38
+    outcomes = [comparison.verdict for comparison in verdicts(8, 0.25, 40)]
+    assert outcomes.count(Verdict.SLOWER) >= 38
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -58,14 +58,14 @@ def test_the_smallest_visible_effect_is_seen_in_four_of_five_comparisons() -> No
     assert smallest.smallest is not None
     assert smallest.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
     visible = math.expm1(statistics._factor(8, 0.05) * spread / math.sqrt(8))
-    found = [each.verdict for each in verdicts(8, visible, 60)]
-    assert 0.65 <= found.count(Verdict.SLOWER) / 60 <= 0.95
+    outcomes = [comparison.verdict for comparison in verdicts(8, visible, 60)]
+    assert 0.65 <= outcomes.count(Verdict.SLOWER) / 60 <= 0.95
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_the_rounds_that_are_needed_suffice() -> None:
-    found = estimate(*drawn(random.Random(5), 12, 0.0), 0.2, seed=1)
-    enough = [each.verdict for each in verdicts(found.needed, 0.2, 40)]
+    result = estimate(*drawn(random.Random(5), 12, 0.0), 0.2, seed=1)
+    enough = [comparison.verdict for comparison in verdicts(result.needed, 0.2, 40)]
     assert enough.count(Verdict.SLOWER) >= 24
 
 
@@ -89,16 +89,16 @@ def test_the_exact_test_needs_six_pairs() -> None:
 
 def test_no_difference_says_which_one_would_have_been_seen() -> None:
     base = [20.0, 20.1, 19.9, 20.2, 20.0, 19.8, 20.1, 20.0]
-    found = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
-    assert found.verdict == Verdict.NO_DIFFERENCE and "would have been seen" in found.why
+    comparison = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
+    assert comparison.verdict == Verdict.NO_DIFFERENCE and "would have been seen" in comparison.why
     real = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
     assert real.verdict == Verdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.why
 
 
 def test_much_scatter_is_inconclusive_and_says_how_many_rounds_it_takes() -> None:
-    found = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
-    assert found.verdict == Verdict.INCONCLUSIVE and "takes about" in found.why
-    assert found.estimate and found.estimate.needed > 100
+    comparison = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
+    assert comparison.verdict == Verdict.INCONCLUSIVE and "takes about" in comparison.why
+    assert comparison.estimate and comparison.estimate.needed > 100
 
 
 def test_equal_pairs_are_no_difference_and_no_pair_is_invalid() -> None:
@@ -132,8 +132,8 @@ def test_counts_of_equal_sides_are_never_called_different() -> None:
 
 
 def test_a_band_compares_medians() -> None:
-    found = band([4.0, 5.0, 6.0], [10.0, 11.0, 12.0])
-    assert (found.ratio, found.noise, found.separate) == (2.2, 0.4, True)
+    result = band([4.0, 5.0, 6.0], [10.0, 11.0, 12.0])
+    assert (result.ratio, result.noise, result.separate) == (2.2, 0.4, True)
 
 
 def test_a_missing_scipy_is_reported_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

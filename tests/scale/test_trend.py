@@ -10,29 +10,29 @@ import pytest
 from conformance import cli
 from conformance.scale import results, trend
 from conformance.scale.upstream import PublishedRun
-from tests.scale.made import result
+from tests.scale.sample_results import result
 
 
-def at(day: int, pods: int = 1000, **made: Any) -> dict[str, Any]:
-    found = result(**made)
-    found["startedAt"] = f"2026-01-{day:02}T00:00:00+00:00"
-    found["scenario"] |= {"pods": pods, "name": f"S{pods}"}
-    return found
+def at(day: int, pods: int = 1000, **values: Any) -> dict[str, Any]:
+    document = result(**values)
+    document["startedAt"] = f"2026-01-{day:02}T00:00:00+00:00"
+    document["scenario"] |= {"pods": pods, "name": f"S{pods}"}
+    return document
 
 
 def test_a_series_is_one_implementation_on_one_kind_of_machine() -> None:
     other = at(2, ready=9)
     other["environment"]["cpuModel"] = "another"
     stopped = {**at(4), "complete": False}
-    found = trend.series([at(3, ready=30), at(1, ready=20), other, stopped], "deploy/pods-ready")
-    [lines] = found.values()
+    series = trend.series([at(3, ready=30), at(1, ready=20), other, stopped], "deploy/pods-ready")
+    [lines] = series.values()
     assert [[point.value for point in points] for points in lines.values()] == [[20, 30], [9]]
 
 
 def test_growth_has_its_exponent() -> None:
     runs = [at(day, pods, ready=pods**1.1 / 50) for day, pods in enumerate((1000, 2000, 5000, 10000), start=1)]
-    [found] = trend.growth([*runs, at(9, ready=900)], "deploy/pods-ready").values()
-    assert list(found.sizes) == [1000, 2000, 5000, 10000]
+    [fit] = trend.growth([*runs, at(9, ready=900)], "deploy/pods-ready").values()
+    assert list(fit.sizes) == [1000, 2000, 5000, 10000]
     [exact] = trend.growth(runs, "deploy/pods-ready").values()
     assert exact.exponent == pytest.approx(1.1, abs=0.001)
     assert trend.growth(runs[:1], "deploy/pods-ready") == {}
@@ -67,22 +67,27 @@ def test_the_folder_of_a_comparison_and_old_files(tmp_path: Path, capsys: pytest
     for name in ("plan", "comparison", "old"):
         (tmp_path / f"{name}.json").write_text('{"apiVersion": "conformance.grove.io/v1"}')
     assert trend_of(str(tmp_path), "--output", str(tmp_path / "t.html")) == 0
-    told = capsys.readouterr().err
-    assert "left out: " in told and "old.json" in told and "plan.json" not in told and "comparison.json" not in told
+    errors = capsys.readouterr().err
+    assert (
+        "left out: " in errors
+        and "old.json" in errors
+        and "plan.json" not in errors
+        and "comparison.json" not in errors
+    )
     assert (tmp_path / "t.html").read_text().count("<svg") == 1
     assert trend_of(str(tmp_path / "old.json")) == 4
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [((), "nothing to show"), (("{}", "--metric", "deploy/pods-raedy"), "deploy/pods-ready")],
 )
 def test_mistakes_are_one_line(
-    arguments: tuple[str, ...], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results.write(at(1), tmp_path / "1.json")
-    assert trend_of(*(each.format(tmp_path) for each in arguments)) == 4
-    assert told in capsys.readouterr().err
+    assert trend_of(*(argument.format(tmp_path) for argument in arguments)) == 4
+    assert message in capsys.readouterr().err
 
 
 def test_the_floor_may_be_written_with_an_x(tmp_path: Path) -> None:

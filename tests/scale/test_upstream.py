@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.scale import upstream
-from tests.scale.made import result
+from tests.scale.sample_results import result
 
 
 def test_a_result_has_upstreams_form_with_upstreams_markers_only() -> None:
@@ -17,18 +17,18 @@ def test_a_result_has_upstreams_form_with_upstreams_markers_only() -> None:
     own["scenario"]["upstreamNames"] = {"deploy": {"pods-ready": "all-pods-ready"}}
     own["phases"][0]["holdSeconds"] = 30.0
     own["phases"][1]["startedAt"] = "2026-01-02T03:05:15.123+00:00"
-    found = upstream.result_file(own, "scale")
-    assert list(found) == ["testName", "runID", "namespace", "pcsCount", "phases", "testDurationSeconds"]
-    deploy, delete = found["phases"]
-    assert [(each["name"], each["durationFromPhaseStartSeconds"]) for each in deploy["milestones"]] == [
+    document = upstream.result_file(own, "scale")
+    assert list(document) == ["testName", "runID", "namespace", "pcsCount", "phases", "testDurationSeconds"]
+    deploy, delete = document["phases"]
+    assert [(milestone["name"], milestone["durationFromPhaseStartSeconds"]) for milestone in deploy["milestones"]] == [
         ("pods-created", 19.0),
         ("all-pods-ready", 20.0),
         ("steady-state-window", 50.0),
     ]
     assert (deploy["startTime"], deploy["endTime"]) == ("2026-01-02T03:04:15.123000Z", "2026-01-02T03:05:05.123000Z")
     assert deploy["milestones"][0]["timestamp"] == "2026-01-02T03:04:34.123000Z"
-    assert [each["name"] for each in delete["milestones"]] == ["pcs-deleted"]  # all-deleted is ours
-    assert (deploy["durationFromTestStartSeconds"], found["testDurationSeconds"]) == (50.0, 69.0)
+    assert [milestone["name"] for milestone in delete["milestones"]] == ["pcs-deleted"]  # all-deleted is ours
+    assert (deploy["durationFromTestStartSeconds"], document["testDurationSeconds"]) == (50.0, 69.0)
 
 
 def test_a_run_without_phases_has_a_file() -> None:

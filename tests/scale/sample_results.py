@@ -1,4 +1,4 @@
-"""Results of runs that never happened."""
+"""Sample results of scale runs."""
 
 from __future__ import annotations
 
