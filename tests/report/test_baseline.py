@@ -30,11 +30,11 @@ def report_of(*ways: str) -> Report:
 
 def test_what_decides_and_does_not_hold_is_expected_from_now_on() -> None:
     report = judged(*((way, level) for level in (Level.MUST, Level.SHOULD) for way in WAYS))
-    assert [(found.id, found.reason, found.expires) for found in baseline.of(report, (), LATER)] == [
+    assert [(failure.id, failure.reason, failure.expires) for failure in baseline.of(report, (), LATER)] == [
         ("AA-002", "since 1970-01-01: Text of AA-002.", LATER),
         ("AA-003", "since 1970-01-01: blocked: it exited with code 3", LATER),
     ]
-    assert [found.reason for found in baseline.of(report, (), LATER, "issue 7")] == ["issue 7", "issue 7"]
+    assert [failure.reason for failure in baseline.of(report, (), LATER, "issue 7")] == ["issue 7", "issue 7"]
 
 
 def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None:
@@ -45,8 +45,8 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
         ExpectedFailure("AA-004", "it could not be judged", expires=SOON),
         ExpectedFailure("BB-001", "another profile has it", expires=SOON),
     ]
-    found = baseline.of(report_of("passed", "failed", "failed", "broken"), earlier, SOON)
-    assert found == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
+    renewed = baseline.of(report_of("passed", "failed", "failed", "broken"), earlier, SOON)
+    assert renewed == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
 
 
 def test_what_a_run_could_not_judge_is_no_part_of_the_list() -> None:
@@ -103,11 +103,11 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     book.save(tmp_path / "run" / "ledger", [run, *events])
     printed = call("report", "baseline", "run", "--expires", "2030-01-31")
     assert "implementation: mine\n" in printed and "- id: CORE-001\n" in printed and "2030-01-31" in printed
-    kept = printed.replace("CORE-001", "CORE-002").replace("- id: CORE-002\n", "- id: CORE-002\n  link: l\n")
-    (tmp_path / "ci.yaml").write_text(kept)
+    edited = printed.replace("CORE-001", "CORE-002").replace("- id: CORE-002\n", "- id: CORE-002\n  link: l\n")
+    (tmp_path / "ci.yaml").write_text(edited)
     assert call("report", "baseline", "run", "--to", "ci.yaml") == "ci.yaml: 1 expected failures of mine\n"
-    (found,) = expectations.read(tmp_path / "ci.yaml").entries
-    assert found.id == "CORE-001" and found.expires is not None and found.expires > datetime.date.today()
+    (entry,) = expectations.read(tmp_path / "ci.yaml").entries
+    assert entry.id == "CORE-001" and entry.expires is not None and entry.expires > datetime.date.today()
     assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
     assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
     assert "2020-01-31 is not in the future" in call("report", "baseline", "run", "--expires", "2020-01-31", code=4)
@@ -134,5 +134,5 @@ def test_a_mistake_in_a_baseline_is_one_line(
         judged = loading.load("reference")
         assert expectations.added(judged, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires == LATER
         return
-    said = call("run", "--baseline", "ci.yaml", code=4)
-    assert words in said and len(said.splitlines()) == 1
+    output = call("run", "--baseline", "ci.yaml", code=4)
+    assert words in output and len(output.splitlines()) == 1

@@ -81,14 +81,14 @@ LEVELS = (Level.MUST, Level.SHOULD)
 def judged(
     *ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = (), seed: str = ""
 ) -> Report:
-    """A run with a requirement for each way, each with a test of its own. `ids` are selected; the first requirement
-    rests on `seed`."""
+    """Judge a run with a requirement for each way, each with a test of its own. `ids` are selected; the first
+    requirement rests on `seed`."""
     entries, events, expected, plan = [], [], [], {}
     for number, (way, level) in enumerate(ways, 1):
         id, test = ID.format(number), f"t.py::test_{number}"
-        made = entry(id, level=level, role="gang-scheduler" if way == "unclaimed" else "operator")
-        made = replace(made, seed=seed if number == 1 else "")
-        entries.append(replace(made, limit=Limit("X-1", "accepted") if way == "limit" else None))
+        item = entry(id, level=level, role="gang-scheduler" if way == "unclaimed" else "operator")
+        item = replace(item, seed=seed if number == 1 else "")
+        entries.append(replace(item, limit=Limit("X-1", "accepted") if way == "limit" else None))
         events += WAYS[way](test, id)
         plan[test] = (id,)
         if way in EXPECTED:
@@ -108,11 +108,11 @@ RUNS = [
 
 @functools.cache
 def reports() -> list[Report]:
-    found = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
-    found += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
-    found += [judged(*ways, seed="GREP-1") for ways in RUNS]
+    result = [judged(*ways, end=end) for ways in RUNS for end in ((DONE,), (INTERRUPTED,))]
+    result += [judged(*ways, ids=(ID.format(1),)) for ways in RUNS]
+    result += [judged(*ways, seed="GREP-1") for ways in RUNS]
     clearing = ledger.HarnessFault(wall=8.0, worker="gw0", what="process 7 does not end", clearing=True)
-    return found + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
+    return result + [judged(*ways, end=(clearing, DONE)) for ways in RUNS]
 
 
 def test_the_ledgers_have_every_outcome_and_every_exit_code() -> None:
@@ -130,19 +130,19 @@ def test_junit_counts_what_the_verdict_counts() -> None:
     for report in reports():
         root = ET.fromstring(junit.render(report))
         for profile in report.profiles:
-            shown = [result for result in profile.results if result.reason != model.NOT_SELECTED]
-            deciding = [r for r in shown if r.requirement.decides or report.verdict == "partial"]
+            listed = [result for result in profile.results if result.reason != model.NOT_SELECTED]
+            deciding = [r for r in listed if r.requirement.decides or report.verdict == "partial"]
             suite = root.find(f"testsuite[@name='{profile.name}']")
             if suite is None:
-                assert not shown
+                assert not listed
                 continue
-            assert int(suite.get("tests", "")) == len(shown) == len(suite.findall("testcase"))
-            outcomes, must = Counter(r.outcome for r in shown), Counter(r.outcome for r in deciding)
+            assert int(suite.get("tests", "")) == len(listed) == len(suite.findall("testcase"))
+            outcomes, must = Counter(r.outcome for r in listed), Counter(r.outcome for r in deciding)
             broken = outcomes[Outcome.HARNESS_ERROR] if report.exit is not Exit.CONFORMANT else 0
             assert int(suite.get("failures", "")) == must[Outcome.FAILED] + outcomes[Outcome.STALE_EXPECTATION]
             assert int(suite.get("errors", "")) == broken
             red = int(suite.get("failures", "")) + int(suite.get("errors", ""))
-            assert int(suite.get("skipped", "")) == len(shown) - outcomes[Outcome.PASSED] - red
+            assert int(suite.get("skipped", "")) == len(listed) - outcomes[Outcome.PASSED] - red
         for total in ("tests", "failures", "errors", "skipped"):
             assert int(root.get(total, "")) == sum(int(suite.get(total, "")) for suite in root)
 
@@ -151,10 +151,10 @@ def test_allure_has_the_states_of_junit(tmp_path: Path) -> None:
     names = {"failure": "failed", "error": "broken", "skipped": "skipped"}
     for number, report in enumerate(reports()[-30:]):
         cases_ = ET.fromstring(junit.render(report)).iter("testcase")
-        told = Counter(next((names[part.tag] for part in case if part.tag in names), "passed") for case in cases_)
+        states = Counter(next((names[part.tag] for part in case if part.tag in names), "passed") for case in cases_)
         allure.write(tmp_path / str(number), report)
         results = [json.loads(path.read_text()) for path in (tmp_path / str(number)).glob("*-result.json")]
-        assert Counter(result["status"] for result in results) == told
+        assert Counter(result["status"] for result in results) == states
 
 
 def only(report: Report) -> cases.Case:
@@ -182,8 +182,8 @@ def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: State, m
 
 def test_a_must_of_a_seed_document_that_fails_is_skipped() -> None:
     case = only(judged(("failed", Level.MUST), ("passed", Level.MUST), seed="GREP-1"))
-    said = "failed, but a MUST of a seed document does not decide: w: expected 1, seen 2"
-    assert (case.state, case.message) == (State.SKIPPED, said)
+    message = "failed, but a MUST of a seed document does not decide: w: expected 1, seen 2"
+    assert (case.state, case.message) == (State.SKIPPED, message)
 
 
 def test_a_run_in_which_everything_is_blocked_is_red_by_its_verdict() -> None:
@@ -286,20 +286,20 @@ def test_junit_names_who_was_judged_by_what() -> None:
 def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
     for report in reports()[: 2 * len(EACH)] + reports()[-1:]:
         suites = [suite for suite in ET.fromstring(junit.render(report)) if suite.get("name") != cases.GENERAL]
-        shown = Counter[str]()
+        counts = Counter[str]()
         top = page.render(report, tmp_path).partition('id="profiles"')[0]
         for count, outcome in re.findall(r"</span> (\d+) ([a-z-]+)</a>", top):
-            shown[outcome] += int(count)
+            counts[outcome] += int(count)
         failures = sum(int(suite.get("failures", "")) for suite in suites)
-        assert shown["failed"] + shown["stale-expectation"] == failures
-        told = terminal.verdict_line(report).rpartition(": ")[2].rstrip(")").split(", ")
-        assert [f"{count} {outcome}" for outcome, count in shown.items()] == told
+        assert counts["failed"] + counts["stale-expectation"] == failures
+        words = terminal.verdict_line(report).rpartition(": ")[2].rstrip(")").split(", ")
+        assert [f"{count} {outcome}" for outcome, count in counts.items()] == words
 
 
 def written(folder: Path, report: Report) -> list[dict[str, object]]:
     allure.write(folder / "allure", report)
-    found = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
-    return sorted(found, key=lambda result: str(result["fullName"]))
+    results = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
+    return sorted(results, key=lambda result: str(result["fullName"]))
 
 
 def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from conformance.suite.registry.requirement import Level, Requirement
 HAD = "cliques that each name has had"
 STATUS = """\
 not seen within 60 s: {set} is available
-nearest: availableReplicas is {seen} of {wanted}, observedGeneration None of generation 1
+nearest: availableReplicas is {current} of {desired}, observedGeneration None of generation 1
 last state:
-  podcliquesets/{set}: 0 available of {wanted}
+  podcliquesets/{set}: 0 available of {desired}
 """
 KNOWN = ("DF-1", "DF-2", "DF-3")
 
@@ -30,17 +30,17 @@ def of(id: str, *source: str, level: Level = Level.MUST) -> Requirement:
 
 
 def failed(
-    test: str, id: str, what: str, expected: object, seen: object, *, at: tuple[str, int] | None = None
+    test: str, id: str, what: str, expected: object, actual: object, *, at: tuple[str, int] | None = None
 ) -> ledger.Check:
     where = ledger.Deviation(*at) if at else None
     return ledger.Check(
-        wall=3.0, test=test, id=id, what=what, outcome="failed", expected=expected, seen=seen, deviation=where
+        wall=3.0, test=test, id=id, what=what, outcome="failed", expected=expected, seen=actual, deviation=where
     )
 
 
-def late(test: str, id: str, name: str, wanted: int, seen: int | None = None) -> ledger.Check:
+def late(test: str, id: str, name: str, desired: int, current: int | None = None) -> ledger.Check:
     what = f"{name} is available"
-    return failed(test, id, what, what, STATUS.format(set=name, wanted=wanted, seen=seen))
+    return failed(test, id, what, what, STATUS.format(set=name, desired=desired, current=current))
 
 
 def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") -> ledger.AnyEvent:
@@ -48,11 +48,11 @@ def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") 
     return msgspec.structs.replace(ended_test(test, outcome, cause=cause, by=by), scene=scene)
 
 
-def found(
+def causes_of(
     tests: Tests, *events: ledger.AnyEvent, entries: tuple[Requirement, ...] = (), known: tuple[str, ...] = KNOWN
 ) -> list[causes.Cause]:
-    """The causes of a run of these tests, which all end, with these events."""
-    listed = {id: of(id) for ids in tests.values() for id in ids} | {each.id: each for each in entries}
+    """Return the causes of a run of these tests, which all end, with these events."""
+    listed = {id: of(id) for ids in tests.values() for id in ids} | {item.id: item for item in entries}
     ends = {event.test for event in events if isinstance(event, ledger.TestFinished)}
     begun = [started(test, *ids) for test, ids in tests.items()]
     closing = [ended(test) for test in tests if test not in ends]
@@ -68,7 +68,7 @@ def groups(listed: list[causes.Cause]) -> list[list[str]]:
 def test_a_requirement_has_one_cause_however_many_checks_fail_in_however_many_tests() -> None:
     tests = {f"t{number}": ("AA-001",) for number in range(19)}
     checks = [failed(test, "AA-001", chr(97 + number) * 3, "a", "b") for number, test in enumerate(tests)]
-    [cause] = found(tests, *checks)
+    [cause] = causes_of(tests, *checks)
     assert len(cause.failures) == len(cause.tests) == 19
 
 
@@ -81,14 +81,14 @@ def test_texts_that_are_alike_join_nothing() -> None:
         failed("t3", "AA-003", "lastErrors", "lastErrors", "not seen within 60 s: x\nnearest: no errors of other"),
     ]
     ends = [ended(test, scene="scene") for test in tests]
-    assert groups(found(tests, *checks, *ends)) == [["AA-000"], ["AA-001"], ["AA-002"], ["AA-003"]]
+    assert groups(causes_of(tests, *checks, *ends)) == [["AA-000"], ["AA-001"], ["AA-002"], ["AA-003"]]
 
 
 def test_requirements_that_rest_on_one_defect_have_one_cause() -> None:
     entries = (of("AA-001", "X-1", "DF-1"), of("AA-002", "DF-1"), of("AA-003", "X-1"))
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
     checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
-    listed = found(tests, *checks, entries=entries)
+    listed = causes_of(tests, *checks, entries=entries)
     assert groups(listed) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 joins nothing
     assert [cause.defects for cause in listed] == [("DF-1",), ()]
 
@@ -97,7 +97,7 @@ def test_a_defect_that_the_run_contradicts_joins_nothing() -> None:
     entries = tuple(of(f"AA-00{number}", "DF-1") for number in range(4))
     tests = {f"t{number}": (f"AA-00{number}",) for number in range(4)}
     passed = [event for t in ("t2", "t3") for event in (check(t, *tests[t]), ended(t, "passed"))]
-    listed = found(
+    listed = causes_of(
         tests, failed("t0", "AA-000", "w", 1, 2), failed("t1", "AA-001", "x", 1, 2), *passed, entries=entries
     )
     assert groups(listed) == [["AA-000"], ["AA-001"]]
@@ -111,8 +111,8 @@ def test_a_requirement_on_several_defects_does_not_join_those_of_each() -> None:
         of("AA-004", "DF-2"),
         of("AA-005", "DF-2", "DF-3"),
     )
-    tests = {each.id: (each.id,) for each in entries}
-    listed = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    tests = {item.id: (item.id,) for item in entries}
+    listed = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
     assert groups(listed) == [["AA-001", "AA-002", "AA-003"], ["AA-004", "AA-005"]]
     assert [cause.defects for cause in listed] == [("DF-1", "DF-2"), ("DF-2", "DF-3")]
 
@@ -127,36 +127,36 @@ def test_what_first_goes_wrong_at_one_record_has_one_cause() -> None:
         failed("w", "AA-004", "gates again", "held", "gone", at=("pods/a", 7)),
     ]
     ends = [ended(test, scene="scene") for test in ("t", "u", "v")] + [ended("w", scene="other scene")]
-    assert groups(found(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003"], ["AA-004"]]
+    assert groups(causes_of(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003"], ["AA-004"]]
 
 
 def test_one_check_of_several_requirements_is_one_cause() -> None:
     tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",), "v": ("AA-004",)}
-    wait = STATUS.format(set="s", wanted=1, seen=0)
+    wait = STATUS.format(set="s", desired=1, current=0)
     checks = [failed(test, id, "s is available", "s is available", wait) for test, ids in tests.items() for id in ids]
     ends = [ended("t"), ended("u", scene="scene"), ended("v", scene="scene")]
-    assert groups(found(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003", "AA-004"]]
+    assert groups(causes_of(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003", "AA-004"]]
 
 
 def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
     dead = "mine: the operator exited with code 7\npanic: no\n"
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
-    waits = [STATUS.format(set="s", wanted=1, seen=0), "not seen within 3 s: x\nnearest: no podcliques/s-0-a"]
+    waits = [STATUS.format(set="s", desired=1, current=0), "not seen within 3 s: x\nnearest: no podcliques/s-0-a"]
     checks = [
         failed(test, ids[0], test, test, dead + wait) for (test, ids), wait in zip(tests.items(), waits, strict=True)
     ]
-    [cause] = found(tests, *checks)
+    [cause] = causes_of(tests, *checks)
     assert (cause.title, groups([cause])) == ("mine: the operator exited with code 7", [["AA-001", "AA-002"]])
 
 
 def test_removed_webhooks_are_one_cause_of_all_that_fails_without_them() -> None:
-    gone = "the ValidatingWebhookConfiguration a was removed by the user mine"
+    removal = "the ValidatingWebhookConfiguration a was removed by the user mine"
     tests = {test: (f"AA-00{number}",) for number, test in enumerate("tuvw")}
     checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
-    ends = [msgspec.structs.replace(ended(test), removed="" if test == "t" else gone) for test in tests]
-    listed = found(tests, *checks, *ends)
+    ends = [msgspec.structs.replace(ended(test), removed="" if test == "t" else removal) for test in tests]
+    listed = causes_of(tests, *checks, *ends)
     assert groups(listed) == [["AA-000"], ["AA-001", "AA-002", "AA-003"]]
-    assert listed[0].title == gone
+    assert listed[0].title == removal
 
 
 def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
@@ -165,20 +165,24 @@ def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
     reason = f'the scene ended in waiting for "pods": {dead}'
     blocked = [msgspec.structs.replace(ended(test, "blocked", by="pods", scene=test), reason=reason) for test in "uv"]
     elsewhere = msgspec.structs.replace(blocked[1], reason="a set is accepted: refused")
-    [cause] = found(tests, failed("t", "AA-001", "w", "w", f"{dead}\nnot seen within 3 s: w"), blocked[0], elsewhere)
+    [cause] = causes_of(
+        tests, failed("t", "AA-001", "w", "w", f"{dead}\nnot seen within 3 s: w"), blocked[0], elsewhere
+    )
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
 def test_ends_of_logs_make_no_causes_of_their_own() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [f"nothing is bound; its log ends with: cycle {n} | of {n}\nnot seen within 3 s: x" for n in ("a", "b")]
-    [cause] = found(tests, *(failed(t, i, t, t, wait) for (t, (i,)), wait in zip(tests.items(), waits, strict=True)))
+    [cause] = causes_of(
+        tests, *(failed(t, i, t, t, wait) for (t, (i,)), wait in zip(tests.items(), waits, strict=True))
+    )
     assert cause.title == "nothing is bound; its log ends with: cycle a | of a"
 
 
 def test_what_holds_up_most_comes_first() -> None:
     tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",)}
-    listed = found(
+    listed = causes_of(
         tests,
         failed("u", "AA-003", "labels", {"a": 1}, {"a": 2}),
         late("t", "AA-001", "one", 1),
@@ -193,23 +197,23 @@ def test_what_holds_up_most_comes_first() -> None:
 def test_a_step_that_is_not_reached_holds_up_what_needs_a_later_one() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     blocked = ended("u", "blocked", by="one is available", scene="scene")
-    [cause] = found(tests, late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
+    [cause] = causes_of(tests, late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
 def test_the_title_says_what_is_wrong_with_a_must_rather_than_an_invariant_or_should() -> None:
     entries = (of("AA-001", "DF-1", level=Level.SHOULD), of("AA-002", "DF-1"), of("INV-001", "DF-1"))
-    tests = {each.id: (each.id,) for each in entries}
-    [cause] = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    tests = {item.id: (item.id,) for item in entries}
+    [cause] = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
     assert cause.title == "AA-002 is violated"
     entries = (of("LOAD-001", "DF-1"), of("TMPL-001", "DF-1"))
-    tests = {each.id: (each.id,) for each in entries}
-    [cause] = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    tests = {item.id: (item.id,) for item in entries}
+    [cause] = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
     assert cause.title == "TMPL-001 is violated"
     entries = (of("AA-008", "DF-3", "X-1", "DF-1"),)
-    [cause] = found({"t": ("AA-008",)}, failed("t", "AA-008", "w", 1, 2), entries=entries)
+    [cause] = causes_of({"t": ("AA-008",)}, failed("t", "AA-008", "w", 1, 2), entries=entries)
     assert cause.defects == ("DF-3", "DF-1")  # as the requirement cites them
-    [cause] = found({"t": ("AA-009",)}, failed("t", "AA-009", "w", 1, 2), entries=(entry("AA-009"),))
+    [cause] = causes_of({"t": ("AA-009",)}, failed("t", "AA-009", "w", 1, 2), entries=(entry("AA-009"),))
     assert cause.title == "Text of AA-009."
 
 
@@ -217,7 +221,7 @@ def test_each_different_failure_of_a_cause_is_kept_once() -> None:
     both = ("AA-001", "AA-002")
     entries = tuple(of(id, "DF-1") for id in both)
     checks = [failed(test, id, "x", {"a": 1}, {"a": 2}) for test in ("t", "u") for id in both]
-    [cause] = found({"t": both, "u": both}, *checks, entries=entries)
+    [cause] = causes_of({"t": both, "u": both}, *checks, entries=entries)
     assert [failure.test for failure in cause.failures] == cause.tests == ["t", "u"]
 
 
@@ -241,8 +245,8 @@ def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None
     entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in listed))
     events = [event for id in listed for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
-    found = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.known())]
-    cause_of = {id: number for number, group in enumerate(found) for id in group}
+    grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.known())]
+    cause_of = {id: number for number, group in enumerate(grouped) for id in group}
     assert {group: len({cause_of[id] for id in group.split()}) for group in TOGETHER} == dict.fromkeys(TOGETHER, 1)
     assert {group: len({cause_of[id] for id in group.split()}) for group in APART} == {
         group: len(group.split()) for group in APART

@@ -1,4 +1,4 @@
-"""What a run has found as annotations of GitHub's checks."""
+"""Results of a run as annotations of GitHub's checks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tests.report.test_cases import INTERRUPTED, judged, real
 
 def test_each_cause_is_one_annotation_and_a_value_begins_no_other() -> None:
     report = real(violation="100 % wrong,\n::error::it is")
-    [said] = check_annotations.of(document.document(report))
-    assert said.startswith("::error title=AA-001::100 %25 wrong,%0A::error::it is%0Ain t: w: expected ")
-    assert "\n" not in said
+    [line] = check_annotations.of(document.document(report))
+    assert line.startswith("::error title=AA-001::100 %25 wrong,%0A::error::it is%0Ain t: w: expected ")
+    assert "\n" not in line
 
 
 def test_what_does_not_decide_warns() -> None:
-    found = check_annotations.of(
+    lines = check_annotations.of(
         document.document(judged(("failed", Level.SHOULD), ("stale", Level.MUST), ("blocked", Level.MUST)))
     )
-    assert [line.split("::")[1] for line in found] == [
+    assert [line.split("::")[1] for line in lines] == [
         "warning title=AA-001",
         "error title=AA-002",
         "warning title=1 blocked",
@@ -28,8 +28,8 @@ def test_what_does_not_decide_warns() -> None:
 
 def test_an_interrupted_run_is_an_error() -> None:
     report = judged(("passed", Level.MUST), ("not run", Level.MUST), end=[INTERRUPTED])
-    [said] = check_annotations.of(document.document(report))
-    assert said == "::error title=no verdict::the run was interrupted: the report is incomplete"
+    [line] = check_annotations.of(document.document(report))
+    assert line == "::error title=no verdict::the run was interrupted: the report is incomplete"
 
 
 def test_there_are_no_more_than_github_shows() -> None:

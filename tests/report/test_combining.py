@@ -73,12 +73,12 @@ def combined(*runs: list[AnyEvent]) -> model.Report:
 
 
 def outcomes(report: model.Report) -> list[str]:
-    found = {result.requirement.id: str(result.outcome) for result in report.results}
-    return [found[id] for id in IDS]
+    by_id = {result.requirement.id: str(result.outcome) for result in report.results}
+    return [by_id[id] for id in IDS]
 
 
 def shards(*judged: dict[str, str]) -> list[list[AnyEvent]]:
-    return [run(n, found, shard=f"{n}/{len(judged)}") for n, found in enumerate(judged, 1)]
+    return [run(n, outcome_by_id, shard=f"{n}/{len(judged)}") for n, outcome_by_id in enumerate(judged, 1)]
 
 
 def test_shards_are_judged_like_one_run() -> None:
@@ -98,7 +98,7 @@ def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
     """Shards left out the same tests; another selection may have played what the first one left out."""
     one, two, three = ({id: "passed"} for id in IDS)
     left_out = {"elsewhere": {IDS[0]: 4}}
-    halves = [run(n, found, shard=f"{n}/2", **left_out) for n, found in ((1, one), (2, two))]
+    halves = [run(n, outcome_by_id, shard=f"{n}/2", **left_out) for n, outcome_by_id in ((1, one), (2, two))]
     assert combined(*halves).started.elsewhere == {IDS[0]: 4}
     again = [
         msgspec.structs.replace(event, test="t.py::again") if hasattr(event, "test") else event for event in run(2, one)
@@ -133,7 +133,7 @@ def test_a_killed_part_makes_the_whole_incomplete() -> None:
 @pytest.mark.parametrize("first", [True, False])
 def test_of_two_runs_of_a_test_the_worse_one_counts(other: str, first: bool) -> None:
     runs = [{IDS[0]: other}, {IDS[0]: "passed"}]
-    report = combined(*(run(n, found) for n, found in enumerate(runs if first else runs[::-1], 1)))
+    report = combined(*(run(n, outcome_by_id) for n, outcome_by_id in enumerate(runs if first else runs[::-1], 1)))
     assert outcomes(report)[0] == other
 
 
@@ -148,7 +148,7 @@ def test_selections_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"seed": 8}, "the seed is 8, and there 7 — give all runs the same --seed"),
         ({"suite_digest": "sha256:x"}, "the suite digest is sha256:x, and there"),
@@ -167,23 +167,23 @@ def test_selections_add_up() -> None:
         ({"shard": "2/3"}, "is shard 2/3, and others are no shards"),
     ],
 )
-def test_runs_that_do_not_belong_together_are_refused(settings: dict[str, Any], told: str) -> None:
+def test_runs_that_do_not_belong_together_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         combined(run(1, {IDS[0]: "passed"}), run(2, {IDS[1]: "passed"}, **settings))
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith("run 2: ")
 
 
 @pytest.mark.parametrize(
-    ("shard", "more", "told"),
+    ("shard", "more", "message"),
     [
         ("1/2", {}, "is shard 1/2, as is run 1"),
         ("2/3", {}, "is shard 2/3, and others are no shards, or shards of another number"),
         ("2/2", {"ids": IDS[:2]}, "selects other requirements than run 1"),
     ],
 )
-def test_shards_of_different_runs_are_refused(shard: str, more: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_shards_of_different_runs_are_refused(shard: str, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         combined(run(1, {}, shard="1/2"), run(2, {}, shard=shard, **more))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_document import made
+from test_document import sample_report
 
 from conformance import cli
 from conformance.errors import Exit
@@ -72,9 +72,9 @@ def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] 
 def test_a_change_is_named_and_decides_the_exit_code(
     old: Judged | None, new: Judged | None, change: Change | None, code: Exit
 ) -> None:
-    found = compared(old, new)
-    assert [each.change for each in found.changes] == ([change] if change else [])
-    assert found.exit is code
+    difference = compared(old, new)
+    assert [entry.change for entry in difference.changes] == ([change] if change else [])
+    assert difference.exit is code
 
 
 def test_another_suite_may_lack_a_requirement() -> None:
@@ -83,21 +83,21 @@ def test_another_suite_may_lack_a_requirement() -> None:
 
 def test_reports_without_a_common_requirement_are_not_compared() -> None:
     old, new = (replace(SIDE, requirements={id: PASSED}) for id in ("AA-001", "AA-002"))
-    found = comparison.compare(old, new)
-    assert found.exit is Exit.NOTHING_RAN
-    assert comparison_text.headline(found).startswith("nothing to compare")
+    difference = comparison.compare(old, new)
+    assert difference.exit is Exit.NOTHING_RAN
+    assert comparison_text.headline(difference).startswith("nothing to compare")
 
 
 @pytest.mark.parametrize(("old", "new", "slower"), [(4.0, 6.5, True), (4.0, 6.0, False), (0.1, 0.9, False)])
 def test_a_marker_is_slower_by_half_and_by_a_second(old: float, new: float, slower: bool) -> None:
-    found = comparison.compare(side(ready=old, gone=1.0), side(ready=new))
-    assert [each.marker for each in found.slower] == (["ready"] if slower else [])
+    difference = comparison.compare(side(ready=old, gone=1.0), side(ready=new))
+    assert [entry.marker for entry in difference.slower] == (["ready"] if slower else [])
 
 
 def test_times_decide_nothing() -> None:
-    found = replace(compared(PASSED, PASSED), slower=(comparison.Slower("deploy/pods-ready", 1.0, 60.0),))
-    assert found.exit is Exit.CONFORMANT
-    assert "  deploy/pods-ready: 1.0 s → 60.0 s" in comparison_text.text(found)
+    difference = replace(compared(PASSED, PASSED), slower=(comparison.Slower("deploy/pods-ready", 1.0, 60.0),))
+    assert difference.exit is Exit.CONFORMANT
+    assert "  deploy/pods-ready: 1.0 s → 60.0 s" in comparison_text.text(difference)
 
 
 def test_facts_that_differ_are_told() -> None:
@@ -105,8 +105,8 @@ def test_facts_that_differ_are_told() -> None:
 
 
 def test_a_known_limit_of_a_report_does_not_fail() -> None:
-    content = document.document(made())
-    (entry,) = [each for each in content["verdict"]["requirements"] if each["id"] == "AA-002"]
+    content = document.document(sample_report())
+    (entry,) = [candidate for candidate in content["verdict"]["requirements"] if candidate["id"] == "AA-002"]
     assert comparison.of_report(content, "a").requirements["AA-002"].fails
     entry["outcome"] = "known-limit"
     judged = comparison.of_report(content, "a").requirements["AA-002"]
@@ -115,8 +115,8 @@ def test_a_known_limit_of_a_report_does_not_fail() -> None:
 
 def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
     hostile = "seen `</details>` | <b>bold</b>\n# heading \x1b[31m @everybody"
-    found = compared(PASSED, replace(FAILED, why=hostile, text="Text of AA-001."))
-    (row,) = [line for line in comparison_text.markdown(found) if line.startswith("| AA-001")]
+    difference = compared(PASSED, replace(FAILED, why=hostile, text="Text of AA-001."))
+    (row,) = [line for line in comparison_text.markdown(difference) if line.startswith("| AA-001")]
     code = "`` seen `</details>` \\| <b>bold</b> # heading \\x1b[31m @everybody ``"
     assert row == f"| AA-001 |  |  | Text of AA-001. | {code} |"
 
@@ -134,8 +134,8 @@ def test_markdown_fits_into_a_comment_and_lists_the_worst() -> None:
 
 def test_a_planted_regression_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
-    failing = document.document(made())
-    (entry,) = [each for each in failing["verdict"]["requirements"] if each["id"] == "AA-002"]
+    failing = document.document(sample_report())
+    (entry,) = [candidate for candidate in failing["verdict"]["requirements"] if candidate["id"] == "AA-002"]
     for folder in (old, new):
         folder.mkdir()
     (new / "report.yaml").write_text(document.render(failing), "utf-8")
@@ -156,7 +156,7 @@ def test_a_planted_regression_is_found(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_recorded_run_is_compared_with_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.yaml"
-    report.write_text(document.render(document.document(made())), "utf-8")
+    report.write_text(document.render(document.document(sample_report())), "utf-8")
     record = tmp_path / "runs.yaml"
     run = replace(recorded.read(report)[0], outcomes={"AA-001": Outcome.PASSED, "AA-002": Outcome.PASSED})
     record.write_text(recorded.render([run]), "utf-8")
@@ -172,14 +172,14 @@ def call(*arguments: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "mark", "said"),
+    ("verdicts", "mark", "suffix"),
     [
         (("conformant", "not-conformant"), "✅", "(1 requirement judged in both)"),
         (("harness-error", "conformant"), "⚠️", "(1 requirement judged in both; the old report has no verdict)"),
         (("conformant", "interrupted"), "⚠️", "(1 requirement judged in both; the new report has no verdict)"),
     ],
 )
-def test_a_report_without_a_verdict_is_named(verdicts: tuple[str, str], mark: str, said: str) -> None:
+def test_a_report_without_a_verdict_is_named(verdicts: tuple[str, str], mark: str, suffix: str) -> None:
     sides = [replace(SIDE, verdict=verdict, requirements={"BB-001": PASSED}) for verdict in verdicts]
     first = next(comparison_text.markdown(comparison.compare(*sides)))
-    assert first == f"### {mark} Conformance: no regression: nothing has changed {said}"
+    assert first == f"### {mark} Conformance: no regression: nothing has changed {suffix}"

@@ -74,7 +74,7 @@ EVENTS: list[ledger.AnyEvent] = [
 ]
 
 
-def made() -> model.Report:
+def sample_report() -> model.Report:
     return model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
 
 
@@ -88,7 +88,7 @@ def test_a_report_says_which_requirements_rest_on_a_seed() -> None:
 
 
 def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
-    assert document.render(document.document(made())) == SNAPSHOT.read_text("utf-8")
+    assert document.render(document.document(sample_report())) == SNAPSHOT.read_text("utf-8")
 
 
 def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
         document.write(tmp_path / name, model.judge(REGISTRY, book.read(tmp_path / "ledger"), date(2026, 11, 21)))
         reports.append((tmp_path / name).read_bytes())
     assert reports[0] == reports[1]
-    found = yaml.safe_load(reports[0])
-    assert found["verdict"] == document.document(made())["verdict"]
+    content = yaml.safe_load(reports[0])
+    assert content["verdict"] == document.document(sample_report())["verdict"]
 
 
 def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
 
 
 def test_times_are_not_part_of_the_verdict() -> None:
-    first = document.document(made())
+    first = document.document(sample_report())
     later = [ledger.msgspec.structs.replace(e, wall=e.wall + 1000) for e in EVENTS]
     second = document.document(model.judge(REGISTRY, later, date(2026, 11, 21)))
     assert first["verdict"] == second["verdict"] and first["digest"] == second["digest"]
@@ -133,7 +133,7 @@ def test_times_are_not_part_of_the_verdict() -> None:
     ],
 )
 def test_the_schema_refuses_what_is_no_report(way: tuple[str | int, ...], value: object) -> None:
-    content = copy.deepcopy(document.document(made()))
+    content = copy.deepcopy(document.document(sample_report()))
     document.validate(content)
     place = content
     for step in way[:-1]:

@@ -9,11 +9,11 @@ WAIT = "not seen within 33 s: surplus replicas gone\nnearest: still there: servi
 BROKEN = "INV-001 broken: a pod keeps its gate — pod s-0 was ungated\n  #40 +8.859s ADDED pods/s-0 (version 329)"
 
 
-def lines(what: str, expected: object, seen: object) -> list[str]:
+def lines(what: str, expected: object, actual: object) -> list[str]:
     """Return the line of a failed check in an annotation and in a comparison."""
     content = document.document(real())
     [entry] = content["verdict"]["requirements"]
-    entry["failures"][0] |= {"what": what, "expected": expected, "seen": seen}
+    entry["failures"][0] |= {"what": what, "expected": expected, "seen": actual}
     [annotation] = check_annotations.of(content)
     side = comparison.of_report(content, "run")
     return [annotation.partition(" t: ")[2], side.requirements["AA-001"].why]

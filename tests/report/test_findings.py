@@ -41,7 +41,7 @@ def run(**outcomes: Outcome) -> Run:
     return replace(RUN, outcomes={id.replace("_", "-"): outcome for id, outcome in outcomes.items()})
 
 
-def told(text: str, *runs: Run, registry: model.Registry = REGISTRY) -> list[str]:
+def problems_of(text: str, *runs: Run, registry: model.Registry = REGISTRY) -> list[str]:
     return findings.problems(list(findings.sections(Path("p.md"), text)), runs, registry)
 
 
@@ -59,31 +59,33 @@ def test_a_text_names_requirements(text: str, named: list[str]) -> None:
 
 
 def test_a_finding_is_a_section_whose_heading_begins_with_requirements() -> None:
-    (found,) = findings.sections(Path("p.md"), PAGE)
-    assert (found.ids, found.title, found.line) == (("AA-001", "AA-002"), "it does not", 3)
-    assert found.anchor == "aa-001-should-aa-002-it-does-not"
-    assert "More." in found.body and "Other words" not in found.body
+    (section,) = findings.sections(Path("p.md"), PAGE)
+    assert (section.ids, section.title, section.line) == (("AA-001", "AA-002"), "it does not", 3)
+    assert section.anchor == "aa-001-should-aa-002-it-does-not"
+    assert "More." in section.body and "Other words" not in section.body
 
 
 def test_findings_that_fail_and_failures_with_findings_are_fine() -> None:
     failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.EXPECTED_FAILURE)
-    assert told(PAGE, failed) == []
-    assert told(PAGE, run(AA_001=Outcome.FAILED), run(AA_002=Outcome.FAILED, AA_001=Outcome.PASSED)) == []
+    assert problems_of(PAGE, failed) == []
+    assert problems_of(PAGE, run(AA_001=Outcome.FAILED), run(AA_002=Outcome.FAILED, AA_001=Outcome.PASSED)) == []
 
 
 def test_a_finding_that_no_longer_fails_is_told() -> None:
-    assert told(PAGE, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == ["p.md:3: AA-002 did not fail: passed"]
-    assert told(PAGE, run(AA_001=Outcome.FAILED)) == ["p.md:3: AA-002 did not fail: no run judged it"]
+    assert problems_of(PAGE, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == [
+        "p.md:3: AA-002 did not fail: passed"
+    ]
+    assert problems_of(PAGE, run(AA_001=Outcome.FAILED)) == ["p.md:3: AA-002 did not fail: no run judged it"]
 
 
 def test_what_does_not_fail_in_every_run_may_pass() -> None:
     text = PAGE.replace("Text.", "**Not in every run:** AA-002.")
-    assert told(text, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == []
+    assert problems_of(text, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == []
 
 
 def test_a_failure_without_a_finding_and_an_unknown_requirement_are_told() -> None:
     text = "## AA-003: it does not\n"
-    assert told(text, run(AA_001=Outcome.FAILED)) == [
+    assert problems_of(text, run(AA_001=Outcome.FAILED)) == [
         'p.md:1: AA-003 is not a requirement; did you mean "AA-002"?',
         "AA-001 (MUST) failed in the run of mine 1, 2026-11-24, and no finding names it",
     ]
@@ -93,47 +95,47 @@ def test_a_finding_says_that_its_requirement_rests_on_a_seed() -> None:
     seeded = replace(REGISTRY.requirements["AA-001"], seed="pull request 1")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-001": seeded})
     failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)
-    assert told(PAGE, failed, registry=registry) == [
+    assert problems_of(PAGE, failed, registry=registry) == [
         "p.md:3: AA-001 rests on a seed (pull request 1), and no paragraph says so (**Seed.**)"
     ]
-    assert told(PAGE.replace("Text.", "**Seed.** Pull request 1."), failed, registry=registry) == []
+    assert problems_of(PAGE.replace("Text.", "**Seed.** Pull request 1."), failed, registry=registry) == []
 
 
 def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
-    report, kept = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    report, stored = tmp_path / "report.yaml", tmp_path / "kept.yaml"
     document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
-    (found,) = recorded.read(report)
-    assert (found.label, found.failed) == ("mine 1, 2026-11-21", {"AA-002"})
-    assert found.outcomes == {"AA-001": Outcome.PASSED, "AA-002": Outcome.FAILED}
-    kept.write_text(recorded.render([found]), "utf-8")
-    assert recorded.read(kept) == [found]
+    (record,) = recorded.read(report)
+    assert (record.label, record.failed) == ("mine 1, 2026-11-21", {"AA-002"})
+    assert record.outcomes == {"AA-001": Outcome.PASSED, "AA-002": Outcome.FAILED}
+    stored.write_text(recorded.render([record]), "utf-8")
+    assert recorded.read(stored) == [record]
 
 
 def test_a_violated_invariant_is_recorded_beside_the_selected_requirements(tmp_path: Path) -> None:
-    head, *others = EVENTS
+    head, *tail = EVENTS
     assert isinstance(head, ledger.RunStarted)
     invariant = replace(REGISTRY.requirements["AA-002"], id="INV-002")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, invariant.id: invariant})
     violation = ledger.Check(wall=1_795_262_960.7, test="t.py::test_one", id=invariant.id, what="x", outcome="failed")
-    events = [msgspec.structs.replace(head, ids=("AA-001",)), *others, violation]
-    report, kept = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    events = [msgspec.structs.replace(head, ids=("AA-001",)), *tail, violation]
+    report, stored = tmp_path / "report.yaml", tmp_path / "kept.yaml"
     document.write(report, model.judge(registry, events, date(2026, 11, 21)))
-    kept.write_text(recorded.render(recorded.read(report)), "utf-8")
-    [run_of_one_id] = recorded.read(kept)
+    stored.write_text(recorded.render(recorded.read(report)), "utf-8")
+    [run_of_one_id] = recorded.read(stored)
     assert run_of_one_id.outcomes == {"AA-001": Outcome.PASSED, "INV-002": Outcome.FAILED}
 
 
 def test_a_failure_that_was_an_error_of_the_suite_can_be_withdrawn(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.yaml"
-    kept.write_text(recorded.render([run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)]), "utf-8")
-    kept.write_text(kept.read_text("utf-8") + "  withdrawn: {AA-002: it compared two other objects}\n", "utf-8")
-    (found,) = recorded.read(kept)
-    assert (found.outcomes, found.withdrawn) == (
+    stored = tmp_path / "kept.yaml"
+    stored.write_text(recorded.render([run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)]), "utf-8")
+    stored.write_text(stored.read_text("utf-8") + "  withdrawn: {AA-002: it compared two other objects}\n", "utf-8")
+    (record,) = recorded.read(stored)
+    assert (record.outcomes, record.withdrawn) == (
         {"AA-001": Outcome.FAILED},
         {"AA-002": "it compared two other objects"},
     )
-    kept.write_text(recorded.render([found]), "utf-8")
-    assert recorded.read(kept) == [found]
+    stored.write_text(recorded.render([record]), "utf-8")
+    assert recorded.read(stored) == [record]
 
 
 def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> None:
@@ -157,12 +159,12 @@ def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 def test_the_command_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    report, page, kept = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"
+    report, page, stored = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"
     document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
-    assert called(monkeypatch, capsys, "record", str(report), "--to", str(kept)) == (0, f"{kept}\n")
+    assert called(monkeypatch, capsys, "record", str(report), "--to", str(stored)) == (0, f"{stored}\n")
     page.write_text("## CORE-026: it does not\n")
-    code, text = called(monkeypatch, capsys, "check", str(kept), "--pages", str(tmp_path))
+    code, text = called(monkeypatch, capsys, "check", str(stored), "--pages", str(tmp_path))
     assert code == 1
     assert "p.md:1: CORE-026 did not fail: no run judged it\n" in text
     assert "AA-002 (unknown) failed in the run of mine 1, 2026-11-21, and no finding names it\n" in text
-    assert called(monkeypatch, capsys, "check", str(kept), "--pages", str(tmp_path / "none"))[0] == 4
+    assert called(monkeypatch, capsys, "check", str(stored), "--pages", str(tmp_path / "none"))[0] == 4

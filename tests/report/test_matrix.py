@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_document import made
+from test_document import sample_report
 from test_findings import RUN
 
 from conformance import cli, data
@@ -31,7 +31,7 @@ def entry(id: str, level: Level = Level.MUST) -> Requirement:
 
 REGISTRY = Registry(
     {"core": "The core.", "gang": "No requirements."},
-    {each.id: each for each in (entry("AA-001"), entry("AA-002"), entry("AA-003", Level.SHOULD))},
+    {item.id: item for item in (entry("AA-001"), entry("AA-002"), entry("AA-003", Level.SHOULD))},
     {},
 )
 
@@ -82,8 +82,8 @@ def cell(*runs: Run) -> Cell:
     ],
 )
 def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, details: list[str]) -> None:
-    found = cell(*runs)
-    assert (found.word, found.details) == (word, details)
+    result = cell(*runs)
+    assert (result.word, result.details) == (word, details)
 
 
 @pytest.mark.parametrize("profiles", [{}, {"core": "not-conformant"}])
@@ -92,12 +92,12 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
     entries = {**REGISTRY.requirements, "AA-002": replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
     judged = of(run("passed", "failed", "passed", profiles=profiles))
     (column,) = matrix.matrix([judged], replace(REGISTRY, requirements=entries)).columns
-    found = column.cells["core"]
-    assert (found.word, found.details) == (Word.CONFORMANT, ["1 failed (does not decide)", "2 passed"])
+    core = column.cells["core"]
+    assert (core.word, core.details) == (Word.CONFORMANT, ["1 failed (does not decide)", "2 passed"])
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "word", "said"),
+    ("outcomes", "word", "text"),
     [
         (None, Word.NOT_JUDGED, ""),
         ({"UPG-001": "passed", "UPG-002": "failed"}, Word.CONFORMANT, "1 passed, UPG-002 failed"),
@@ -110,15 +110,15 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
         ({"UPG-001": "not-claimed", "UPG-002": "passed"}, Word.NOT_JUDGED, "1 passed"),
     ],
 )
-def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, said: str) -> None:
+def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, text: str) -> None:
     judged = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
-    assert matrix_page.upgraded(Upgrade("a", "b", judged)) == (word, said)
+    assert matrix_page.upgraded(Upgrade("a", "b", judged)) == (word, text)
 
 
 def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
     text = matrix_page.page(matrix.matrix([of(run("passed", "failed", "not-claimed"))], REGISTRY))
     targets = set(re.findall(r'href="#([^"]+)"', text))
-    assert targets == {"main", "core"} and all(f'id="{each}"' in text for each in targets)
+    assert targets == {"main", "core"} and all(f'id="{target}"' in text for target in targets)
     (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
     assert '<td class="bad" title="failed">✗</td>' in row and "Text of AA-002." in row
 
@@ -131,9 +131,9 @@ def test_a_requirement_that_no_run_knows_has_no_mark() -> None:
 
 def test_findings_are_links_where_the_page_is_told_their_address() -> None:
     version = Version("1", "1", "", (run("passed"),), findings=("../found.md",))
-    found = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
-    assert "findings: ../found.md" in matrix_page.page(found)
-    assert '<a href="here/found.html">findings</a>' in matrix_page.part(found, {"../found.md": "here/found.html"}.get)
+    table = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
+    assert "findings: ../found.md" in matrix_page.page(table)
+    assert '<a href="here/found.html">findings</a>' in matrix_page.part(table, {"../found.md": "here/found.html"}.get)
 
 
 def test_the_summary_has_one_line_for_the_newest_version() -> None:
@@ -143,7 +143,10 @@ def test_the_summary_has_one_line_for_the_newest_version() -> None:
     judged = replace(run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED})
     named = {"a": of(judged), "b": of(run("passed", "blocked")), "c": of()}
     earlier = Version("0", "0", "", (judged,))
-    implementations = [replace(each, name=name, versions=(*each.versions, earlier)) for name, each in named.items()]
+    implementations = [
+        replace(implementation, name=name, versions=(*implementation.versions, earlier))
+        for name, implementation in named.items()
+    ]
     lines = matrix_page.summary(matrix.matrix(implementations, registry)).splitlines()
     assert lines[2:] == [
         "| **Mine** 1 | gang | core | – |",
@@ -184,15 +187,15 @@ def test_operators_and_gang_schedulers_have_a_table_each() -> None:
 
 
 def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
-    found = scheduling()
-    *_, scheduler, _ = found.columns
+    table = scheduling()
+    *_, scheduler, _ = table.columns
     assert {name: cell.word for name, cell in scheduler.cells.items()} == {
         "core": Word.OTHER_ROLE,
         "scheduler": Word.NOT_CONFORMANT,
         "gang": Word.CONFORMANT,
     }
-    assert matrix_page.summary(found).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
-    assert [column.implementation.name for column in found.bound("core")] == ["whole", "operator"]
+    assert matrix_page.summary(table).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
+    assert [column.implementation.name for column in table.bound("core")] == ["whole", "operator"]
 
 
 def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> None:
@@ -202,8 +205,8 @@ def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> No
 
 def test_other_versions_are_closed_at_first() -> None:
     text = matrix_page.markdown(scheduling())
-    first, _, others = text.partition('<details markdown="1"><summary>Other versions</summary>')
-    assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in others
+    first, _, closed = text.partition('<details markdown="1"><summary>Other versions</summary>')
+    assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in closed
 
 
 def test_each_outcome_has_a_symbol_of_its_own() -> None:
@@ -214,9 +217,9 @@ def test_each_outcome_has_a_symbol_of_its_own() -> None:
 
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
     who = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
-    found = matrix.matrix([replace(who, upgrades=(Upgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
-    assert "<img" not in matrix_page.page(found)
-    table = matrix_page.markdown(found)
+    result = matrix.matrix([replace(who, upgrades=(Upgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
+    assert "<img" not in matrix_page.page(result)
+    table = matrix_page.markdown(result)
     assert "<img" not in re.sub(r"(`+) .*? \1", "", table)
     assert {line.replace("\\|", "").count("|") for line in table.splitlines() if line.startswith("| ")} <= {3, 5}
 
@@ -249,8 +252,8 @@ def call(*arguments: object) -> int:
 
 
 def test_a_folder_has_descriptions_with_their_runs(folder: Path) -> None:
-    (found,) = published.read(folder)
-    assert [(each.version, len(each.runs), each.contract) for each in found.versions] == [
+    (description,) = published.read(folder)
+    assert [(version.version, len(version.runs), version.contract) for version in description.versions] == [
         ("1", 1, "maps v1"),
         ("0", 0, ""),
     ]
@@ -258,23 +261,23 @@ def test_a_folder_has_descriptions_with_their_runs(folder: Path) -> None:
 
 def test_submitted_reports_need_no_description(folder: Path) -> None:
     report = folder.parent / "report.yaml"
-    content = document.document(made())
+    content = document.document(sample_report())
     for name, version in (("mine", "0"), ("mine", "2"), ("other", "5")):
         content["verdict"]["implementation"] |= {"name": name, "version": version}
         content["digest"] = document.digest(content["verdict"])
         document.save(report, document.render(content))
         assert call("submit", report, "--to", folder) == Exit.CONFORMANT
     mine, other = published.read(folder)
-    assert [(each.version, len(each.runs), each.note) for each in mine.versions] == [
+    assert [(entry.version, len(entry.runs), entry.note) for entry in mine.versions] == [
         ("1", 1, ""),
         ("0", 1, "nobody has it any more"),
         ("2", 1, ""),
     ]
-    assert (other.name, [each.version for each in other.versions]) == ("other", ["5"])
+    assert (other.name, [entry.version for entry in other.versions]) == ("other", ["5"])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("runs.yaml.txt", "gone.yaml", "mine.yaml:8: versions[0].reports[0]: gone.yaml does not exist"),
         ("version: '1'", "version: '3'", "versions[0].reports: has a run of version 1 — name reports of 3"),
@@ -287,22 +290,22 @@ def test_submitted_reports_need_no_description(folder: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_description_is_one_line(folder: Path, old: str, new: str, told: str) -> None:
+def test_a_mistake_in_a_description_is_one_line(folder: Path, old: str, new: str, message: str) -> None:
     path = folder / "mine.yaml"
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UsageError) as error:
         published.read(folder)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_an_upgrade_names_one_of_the_recorded_runs(folder: Path) -> None:
     other = replace(run("failed"), digest="sha256:" + "2" * 64)
     (folder / "runs.yaml.txt").write_text(recorded.render([run("passed"), other]))
     path = folder / "mine.yaml"
-    told = f"upgrades:\n- {{from: a, to: '1', report: runs.yaml.txt, digest: '{other.digest}'}}\n"
-    path.write_text(path.read_text() + told)
-    (found,) = published.read(folder)
-    assert found.upgrades[0].run == other
+    upgrade = f"upgrades:\n- {{from: a, to: '1', report: runs.yaml.txt, digest: '{other.digest}'}}\n"
+    path.write_text(path.read_text() + upgrade)
+    (description,) = published.read(folder)
+    assert description.upgrades[0].run == other
 
 
 def test_a_folder_without_implementations_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,9 +342,9 @@ def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest
 
 
 def test_the_published_tables_are_up_to_date() -> None:
-    found = matrix.matrix(published.read(OURS), requirement.load())
-    assert matrix_page.markdown(found) in (OURS / "README.md").read_text("utf-8"), "run: make docs"
-    assert matrix_page.summary(found) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
+    table = matrix.matrix(published.read(OURS), requirement.load())
+    assert matrix_page.markdown(table) in (OURS / "README.md").read_text("utf-8"), "run: make docs"
+    assert matrix_page.summary(table) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
 
 
 def test_the_page_needs_no_network_and_is_small() -> None:

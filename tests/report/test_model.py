@@ -123,20 +123,20 @@ ENDED_EARLY = [
 def test_a_test_that_ended_early_passes_nothing() -> None:
     entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD), entry("AA-003"))
     report = model.judge(entries, [begin({"t": ("AA-001", "AA-002", "AA-003")}), *ENDED_EARLY], TODAY)
-    found = {result.requirement.id: result for result in report.results}
-    assert {id: str(result.outcome) for id, result in found.items()} == {
+    results = {result.requirement.id: result for result in report.results}
+    assert {id: str(result.outcome) for id, result in results.items()} == {
         "AA-001": "blocked",
         "AA-002": "failed",
         "AA-003": "blocked",
     }
-    assert found["AA-001"].reason == "not judged to its end: t ended when AA-002 failed (it is ready)"
-    assert found["AA-001"].cause == "implementation"
+    assert results["AA-001"].reason == "not judged to its end: t ended when AA-002 failed (it is ready)"
+    assert results["AA-001"].cause == "implementation"
 
 
 def test_a_blocked_test_passes_nothing() -> None:
     end = ended("t", "blocked", "its process cannot be killed", "circumstances")
-    found = one(started("t", "AA-001"), check("t", "AA-001"), end, DONE).results[0]
-    assert (found.outcome, found.reason) == (Outcome.BLOCKED, "its process cannot be killed")
+    result = one(started("t", "AA-001"), check("t", "AA-001"), end, DONE).results[0]
+    assert (result.outcome, result.reason) == (Outcome.BLOCKED, "its process cannot be killed")
 
 
 def test_a_test_that_came_to_its_end_has_made_all_its_checks() -> None:
@@ -484,9 +484,9 @@ def limited(outcome: str, level: Level = Level.MAY) -> model.Report:
 @pytest.mark.parametrize("level", [Level.MAY, Level.MUST])
 def test_a_limit_that_the_specification_accepts_is_nobodys_failure(level: Level) -> None:
     report = limited("failed", level)
-    [_, found] = report.results
-    assert (found.outcome, found.reason) == (Outcome.KNOWN_LIMIT, "KEP-L02: minimums before extras are not promised")
-    assert found.failures and (report.verdict, report.exit) == (RunVerdict.CONFORMANT, Exit.CONFORMANT)
+    [_, result] = report.results
+    assert (result.outcome, result.reason) == (Outcome.KNOWN_LIMIT, "KEP-L02: minimums before extras are not promised")
+    assert result.failures and (report.verdict, report.exit) == (RunVerdict.CONFORMANT, Exit.CONFORMANT)
     assert report.profiles[0].counts[Outcome.KNOWN_LIMIT] == 1
 
 

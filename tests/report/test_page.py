@@ -75,25 +75,25 @@ def test_a_picture_that_is_not_there_is_not_shown(tmp_path: Path) -> None:
 
 
 def words(text: str) -> str:
-    """What a page says, without its tags."""
+    """Return the text of a page without its tags."""
     body = text[text.index("<main") : text.index("</main>")]
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
 def test_the_first_words_are_the_verdict_and_what_it_is_about(tmp_path: Path) -> None:
-    said = words(page.render(real(), tmp_path))
-    assert said.startswith("Grove conformance ✗ mine 1 is NOT conformant ✗ 1 failed implementation mine 1")
-    assert "kubernetes 1.36.3" in said and "basis 1 by decision" in said
-    assert said.index("grove-conformance run --seed 1 --test t") < said.index("Profiles")
-    assert "since 1.250 s of the history, pods/a-0 (revision 12)" in said
-    assert "deploy ready 2.5" in said
+    text = words(page.render(real(), tmp_path))
+    assert text.startswith("Grove conformance ✗ mine 1 is NOT conformant ✗ 1 failed implementation mine 1")
+    assert "kubernetes 1.36.3" in text and "basis 1 by decision" in text
+    assert text.index("grove-conformance run --seed 1 --test t") < text.index("Profiles")
+    assert "since 1.250 s of the history, pods/a-0 (revision 12)" in text
+    assert "deploy ready 2.5" in text
 
 
 def test_the_worst_is_first() -> None:
     every = [(way, Level.MUST) for way in reversed(WAYS)]
     text = page.render(judged(*every), Path("none"))
-    shown = re.findall(r'<h3 class="([a-z-]+) ', text)
-    assert shown == [str(outcome) for outcome in tally.ORDER if str(outcome) in shown] and shown[0] == "failed"
+    classes = re.findall(r'<h3 class="([a-z-]+) ', text)
+    assert classes == [str(outcome) for outcome in tally.ORDER if str(outcome) in classes] and classes[0] == "failed"
     assert len(re.findall(r'<details class="row', text)) == len(WAYS)
 
 
@@ -104,19 +104,19 @@ def test_names_of_fields_in_sentences_are_code() -> None:
 
 
 def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
-    said = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
+    text = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
     assert (
-        "Says otherwise: Pull request 566: stable hashes, review comment on labels and annotations: “I am not" in said
+        "Says otherwise: Pull request 566: stable hashes, review comment on labels and annotations: “I am not" in text
     )
 
 
 def test_what_seed_documents_ask_for_is_counted_beside_the_verdict() -> None:
     ways = [("passed", Level.MUST), ("failed", Level.MUST)]
-    said = words(page.render(judged(*ways, seed="GREP-1"), Path("none")))
-    assert "mine 1 is NOT conformant; and 1 of 1 that the seed documents ask for" in said
-    said = words(page.render(judged(*reversed(ways), seed="GREP-1"), Path("none")))
-    assert "mine 1 is conformant; and 0 of 1 that the seed documents ask for" in said
-    assert "MUST of a seed document: does not decide the verdict." in said
+    text = words(page.render(judged(*ways, seed="GREP-1"), Path("none")))
+    assert "mine 1 is NOT conformant; and 1 of 1 that the seed documents ask for" in text
+    text = words(page.render(judged(*reversed(ways), seed="GREP-1"), Path("none")))
+    assert "mine 1 is conformant; and 0 of 1 that the seed documents ask for" in text
+    assert "MUST of a seed document: does not decide the verdict." in text
 
 
 def test_every_outcome_has_its_place() -> None:

@@ -22,8 +22,8 @@ FOCUSED = "document.activeElement.closest('details')?.id ?? document.activeEleme
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened() -> AsyncIterator[Page]:
-    async with browser() as found:
-        yield found
+    async with browser() as tab:
+        yield tab
 
 
 @pytest.fixture
@@ -79,10 +79,10 @@ async def test_a_link_to_a_requirement_opens_it(opened: Page, report: Path) -> N
 @pytest.mark.parametrize("width", [360, 768, 1440])
 async def test_nothing_is_wider_than_the_window(opened: Page, tmp_path: Path, width: int) -> None:
     path = tmp_path / "report.html"
-    for made in (attacked(), real()):
-        path.write_text(page.render(made, tmp_path))
+    for report in (attacked(), real()):
+        path.write_text(page.render(report, tmp_path))
         await opened.open(path, width=width)
-        await opened.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        await opened.value("document.querySelectorAll('details').forEach(details => { details.open = true; })")
         assert await opened.value("document.documentElement.scrollWidth") <= width
 
 
@@ -91,7 +91,7 @@ async def test_text_can_be_read_in_light_and_dark(opened: Page, report: Path) ->
     grounds = []
     for scheme in ("light", "dark"):
         await opened.scheme(scheme)
-        await opened.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        await opened.value("document.querySelectorAll('details').forEach(details => { details.open = true; })")
         poor = await opened.value(CONTRASTS)
         assert poor == [], scheme
         grounds.append(await opened.value("getComputedStyle(document.body).backgroundColor"))

@@ -9,15 +9,15 @@ from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, reg
 
 
 def lines(*outcomes: str) -> list[str]:
-    """The rates of a test that ended so in its repetitions."""
+    """Return the rates of a test that ended so in its repetitions."""
     names = [f"t[{number} of {len(outcomes)}]" for number in range(1, len(outcomes) + 1)]
     first = msgspec.structs.replace(begin(dict.fromkeys(names, ("AA-001",))), repeat=len(outcomes))
-    told = [
-        each
+    events = [
+        event
         for name, outcome in zip(names, outcomes, strict=True)
-        for each in (started(name, "AA-001"), check(name, "AA-001"), ended(name, outcome))
+        for event in (started(name, "AA-001"), check(name, "AA-001"), ended(name, outcome))
     ]
-    report = model.judge(registry(entry("AA-001")), [first, *told, DONE], TODAY)
+    report = model.judge(registry(entry("AA-001")), [first, *events, DONE], TODAY)
     return [str(rate) for rate in repetitions.rates(report)]
 
 

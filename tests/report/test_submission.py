@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_document import made
+from test_document import sample_report
 
 from conformance import cli
 from conformance.errors import Exit, UsageError
@@ -15,9 +15,9 @@ from conformance.report import document, submission
 
 
 def content(**implementation: str) -> dict[str, Any]:
-    found = copy.deepcopy(document.document(made()))
-    found["verdict"]["implementation"] |= implementation
-    return found
+    result = copy.deepcopy(document.document(sample_report()))
+    result["verdict"]["implementation"] |= implementation
+    return result
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_name_has_to_be_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"complete": False}, "has no verdict"),
         ({"result": "harness-error"}, "has no verdict"),
@@ -46,11 +46,11 @@ def test_a_name_has_to_be_one() -> None:
         ({"selection": {"profiles": [], "ids": [], "shard": "1/2"}}, "judges single requirements or a shard"),
     ],
 )
-def test_a_report_that_says_too_little_is_refused(change: dict[str, Any], told: str) -> None:
+def test_a_report_that_says_too_little_is_refused(change: dict[str, Any], message: str) -> None:
     report = content()
     submission.check(report, "here")
     report["verdict"] |= change
-    with pytest.raises(UsageError, match=f"here: {told}"):
+    with pytest.raises(UsageError, match=f"here: {message}"):
         submission.check(report, "here")
 
 

@@ -1,4 +1,4 @@
-"""What a person sees: progress, tables, failures, the verdict line."""
+"""Output for a person: progress, tables, failures, the verdict line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from rich.console import Console
-from test_document import EVENTS, REGISTRY, made
+from test_document import EVENTS, REGISTRY, sample_report
 from test_model import DONE, TODAY, begin, check, ended, entry, limited, registry, started
 
 from conformance.report import document, model, terminal
@@ -23,7 +23,7 @@ from conformance.suite.registry import quick, requirement
 from conformance.suite.registry.requirement import Level
 
 
-def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
+def printed(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
     out = StringIO()
     console = Console(file=out, width=100, highlight=False, **how)  # type: ignore[arg-type]
     report = model.judge(REGISTRY, events, date(2026, 11, 21))
@@ -32,19 +32,19 @@ def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object)
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
-    text = shown(EVENTS)
+    text = printed(EVENTS)
     assert "  ✗ AA-002     MUST   failed            Text of AA-002.\n" in text
     assert "│" not in text and "\x1b" not in text
 
 
 def test_no_color_is_plain_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    text = shown(EVENTS, force_terminal=True)
+    text = printed(EVENTS, force_terminal=True)
     assert "│" not in text
 
 
 def test_a_terminal_gets_a_table_that_fits() -> None:
-    text = shown(EVENTS, force_terminal=True, color_system=None)
+    text = printed(EVENTS, force_terminal=True, color_system=None)
     rows = [line for line in text.splitlines() if line.startswith("│")]
     assert len(rows) == 2 and all(len(row) <= 100 for row in rows)
     assert "AA-002" in rows[1] and "failed" in rows[1]
@@ -53,14 +53,14 @@ def test_a_terminal_gets_a_table_that_fits() -> None:
 @pytest.mark.parametrize("how", [{}, {"force_terminal": True, "color_system": None}])
 def test_what_was_not_asked_for_is_one_line(how: dict[str, object]) -> None:
     begin = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
-    text = shown([begin, *EVENTS[1:]], **how)
+    text = printed([begin, *EVENTS[1:]], **how)
     assert "AA-002" in text and "AA-001" not in text
     assert text.count("and 1 that were not selected") == 1
-    assert "selected" not in shown(EVENTS, **how)
+    assert "selected" not in printed(EVENTS, **how)
 
 
 def test_a_failure_says_all_that_is_needed() -> None:
-    text = shown(EVENTS)
+    text = printed(EVENTS)
     block = text[text.index("1 cause of failures: 1 requirement failed") :]
     for words in (
         "1. AA-002 is violated\n",
@@ -82,7 +82,7 @@ def test_a_failure_says_all_that_is_needed() -> None:
 def test_a_quick_run_says_nothing_of_conformance() -> None:
     known = replace(REGISTRY, requirements={id: entry(id) for id in ("A-001", "A-002")})
 
-    def said(tests: tuple[str, ...], outcome: Any = "passed") -> str:
+    def line(tests: tuple[str, ...], outcome: Any = "passed") -> str:
         events = [
             msgspec.structs.replace(begin({"t": ("A-001",)}), ids=("A-001",), only=tests),
             started("t", "A-001"),
@@ -92,30 +92,30 @@ def test_a_quick_run_says_nothing_of_conformance() -> None:
         ]
         return terminal.verdict_line(model.judge(known, events, TODAY))
 
-    assert "mine 1 passed the few tests of --quick, which say nothing of conformance (partial)" in said((*quick.TESTS,))
-    assert "passed all that was selected (partial)" in said(("t",))
-    assert "mine 1 is NOT conformant" in said((*quick.TESTS,), "failed")
+    assert "mine 1 passed the few tests of --quick, which say nothing of conformance (partial)" in line((*quick.TESTS,))
+    assert "passed all that was selected (partial)" in line(("t",))
+    assert "mine 1 is NOT conformant" in line((*quick.TESTS,), "failed")
 
 
 def test_compatibility_is_told_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     for id in ("AA-001", "AA-002"):
         compatible = replace(REGISTRY.requirements[id], level=Level.COMPAT)
         monkeypatch.setitem(REGISTRY.requirements, id, compatible)  # type: ignore[arg-type]
-    assert "; compatible with upstream: 1 of 2 (core" in terminal.verdict_line(made())
+    assert "; compatible with upstream: 1 of 2 (core" in terminal.verdict_line(sample_report())
 
 
 def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
     quoted = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("GANG-002").basis)
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", quoted)  # type: ignore[arg-type]
     text = StringIO()
-    terminal.show(made(), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
+    terminal.show(sample_report(), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
     assert "says so:    Types of PodGang, comments, PodGroup.PodReferences: “PodReferences is a list" in text.getvalue()
 
 
 def test_a_failure_quotes_the_document_that_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     contested = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("TMPL-016").basis)
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", contested)  # type: ignore[arg-type]
-    text = " ".join(shown(EVENTS).split())
+    text = " ".join(printed(EVENTS).split())
     assert "but: another document says otherwise: Pull request 566: stable hashes, review comment on" in text
     assert "“I am not sure if updating the PodCliqueTemplateSpec labels" in text
 
@@ -123,16 +123,16 @@ def test_a_failure_quotes_the_document_that_says_otherwise(monkeypatch: pytest.M
 def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
-    text = " ".join(shown(EVENTS).split())
-    said = "(rests on pull request 1, reverted by 2, and not on upstream's contract: does not decide the verdict)"
-    assert f"Text of AA-002. {said}" in text
+    text = " ".join(printed(EVENTS).split())
+    sentence = "(rests on pull request 1, reverted by 2, and not on upstream's contract: does not decide the verdict)"
+    assert f"Text of AA-002. {sentence}" in text
 
 
 def test_what_seed_documents_ask_for_is_counted_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "seed documents" not in terminal.verdict_line(made())
+    assert "seed documents" not in terminal.verdict_line(sample_report())
     for id in ("AA-001", "AA-002"):
         monkeypatch.setitem(REGISTRY.requirements, id, replace(REGISTRY.requirements[id], seed="GREP-1"))  # type: ignore[arg-type]
-    assert "; and 1 of 2 that the seed documents ask for (core" in terminal.verdict_line(made())
+    assert "; and 1 of 2 that the seed documents ask for (core" in terminal.verdict_line(sample_report())
 
 
 def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None:
@@ -142,7 +142,7 @@ def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None
         else e
         for e in EVENTS
     ]
-    lines = shown(both, verbose=False).splitlines()
+    lines = printed(both, verbose=False).splitlines()
     assert "1 cause of failures: 2 requirements failed" in lines
     assert "    failed too: AA-002 AA-002 is violated" in lines
     assert '    expected:   {"a":[1,2]}' in lines and '    seen:       {"a":[1,3]}' in lines
@@ -158,7 +158,7 @@ def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None
 )
 def test_it_says_which_roles_were_judged(roles: tuple[str, ...], words: str) -> None:
     played = msgspec.structs.replace(EVENTS[0].implementation, roles=roles)  # type: ignore[union-attr]
-    text = shown([msgspec.structs.replace(EVENTS[0], implementation=played), *EVENTS[1:]])
+    text = printed([msgspec.structs.replace(EVENTS[0], implementation=played), *EVENTS[1:]])
     assert f"\n{words}\n" in text
 
 
@@ -189,7 +189,7 @@ def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
     by = "AA-002 failed (the names)"
     events = [msgspec.structs.replace(e, ended_by=by) if isinstance(e, ledger.TestFinished) else e for e in EVENTS[1:]]
     for verbose in (True, False):
-        text = shown([msgspec.structs.replace(EVENTS[0], implementation=known), *events], verbose=verbose)
+        text = printed([msgspec.structs.replace(EVENTS[0], implementation=known), *events], verbose=verbose)
         assert f"blocked: not judged to its end: t.py::test_one ended when {by} (AA-001)" in text
         assert "causes of failures" not in text
 
@@ -201,7 +201,7 @@ def test_the_same_failure_of_two_requirements_is_told_once() -> None:
         else e
         for e in EVENTS
     ]
-    text = shown(both)
+    text = printed(both)
     assert text.count("refused") == 1
     assert text.count("--test t.py::test_one") == 1
 
@@ -218,9 +218,9 @@ def many(outcome: str, tests: int) -> model.Report:
     events: list[ledger.AnyEvent] = [begin(plan)]
     for number, (test, ids) in enumerate(plan.items()):
         result = outcome if number < tests else "passed"
-        seen = "not seen\nnearest: " + "x" * (number % 20 + 1) + "\nlast state:\n" + "  a line\n" * 40
+        actual = "not seen\nnearest: " + "x" * (number % 20 + 1) + "\nlast state:\n" + "  a line\n" * 40
         events += [started(test, *ids), check(test, ids[0])]
-        events += [ledger.Check(wall=3.0, test=test, id=ids[1], what="w", outcome=result, expected="w", seen=seen)]  # type: ignore[arg-type]
+        events += [ledger.Check(wall=3.0, test=test, id=ids[1], what="w", outcome=result, expected="w", seen=actual)]  # type: ignore[arg-type]
         events += [ended(test, result)]
     return model.judge(registry, [*events, DONE], TODAY)
 
@@ -252,9 +252,9 @@ PLAYED = ledger.ScenePlayed(scene="t.py::Scene", worker="gw0", seconds=2.0, step
 
 def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
     """Two lines for each test would hide the only line that matters, in the log of a CI job."""
-    told = (PHASE, started("u", "AA-001"), PLAYED, check("u", "AA-001", "passed"), ended("u", "passed"))
-    assert progress(tmp_path, *told) == ""
-    assert len(progress(tmp_path, *told, verbose=True).splitlines()) == 4
+    events = (PHASE, started("u", "AA-001"), PLAYED, check("u", "AA-001", "passed"), ended("u", "passed"))
+    assert progress(tmp_path, *events) == ""
+    assert len(progress(tmp_path, *events, verbose=True).splitlines()) == 4
 
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_of_many_failed_checks_of_one_requirement_two_are_printed(tmp_path: Path
 
 def test_a_check_is_compared_with_a_printed_one_only(tmp_path: Path) -> None:
     values = [("AA-002", 1), ("AA-002", 2), ("AA-002", 3), ("AA-003", 3)]
-    checks = [msgspec.structs.replace(check("u", id, "failed"), seen=seen) for id, seen in values]
+    checks = [msgspec.structs.replace(check("u", id, "failed"), seen=value) for id, value in values]
     assert "as AA-002" not in progress(tmp_path, started("u", "AA-002", "AA-003"), *checks)
 
 
@@ -351,10 +351,10 @@ def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
 
 def test_an_invariant_that_more_scenes_could_show_is_told_with_how_many() -> None:
     begin = msgspec.structs.replace(EVENTS[0], profiles=("core",), elsewhere={"AA-001": 3})
-    said = (
+    sentence = (
         "invariants were judged in scenes of the selected profiles: AA-001 in 1 of 4 tests (--with-invariants for all)"
     )
-    assert said in shown([begin, *EVENTS[1:]]) and said not in shown(EVENTS)
+    assert sentence in printed([begin, *EVENTS[1:]]) and sentence not in printed(EVENTS)
     report = document.document(model.judge(REGISTRY, [begin, *EVENTS[1:]], date(2026, 11, 21)))
     document.validate(report)
     assert [entry.get("elsewhere") for entry in report["verdict"]["requirements"]] == [3, None]

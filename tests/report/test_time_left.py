@@ -75,11 +75,11 @@ def test_nothing_is_said_before_anything_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(None, ""), (0.0, "less than a minute left"), (61.0, "about 2 min left"), (300.0, "about 5 min left")],
 )
-def test_it_is_said_to_the_minute(seconds: float | None, said: str) -> None:
-    assert words(seconds) == said
+def test_it_is_said_to_the_minute(seconds: float | None, expected: str) -> None:
+    assert words(seconds) == expected
 
 
 def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> None:

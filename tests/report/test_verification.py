@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec.structs import replace
-from test_document import EVENTS, REGISTRY, made
+from test_document import EVENTS, REGISTRY, sample_report
 
 from conformance import cli
 from conformance.errors import Exit, HarnessError
@@ -27,14 +27,14 @@ Content = dict[str, Any]
 
 
 def written(folder: Path) -> Content:
-    """A run's folder with ledger, bundle, settings, report, and all that is made of the report."""
+    """Write a run's folder with ledger, bundle, settings, report, and all that is made of the report."""
     book.save(folder / "ledger", EVENTS)
     (folder / "bundles" / "one").mkdir(parents=True)
     (folder / "bundles" / "one" / "history.jsonl").write_text("{}\n")
     (folder / "run.json").write_text("{}\n")
-    launch.write(folder / "report.yaml", made())
-    found: Content = yaml.safe_load((folder / "report.yaml").read_text("utf-8"))
-    return found
+    launch.write(folder / "report.yaml", sample_report())
+    content: Content = yaml.safe_load((folder / "report.yaml").read_text("utf-8"))
+    return content
 
 
 def problems(content: Content, folder: Path) -> tuple[str, ...]:
@@ -42,9 +42,9 @@ def problems(content: Content, folder: Path) -> tuple[str, ...]:
 
 
 def test_a_report_as_it_was_written_is_verified(tmp_path: Path) -> None:
-    found = verification.verify(written(tmp_path), tmp_path, REGISTRY, SUITE)
-    assert (found.problems, found.unchecked) == ((), ())
-    assert "verdict of the ledger" in found.checked
+    result = verification.verify(written(tmp_path), tmp_path, REGISTRY, SUITE)
+    assert (result.problems, result.unchecked) == ((), ())
+    assert "verdict of the ledger" in result.checked
 
 
 def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Pat
 def forged(content: Content) -> None:
     """Whitewash the failed requirement."""
     verdict = content["verdict"]
-    entry = next(each for each in verdict["requirements"] if each["outcome"] == "failed")
+    entry = next(candidate for candidate in verdict["requirements"] if candidate["outcome"] == "failed")
     entry["outcome"] = "passed"
     del entry["failures"]
     for counts in (verdict["counts"], verdict["profiles"][0]["counts"]):
@@ -124,7 +124,7 @@ def test_a_forged_report_with_new_digests_contradicts_itself(
     content = written(tmp_path)
     edit(content)
     content |= {"digest": document.digest(content["verdict"]), "runDigest": document.digest(content["run"])}
-    assert any(problem in each for each in problems(content, tmp_path))
+    assert any(problem in text for text in problems(content, tmp_path))
 
 
 def test_an_interrupted_run_is_not_conformant(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_interrupted_run_is_not_conformant(tmp_path: Path) -> None:
 
 
 READ = ("report.html", "report.txt", "junit.xml", "run.json")
-"""What people and CI systems read in place of the report."""
+"""Files that people and CI systems read in place of the report."""
 
 
 def rewrite(run: Path, name: str) -> None:
@@ -171,10 +171,10 @@ def test_a_changed_file_is_found(tmp_path: Path, change: Callable[[Path], object
 
 
 def unchecked(content: Content, folder: Path) -> tuple[str, ...]:
-    """What is not checked of a report in which nothing is wrong."""
-    found = verification.verify(content, folder, REGISTRY, SUITE)
-    assert found.problems == ()
-    return found.unchecked
+    """Return the parts that are not checked of a report without problems."""
+    result = verification.verify(content, folder, REGISTRY, SUITE)
+    assert result.problems == ()
+    return result.unchecked
 
 
 def test_what_is_not_covered_is_named(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_pipe_in_place_of_the_report_is_a_usage_error(tmp_path: Path, capsys: 
 def test_the_report_is_written_although_another_file_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "junit.xml").mkdir()
     with pytest.raises(HarnessError, match="cannot be written"):
-        launch.write(tmp_path / "report.yaml", made())
+        launch.write(tmp_path / "report.yaml", sample_report())
     assert (tmp_path / "report.yaml").is_file()
 
 
@@ -267,15 +267,15 @@ def test_comments_of_a_report_are_not_checked(tmp_path: Path, capsys: pytest.Cap
 def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
     content = written(tmp_path)
     book.save(tmp_path / "ledger", [e for e in EVENTS if not (isinstance(e, Check) and e.id == "AA-001")])
-    found = problems(content, tmp_path)
-    assert found[0] == "ledger/run.jsonl was changed"
-    assert found[1].startswith("the ledger gives not-conformant, and another part `counts`, `profiles`, `requirements`")
+    lines = problems(content, tmp_path)
+    assert lines[0] == "ledger/run.jsonl was changed"
+    assert lines[1].startswith("the ledger gives not-conformant, and another part `counts`, `profiles`, `requirements`")
 
 
 def test_what_another_suite_wrote_is_told_as_unchecked(tmp_path: Path) -> None:
-    found = verification.verify(written(tmp_path), tmp_path, REGISTRY, "sha256:another")
-    assert found.problems == ()
-    assert [each.partition(":")[0] for each in found.unchecked] == ["requirements", "ledger"]
+    result = verification.verify(written(tmp_path), tmp_path, REGISTRY, "sha256:another")
+    assert result.problems == ()
+    assert [text.partition(":")[0] for text in result.unchecked] == ["requirements", "ledger"]
 
 
 def test_a_report_alone_is_verified_as_far_as_it_goes(tmp_path: Path) -> None:
