@@ -19,7 +19,7 @@ from tests.cluster.waiting import Spawn
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[State]:
-    """A state root that no other test and no checkout shares. Whatever the test leaves in it is ended after it."""
+    """A state root that no other test and no checkout shares. Processes that the test leaves in it end with it."""
     root = tmp_path / "state"
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(root))
     state = State()

@@ -38,23 +38,23 @@ def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "defaul
         if by_api:
             patch.setattr(controlplane, "kwokctl_configuration", _as_the_chart_does)
         configured = ClusterSettings(audit=False, scheduler_name=scheduler_name)
-        made = Cluster.up("foreign", settings=configured, state=State(folder))  # not in the state of this checkout
+        cluster = Cluster.up("foreign", settings=configured, state=State(folder))  # not in the state of this checkout
     try:
-        made.kill(COMPONENT)
-        asyncio.run(_prepare(made, by_api))
-        yield made
+        cluster.kill(COMPONENT)
+        asyncio.run(_prepare(cluster, by_api))
+        yield cluster
     finally:
-        made.down()
+        cluster.down()
 
 
 def _as_the_chart_does(*arguments: Any) -> list[dict[str, Any]]:
     documents = settings.kwokctl_configuration(*arguments)
     options = documents[0]["options"] | {"enableCRDs": ["Stage"]}
     patches = []
-    for each in documents[0]["componentsPatches"]:
-        kept = [flag for flag in each["extraArgs"] if not flag["key"].startswith("manage-")]
+    for patch in documents[0]["componentsPatches"]:
+        flags = [flag for flag in patch["extraArgs"] if not flag["key"].startswith("manage-")]
         ours = [{"key": key, "value": value} for key, value in CHART.items()]
-        patches.append({**each, "extraArgs": [*kept, *ours]} if each["name"] == "kwok-controller" else each)
+        patches.append({**patch, "extraArgs": [*flags, *ours]} if patch["name"] == "kwok-controller" else patch)
     return [{**documents[0], "options": options, "componentsPatches": patches}, *documents[1:]]
 
 

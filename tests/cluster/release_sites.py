@@ -28,7 +28,7 @@ class ReleaseSite:
         """Media types of those files that are only given to a client that accepts them."""
         self.moved: dict[str, str] = {}
         self.guarded = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.authorizations: list[str] = []
         self.faults: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -41,7 +41,7 @@ class ReleaseSite:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                site.asked.append(self.path)
+                site.requests.append(self.path)
                 site.authorizations.append(self.headers.get("Authorization", ""))
                 if self.path in site.moved:
                     self.answer(307, Location=site.moved[self.path])
@@ -55,8 +55,8 @@ class ReleaseSite:
 
             def serve(self) -> None:
                 body = site.files.get(self.path)
-                wanted = site.kinds.get(self.path, "")
-                if body is None or wanted not in self.headers.get("Accept", ""):
+                kind = site.kinds.get(self.path, "")
+                if body is None or kind not in self.headers.get("Accept", ""):
                     self.answer(404)
                     return
                 fault = site.faults.pop(0) if site.faults else ""

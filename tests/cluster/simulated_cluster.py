@@ -53,19 +53,19 @@ class SimulatedCluster:
     async def get(self, resource: Resource, namespace: str | None, name: str) -> bytes:
         self.reads += 1
         pod = self.objects[resource.plural, name]
-        if message := self._said(pod):
+        if message := self._message(pod):
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
             pod = {**pod, "status": {"conditions": [condition]}}
         return orjson.dumps(pod)
 
     async def get_or_none(self, resource: Resource, namespace: str | None, name: str) -> bytes | None:
-        found = self.objects.get((resource.plural, name))
-        return orjson.dumps(found) if found is not None else None
+        document = self.objects.get((resource.plural, name))
+        return orjson.dumps(document) if document is not None else None
 
     async def list(self, resource: Resource, namespace: str | None = None) -> list[dict[str, Any]]:
         if not self._has(resource.version, resource.plural):
             raise ApiError(404, "NotFound", "", {}, None)
-        return [each for (plural, _), each in self.objects.items() if plural == resource.plural]
+        return [item for (plural, _), item in self.objects.items() if plural == resource.plural]
 
     async def patch(self, resource: Resource, namespace: str | None, name: str, body: Any) -> bytes:
         assert body == {"metadata": {"finalizers": None}}
@@ -75,7 +75,7 @@ class SimulatedCluster:
     async def delete(self, resource: Resource, namespace: str | None, name: str) -> None:
         if resource == NAMESPACES:
             stuck = ("podgroups",) if GENERIC not in self.controller_manager else ()
-            self.objects = {key: each for key, each in self.objects.items() if key[0] in stuck}
+            self.objects = {key: item for key, item in self.objects.items() if key[0] in stuck}
         elif resource.plural != "podgroups" or GENERIC in self.controller_manager:
             del self.objects[resource.plural, name]
 
@@ -96,8 +96,8 @@ class SimulatedCluster:
                 spec.pop(name, None)
         return {**body, "spec": spec}
 
-    def _said(self, pod: Mapping[str, Any]) -> str:
-        """What the scheduler says of a pod; empty if it does not look at it."""
+    def _message(self, pod: Mapping[str, Any]) -> str:
+        """Return the scheduler's message about a pod; empty if it does not look at it."""
         needed = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
         if self.reads < self.late or any(g in self.scheduler and not self._has(*api) for g, api in needed.items()):
             return ""
@@ -110,9 +110,9 @@ class SimulatedCluster:
         if COMPOSITE in self.scheduler and parent:
             root = self.objects.get(("compositepodgroups", parent))
             leaves = [
-                each
-                for (plural, _), each in self.objects.items()
-                if plural == "podgroups" and each["spec"].get("parentCompositePodGroupName") == parent
+                item
+                for (plural, _), item in self.objects.items()
+                if plural == "podgroups" and item["spec"].get("parentCompositePodGroupName") == parent
             ]
             if (
                 root is None
@@ -124,8 +124,8 @@ class SimulatedCluster:
     def _whole(self, group: Mapping[str, Any]) -> bool:
         name = group["metadata"]["name"]
         members = [
-            each
-            for (plural, _), each in self.objects.items()
-            if plural == "pods" and each["spec"].get("schedulingGroup", {}).get("podGroupName") == name
+            item
+            for (plural, _), item in self.objects.items()
+            if plural == "pods" and item["spec"].get("schedulingGroup", {}).get("podGroupName") == name
         ]
         return len(members) >= group["spec"]["schedulingPolicy"]["gang"]["minCount"]

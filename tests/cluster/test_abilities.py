@@ -1,4 +1,4 @@
-"""What a cluster plays of pods and nodes is found out within seconds, whoever has made it."""
+"""The abilities of a cluster to play pods and nodes are known within seconds, also for a cluster of others."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def test_what_an_object_needs_is_read_from_it(obj: object, needs: set[Ability]) 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A KWOK cluster as kwokctl makes it: with KWOK's own stages, and without the process beside KWOK."""
-    with foreign_cluster(tmp_path_factory.mktemp("state"), by_api=False) as made:
-        yield made
+    with foreign_cluster(tmp_path_factory.mktemp("state"), by_api=False) as cluster:
+        yield cluster
 
 
 def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
     async def ask() -> tuple[dict[Ability, str], list[Any]]:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             try:
-                found = await abilities.missing(client, within)
+                result = await abilities.missing(client, within)
             finally:
                 left = [*await client.list(NODES), *await client.list(PODS)]
-            return found, left
+            return result, left
 
-    found, left = asyncio.run(ask())
+    result, left = asyncio.run(ask())
     assert left == []
-    return found
+    return result
 
 
 @pytest.mark.cluster
@@ -70,9 +70,9 @@ def test_a_cluster_of_the_suite_plays_everything(bare_cluster: Cluster) -> None:
 @pytest.mark.cluster
 def test_a_cluster_of_others_plays_plain_pods_only(foreign: Cluster) -> None:
     begin = time.monotonic()
-    found = missing(foreign, 4)
+    lacking = missing(foreign, 4)
     assert time.monotonic() - begin < 10, "4 s, and the requests of a busy machine"
-    assert found == {
+    assert lacking == {
         Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
         Ability.STARTUP: "a pod with a waiting init container is Ready",
         Ability.NODE_FAILURES: "a node with the label conformance.grove.io/lost stays Ready",

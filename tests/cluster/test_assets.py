@@ -126,9 +126,9 @@ def test_a_program_that_was_replaced_by_one_of_the_same_size_is_noticed(tmp_path
     other.write_text("#!/bin/zh\n")
     other.chmod(0o755)
     other.rename(path)
-    told: list[str] = []
-    assert store(tmp_path).resolve(kubectl(), lambda *words: told.append(words[1])).read_text() == "#!/bin/sh\n"
-    assert "the one in the cache is not the one that was put there" in told
+    steps: list[str] = []
+    assert store(tmp_path).resolve(kubectl(), lambda *words: steps.append(words[1])).read_text() == "#!/bin/sh\n"
+    assert "the one in the cache is not the one that was put there" in steps
 
 
 def test_a_program_is_read_again_only_when_it_was_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +192,9 @@ def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch
         )
         monkeypatch.setattr("conformance.cluster.assets._every", lambda: packs)
         monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
-        found = [store(tmp_path).resolve(one, silent) for one in packs]
-        assert site.asked.count("/server.tar.gz") == 1
-    assert [path.read_bytes() for path in found if path != Path("/bin/true")] == [b"3", b"1"]
+        paths = [store(tmp_path).resolve(one, silent) for one in packs]
+        assert site.requests.count("/server.tar.gz") == 1
+    assert [path.read_bytes() for path in paths if path != Path("/bin/true")] == [b"3", b"1"]
     assert not store(tmp_path).path(packs[1]).exists() and packs[1].name == "kube-scheduler"
 
 
@@ -250,19 +250,19 @@ def test_every_field_of_assets_is_a_pinned_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "message"),
     [
         ("GROVE_CONFORMANCE_ASSET_KUBE_API_SERVER", 'did you mean "GROVE_CONFORMANCE_ASSET_KUBE_APISERVER"?'),
         ("GROVE_CONFORMANCE_ASSET_KUBELET", "GROVE_CONFORMANCE_ASSET_KUBE"),
     ],
 )
 def test_a_variable_that_names_no_program_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, message: str
 ) -> None:
     monkeypatch.setenv(variable, "/bin/true")
     with pytest.raises(UsageError, match="names no program") as caught:
         resolve_all()
-    assert str(caught.value).startswith(f"{variable}: ") and told in str(caught.value)
+    assert str(caught.value).startswith(f"{variable}: ") and message in str(caught.value)
 
 
 def test_a_program_of_the_users_own_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,5 +295,5 @@ def test_the_programs_say_the_pinned_versions() -> None:
     for program in programs():
         path = getattr(assets, program.name.replace("-", "_"))
         arguments = ["version", "--client"] if program.name == "kubectl" else ["--version"]
-        said = subprocess.run([path, *arguments], capture_output=True, text=True, check=True, timeout=30)
-        assert program.group.version in said.stdout + said.stderr
+        output = subprocess.run([path, *arguments], capture_output=True, text=True, check=True, timeout=30)
+        assert program.group.version in output.stdout + output.stderr

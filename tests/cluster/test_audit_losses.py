@@ -12,7 +12,7 @@ POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fiel
 
 
 def lost(user: str, response: int = 201, uri: str = POLICY) -> str:
-    """Return what the API server says of an event that it cannot write."""
+    """Return the lines of the API server about an event that it cannot write."""
     about = 'groups="\\"x\\"" as="<self>" asgroups="<lookup>" user-agent="x uri=\\"/a\\"" namespace="<none>"'
     return (
         "E1129 10:00:00.000000       1 metrics.go:110] Error in audit plugin 'log' affecting 1 audit events: json: x\n"
@@ -22,24 +22,24 @@ def lost(user: str, response: int = 201, uri: str = POLICY) -> str:
     )
 
 
-def seen(folder: Path, *said: str) -> str:
+def reported_loss(folder: Path, *lines: str) -> str:
     log = folder / "kube-apiserver.log"
     log.write_text("")
     losses = Losses(log)
-    log.write_text("".join(said))
+    log.write_text("".join(lines))
     return losses.seen()
 
 
 def test_the_user_and_the_request_are_named(tmp_path: Path) -> None:
-    said = seen(tmp_path, "I1129 began\n", lost("kwok-admin"), lost("operator"), lost("gang-scheduler"))
-    assert said == f"the user operator has kept a request out of the audit log: patch {POLICY}"
+    sentence = reported_loss(tmp_path, "I1129 began\n", lost("kwok-admin"), lost("operator"), lost("gang-scheduler"))
+    assert sentence == f"the user operator has kept a request out of the audit log: patch {POLICY}"
 
 
 @pytest.mark.parametrize(
-    "said", ["", "I1129 began\n", lost("grove-conformance"), lost("kwok-admin"), lost("operator", 400), "x" * (3 << 20)]
+    "text", ["", "I1129 began\n", lost("grove-conformance"), lost("kwok-admin"), lost("operator", 400), "x" * (3 << 20)]
 )
-def test_nobody_else_is_accused(tmp_path: Path, said: str) -> None:
-    assert seen(tmp_path, said) == ""
+def test_nobody_else_is_accused(tmp_path: Path, text: str) -> None:
+    assert reported_loss(tmp_path, text) == ""
 
 
 def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None:

@@ -120,20 +120,22 @@ def shape(pod: Document) -> Document:
         for entry in status.get("conditions", [])
         if entry["type"] != "PodScheduled"
     }
-    found = {"phase": status["phase"], "conditions": conditions}
+    result = {"phase": status["phase"], "conditions": conditions}
     for field, key in (("init", "initContainerStatuses"), ("containers", "containerStatuses")):
         if status.get(key):
-            found[field] = [_container(entry) for entry in status[key]]
-    return found
+            result[field] = [_container(entry) for entry in status[key]]
+    return result
 
 
 def _container(entry: Document) -> Document:
-    found = {key: entry[key] for key in ("name", "ready", "started", "restartCount") if key in entry}
+    result = {key: entry[key] for key in ("name", "ready", "started", "restartCount") if key in entry}
     for key in ("state", "lastState"):
         for word, detail in (entry.get(key) or {}).items():
-            kept = {name: value for name, value in detail.items() if not name.endswith("At") and name != "containerID"}
-            found[key] = {word: kept} if kept else word
-    return found
+            details = {
+                name: value for name, value in detail.items() if not name.endswith("At") and name != "containerID"
+            }
+            result[key] = {word: details} if details else word
+    return result
 
 
 def instant(pod: Document) -> float:
@@ -170,10 +172,10 @@ def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
                 lambda: all(len(watched.states[name]) >= len(case["states"]) for name, case in FILES.items())
             )
             for name, case in FILES.items():
-                seen = watched.states[name]
-                wanted = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
-                assert [shape(state) for state in seen] == wanted, name
-                for before, after, state in zip(seen, seen[1:], case["states"][1:], strict=False):
+                states = watched.states[name]
+                expected = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
+                assert [shape(state) for state in states] == expected, name
+                for before, after, state in zip(states, states[1:], case["states"][1:], strict=False):
                     assert instant(after) - instant(before) >= state.get("after", 0), (name, state)
 
     asyncio.run(play())
@@ -183,8 +185,8 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
     mix = pod_behaviors.known().mixes["realistic"]
 
     def failure(pod: Document) -> str:
-        found = mix.failure(pod["metadata"]["uid"])
-        return found.behavior if found is not None else ""
+        drawn = mix.failure(pod["metadata"]["uid"])
+        return drawn.behavior if drawn is not None else ""
 
     async def play(cluster: Cluster) -> None:
         async with watching(cluster) as watched:

@@ -42,11 +42,11 @@ def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_an_option_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other", "other")))
     mine = kubeconfig(tmp_path / "mine", "mine")
-    with chosen(mine, "") as found:
-        assert (found.path, found.options) == (mine, ("--kubeconfig", str(mine)))
-    with chosen(None, "") as found:
-        assert server(found.path) == "http://other.example"
-        assert found.options == ("--kubeconfig", str(tmp_path / "other/config"))
+    with chosen(mine, "") as selected:
+        assert (selected.path, selected.options) == (mine, ("--kubeconfig", str(mine)))
+    with chosen(None, "") as selected:
+        assert server(selected.path) == "http://other.example"
+        assert selected.options == ("--kubeconfig", str(tmp_path / "other/config"))
 
 
 def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: State) -> None:
@@ -54,19 +54,19 @@ def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: State) -> None
         chosen(None, "").__enter__()
     (tmp_path / "home").mkdir()
     kubeconfig(tmp_path / "home/.kube", "usual")
-    with chosen(None, "") as found:
-        assert server(found.path) == "http://usual.example"
+    with chosen(None, "") as selected:
+        assert server(selected.path) == "http://usual.example"
 
 
 def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: State) -> None:
     mine = kubeconfig(tmp_path / "mine", "a", "b")
-    with chosen(mine, "b") as found:
-        assert found.path != mine and server(found.path) == "http://b.example"
-        assert found.options == ("--kubeconfig", str(mine), "--context", "b")
-        assert stat.S_IMODE(found.path.stat().st_mode) == 0o600
-        assert stat.S_IMODE(found.path.parent.stat().st_mode) == 0o700
-        assert "token-of-a" not in found.path.read_text(), "only what the context needs is copied"
-    assert list(found.path.parent.iterdir()) == []
+    with chosen(mine, "b") as selected:
+        assert selected.path != mine and server(selected.path) == "http://b.example"
+        assert selected.options == ("--kubeconfig", str(mine), "--context", "b")
+        assert stat.S_IMODE(selected.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(selected.path.parent.stat().st_mode) == 0o700
+        assert "token-of-a" not in selected.path.read_text(), "only what the context needs is copied"
+    assert list(selected.path.parent.iterdir()) == []
 
 
 def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: State) -> None:
@@ -85,11 +85,11 @@ def test_several_files_are_one_and_the_first_wins(
     first, second = kubeconfig(tmp_path / "1", "a"), kubeconfig(tmp_path / "2", "b", "a")
     second.write_text(second.read_text().replace("http://a.example", "http://wrong.example"))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{first}:{second}")
-    with chosen(None, "") as found:
-        assert server(found.path) == "http://a.example"
-    with chosen(None, "b") as found:
-        assert server(found.path) == "http://b.example"
-        assert found.options == ("--context", "b")
+    with chosen(None, "") as selected:
+        assert server(selected.path) == "http://a.example"
+    with chosen(None, "b") as selected:
+        assert server(selected.path) == "http://b.example"
+        assert selected.options == ("--context", "b")
 
 
 def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: State) -> None:
@@ -98,8 +98,8 @@ def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
     mine.write_text(yaml.safe_dump(document))
-    with chosen(mine, "b") as found:
-        copied = yaml.safe_load(found.path.read_text())
+    with chosen(mine, "b") as selected:
+        copied = yaml.safe_load(selected.path.read_text())
     assert copied["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
     user = copied["users"][0]["user"]
     assert (user["client-key"], Path(user["exec"]["command"])) == ("/abs/key", tmp_path / "mine/plugin")

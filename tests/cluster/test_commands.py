@@ -78,7 +78,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["cluster", "--nonsense"], "--nonsense"),
         (["cluster", "up", "x", "--nodes", "tinny:1"], "tiny"),
@@ -112,10 +112,10 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "nodes", "add", "x", "tiny:1"], "unknown cluster 'x'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], message: str) -> None:
     done = here(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
-    assert told in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
@@ -309,11 +309,11 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
 
 def assert_it_is_shown() -> None:
     """The cluster `play`, of 3 tiny and 2 dgx-h100: health, usage and logs."""
-    shown = here("cluster", "status", "play")
-    assert shown.returncode == 0 and "5 of 5 Ready: 2 dgx-h100, 3 tiny" in shown.stdout, shown.stderr
-    assert "0 of 22 requested" in shown.stdout and "pods            none" in shown.stdout
+    status = here("cluster", "status", "play")
+    assert status.returncode == 0 and "5 of 5 Ready: 2 dgx-h100, 3 tiny" in status.stdout, status.stderr
+    assert "0 of 22 requested" in status.stdout and "pods            none" in status.stdout
     top = json.loads(here("cluster", "top", "play", "--seconds", "0.2", "--json").stdout)
-    (server,) = (each for each in top["components"] if each["name"] == "kube-apiserver")
+    (server,) = (component for component in top["components"] if component["name"] == "kube-apiserver")
     assert server["memoryBytes"] > 1 << 20 and server["cpuSeconds"] > 0
     listed = dict(line.split("  ") for line in here("cluster", "logs", "play").stdout.splitlines())
     assert {"audit", "etcd", "kube-apiserver"} <= set(listed)
@@ -323,7 +323,7 @@ def assert_it_is_shown() -> None:
     etcd = psutil.Process(top["components"][0]["pid"])
     etcd.suspend()  # a cluster that is not well is shown as well
     try:
-        shown = here("cluster", "status", "play")
-        assert shown.returncode == Exit.HARNESS and "cluster play: etcd: " in shown.stdout
+        status = here("cluster", "status", "play")
+        assert status.returncode == Exit.HARNESS and "cluster play: etcd: " in status.stdout
     finally:
         etcd.resume()

@@ -20,9 +20,9 @@ SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
 @pytest.fixture
 def components(tmp_path: Path) -> Components:
-    found = Components("one", tmp_path, MARKER)
-    (found.workspace / "pids").mkdir(parents=True)
-    return found
+    created = Components("one", tmp_path, MARKER)
+    (created.workspace / "pids").mkdir(parents=True)
+    return created
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def test_a_process_that_takes_the_place_of_another_is_verified(
         foreign.wait()
     later = start(components, MARKER)
     try:
-        found = components.process("etcd")
-        assert found is not None and found.pid == later.pid
+        process = components.process("etcd")
+        assert process is not None and process.pid == later.pid
     finally:
         later.kill()
         later.wait()

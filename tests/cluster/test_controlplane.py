@@ -69,13 +69,13 @@ def is_ready(pod: dict[str, Any]) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
 
 
-async def pods(client: Client, wanted: Any) -> list[dict[str, Any]]:
-    """The pods of the default namespace, once `wanted` holds for them."""
+async def pods(client: Client, condition: Any) -> list[dict[str, Any]]:
+    """Return the pods of the default namespace, once `condition` holds for them."""
     wait = AsyncRetrying(
-        retry=retry_if_result(lambda found: not wanted(found)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
+        retry=retry_if_result(lambda listed: not condition(listed)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
     )
-    found: list[dict[str, Any]] = await wait(client.list, PODS, "default")
-    return found
+    listed: list[dict[str, Any]] = await wait(client.list, PODS, "default")
+    return listed
 
 
 def test_it_is_well_and_every_component_runs(cluster: Cluster) -> None:
@@ -158,18 +158,18 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
             init = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
             for number in range(10):
                 await api.create(PODS, pod(f"p{number}", initContainers=init, **place))
-            found = await pods(api, lambda found: len(found) == 10 and all(map(is_ready, found)))
-            for one in found:
+            listed = await pods(api, lambda listed: len(listed) == 10 and all(map(is_ready, listed)))
+            for one in listed:
                 status = one["status"]
                 assert status["phase"] == "Running" and one["spec"]["nodeName"].startswith("one-tiny-")
                 assert status["hostIP"].startswith("172.") and len(status["podIPs"]) == 1
                 assert "terminated" in status["initContainerStatuses"][0]["state"]
                 assert "running" in status["initContainerStatuses"][1]["state"]
                 assert all(entry["ready"] and entry["started"] for entry in status["containerStatuses"])
-            assert len({one["status"]["podIP"] for one in found}) == 10
+            assert len({one["status"]["podIP"] for one in listed}) == 10
             for number in range(10):
                 await api.delete(PODS, "default", f"p{number}")
-            await pods(api, lambda found: not found)
+            await pods(api, lambda listed: not listed)
             await nodes.delete_nodes(api, [node["metadata"]["name"] for node in fleet])
         counts = wait_for(lambda: writes(begin))
         assert counts == {
@@ -202,16 +202,16 @@ def test_held_pods_keep_the_status_and_the_life_that_a_test_gives_them(cluster: 
             await nodes.create_nodes(api, fleet)
             await api.create(PODS, pod("held", annotations={status: "yes", deletion: "yes"}, **place))
             await api.create(PODS, pod("free", **place))
-            found = await pods(api, lambda found: any(map(is_ready, found)) and all(bound(one) for one in found))
-            assert [one["metadata"]["name"] for one in found if is_ready(one)] == ["free"]
+            listed = await pods(api, lambda listed: any(map(is_ready, listed)) and all(bound(one) for one in listed))
+            assert [one["metadata"]["name"] for one in listed if is_ready(one)] == ["free"]
             await api.patch(PODS, "default", "held", {"metadata": {"annotations": {status: None}}})
-            await pods(api, lambda found: all(map(is_ready, found)))
+            await pods(api, lambda listed: all(map(is_ready, listed)))
             await api.delete(PODS, "default", "held")
             await api.delete(PODS, "default", "free")
-            (left,) = await pods(api, lambda found: len(found) == 1)
+            (left,) = await pods(api, lambda listed: len(listed) == 1)
             assert left["metadata"]["name"] == "held" and left["metadata"]["deletionTimestamp"]
             await api.patch(PODS, "default", "held", {"metadata": {"annotations": {deletion: None}}})
-            await pods(api, lambda found: not found)
+            await pods(api, lambda listed: not listed)
 
     def bound(one: dict[str, Any]) -> bool:
         return bool(one["spec"].get("nodeName"))
@@ -226,19 +226,19 @@ def test_a_pod_that_lost_readiness_gets_it_back_with_its_restarts_kept(cluster: 
         async with client(cluster) as api:
             await nodes.create_nodes(api, fleet)
             await api.create(PODS, pod("ill", **place))
-            (before,) = await pods(api, lambda found: found and is_ready(found[0]))
+            (before,) = await pods(api, lambda listed: listed and is_ready(listed[0]))
             crashed = {"name": "main", "ready": False, "restartCount": 3, "image": "invented", "imageID": ""}
             crashed["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
             conditions = [one for one in before["status"]["conditions"] if one["type"] != "Ready"]
             conditions.append({"type": "Ready", "status": "False"})
             change = {"status": {"containerStatuses": [crashed], "conditions": conditions}}
             await api.patch(PODS, "default", "ill", change, subresource="status")
-            (after,) = await pods(api, lambda found: found and is_ready(found[0]))
+            (after,) = await pods(api, lambda listed: listed and is_ready(listed[0]))
             (container,) = after["status"]["containerStatuses"]
             assert container["restartCount"] == 3 and list(container["state"]) == ["running"]
             assert after["status"]["podIP"] == before["status"]["podIP"]
             await api.delete(PODS, "default", "ill")
-            await pods(api, lambda found: not found)
+            await pods(api, lambda listed: not listed)
 
     asyncio.run(play())
 
@@ -267,10 +267,10 @@ def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cl
             await asyncio.to_thread(cluster.start)
             begun = asyncio.get_running_loop().time()
             await api.create(PODS, pod("again", nodeName="again-tiny-0"))
-            await pods(api, lambda found: found and is_ready(found[0]))
+            await pods(api, lambda listed: listed and is_ready(listed[0]))
             assert asyncio.get_running_loop().time() - begun < 60  # its lease would be valid for 200 s
             await api.delete(PODS, "default", "again")
-            await pods(api, lambda found: not found)
+            await pods(api, lambda listed: not listed)
             await nodes.delete_nodes(api, ["again-tiny-0"])
 
     asyncio.run(play())
@@ -314,8 +314,8 @@ def test_kube_scheduler_can_answer_to_another_name(state: State) -> None:
             await nodes.create_nodes(api, nodes.manifests("tiny", 1))
             await api.create(PODS, pod("default"))
             await api.create(PODS, pod("named", schedulerName="other-scheduler"))
-            found = await pods(api, lambda found: any(map(is_ready, found)))
-            assert [one["metadata"]["name"] for one in found if one["spec"].get("nodeName")] == ["named"]
+            listed = await pods(api, lambda listed: any(map(is_ready, listed)))
+            assert [one["metadata"]["name"] for one in listed if one["spec"].get("nodeName")] == ["named"]
 
     asyncio.run(play())
     cluster.down()

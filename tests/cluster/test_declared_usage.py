@@ -13,7 +13,7 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 def pod(annotations: dict[str, str] | None = None, *requests: dict[str, str]) -> dict[str, Any]:
-    containers = [{"name": f"c{number}", "resources": {"requests": each}} for number, each in enumerate(requests)]
+    containers = [{"name": f"c{number}", "resources": {"requests": amounts}} for number, amounts in enumerate(requests)]
     metadata = {"name": "p", "namespace": "n", "annotations": annotations}
     spec = {"containers": containers or [{"name": "c0"}], "nodeName": "node"}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}

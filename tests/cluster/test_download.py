@@ -55,14 +55,14 @@ def test_what_is_pinned_is_downloaded_and_verified(site: ReleaseSite, tmp_path: 
     download(pinned("kubectl"), tmp_path)
     assert (tmp_path / "kubectl").read_bytes() == BINARY
     assert [entry.name for entry in tmp_path.iterdir()] == ["kubectl"]
-    assert site.asked == [path_of("kubectl")]
+    assert site.requests == [path_of("kubectl")]
 
 
 def test_what_is_not_pinned_is_not_even_asked_for(site: ReleaseSite, tmp_path: Path) -> None:
     site.files = {path_of("kubectl"): BINARY, path_of("kubectl") + ".sha256": sha256(BINARY).encode()}
     with pytest.raises(Unavailable, match="no digest of an official file is pinned"):
         download(replace(program("kubectl"), digest=""), tmp_path)
-    assert site.asked == []
+    assert site.requests == []
 
 
 def test_a_file_may_be_pinned_by_sha512(site: ReleaseSite, tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_a_file_may_be_pinned_by_sha512(site: ReleaseSite, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("platform", ["linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64"])
 def test_every_pin_is_a_digest_and_no_two_files_share_one(platform: str) -> None:
-    found = {each.url: each.digest for each in pins.load(platform) if each.digest}
-    assert all(re.fullmatch("sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", digest) for digest in found.values())
-    assert len(set(found.values())) == len(found)
+    digests = {pin.url: pin.digest for pin in pins.load(platform) if pin.digest}
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", digest) for digest in digests.values())
+    assert len(set(digests.values())) == len(digests)
 
 
 @pytest.mark.parametrize("platform", ["linux-amd64", "linux-arm64"])
 def test_on_linux_every_program_has_an_official_release(platform: str) -> None:
-    assert all(each.digest for each in pins.load(platform))
+    assert all(pin.digest for pin in pins.load(platform))
 
 
 def test_what_passes_is_tried_again(site: ReleaseSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_what_passes_is_tried_again(site: ReleaseSite, tmp_path: Path, monkeypat
     site.files = {path_of("kubectl"): BINARY}
     site.faults = ["503", "cut"]
     download(pinned("kubectl"), tmp_path)
-    assert (tmp_path / "kubectl").read_bytes() == BINARY and len(site.asked) == 3
+    assert (tmp_path / "kubectl").read_bytes() == BINARY and len(site.requests) == 3
 
 
 def test_what_does_not_pass_is_given_up_for_good(
@@ -104,7 +104,7 @@ def test_what_does_not_pass_is_given_up_for_good(
     for _ in range(2):
         with pytest.raises(Unavailable, match=r"cut off after|IncompleteRead"):
             download(pinned("kubectl"), tmp_path, sites)
-        assert len(site.asked) == transfer.ATTEMPTS
+        assert len(site.requests) == transfer.ATTEMPTS
 
 
 def test_the_program_is_taken_out_of_a_verified_archive(site: ReleaseSite, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_several_programs_are_taken_out_of_one_download(site: ReleaseSite, tmp_p
     both = [replace(pinned("kubectl", packed), name=name, file="server.tar.gz", member=f"bin/{name}") for name in "ab"]
     fetch(both, tmp_path, Sites(), silent)
     assert (tmp_path / "a").read_bytes() + b"b" == (tmp_path / "b").read_bytes() == BINARY + b"b"
-    assert site.asked == ["/server.tar.gz"]
+    assert site.requests == ["/server.tar.gz"]
 
 
 def image(site: ReleaseSite, *layers: dict[str, bytes], name: str = "kube-apiserver") -> Program:
@@ -141,11 +141,11 @@ def image(site: ReleaseSite, *layers: dict[str, bytes], name: str = "kube-apiser
 def test_the_program_is_taken_out_of_the_uppermost_layer_that_has_it(
     site: ReleaseSite, tmp_path: Path, prefix: str
 ) -> None:
-    wanted = image(site, {"go-runner": b"r"}, {TOP: b"an older one"}, {prefix + TOP: BINARY}, {"etc/passwd": b""})
-    download(wanted, tmp_path)
+    pin = image(site, {"go-runner": b"r"}, {TOP: b"an older one"}, {prefix + TOP: BINARY}, {"etc/passwd": b""})
+    download(pin, tmp_path)
     assert (tmp_path / "kube-apiserver").read_bytes() == BINARY
     assert [entry.name for entry in tmp_path.iterdir()] == ["kube-apiserver"]
-    kinds = [path.split("/")[3] for path in site.asked]
+    kinds = [path.split("/")[3] for path in site.requests]
     assert kinds == ["manifests", "manifests", "blobs", "blobs"]
 
 
@@ -155,26 +155,26 @@ def test_a_registry_may_want_an_anonymous_token_and_have_its_blobs_elsewhere(
     with serving() as store, serving() as back:
         use(f"{site.url}/mirror", monkeypatch)
         back.guarded = "/v2/"
-        wanted = image(back, {TOP: BINARY}, name="mirror/kube-apiserver")
+        pin = image(back, {TOP: BINARY}, name="mirror/kube-apiserver")
         site.moved = {path: back.url + path for path in back.files}
         (blob,) = (path for path in back.files if "/blobs/" in path)
         store.files["/a-blob"] = back.files.pop(blob)
         back.moved[blob] = f"{store.url}/a-blob"
         back.guarded = "/v2/mirror/kube-apiserver/manifests"
-        download(wanted, tmp_path)
+        download(pin, tmp_path)
         assert (tmp_path / "kube-apiserver").read_bytes() == BINARY
         assert "Bearer anonymous" in back.authorizations
-        assert any(path == "/token?service=a+registry&scope=pull" for path in back.asked)
+        assert any(path == "/token?service=a+registry&scope=pull" for path in back.requests)
         assert not any(site.authorizations) and not any(store.authorizations)
 
 
 def test_a_token_stays_with_the_host_that_asked_for_it(site: ReleaseSite, tmp_path: Path) -> None:
     with serving() as store:
-        wanted = image(site, {TOP: BINARY})
+        pin = image(site, {TOP: BINARY})
         (blob,) = (path for path in site.files if "/blobs/" in path)
         store.files["/a-blob"] = site.files.pop(blob)
         site.guarded, site.moved = "/v2/kube-apiserver/manifests", {blob: f"{store.url}/a-blob"}
-        download(wanted, tmp_path)
+        download(pin, tmp_path)
         assert (tmp_path / "kube-apiserver").read_bytes() == BINARY and store.authorizations == [""]
 
 
@@ -182,17 +182,17 @@ def test_a_token_stays_with_the_host_that_asked_for_it(site: ReleaseSite, tmp_pa
 def test_a_registry_that_wants_something_else_is_unavailable(
     site: ReleaseSite, tmp_path: Path, challenge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = image(site, {TOP: BINARY})
+    pin = image(site, {TOP: BINARY})
     site.guarded = "/v2/"
     read = transfer._token
-    monkeypatch.setattr(transfer, "_token", lambda found: read(challenge))
+    monkeypatch.setattr(transfer, "_token", lambda header: read(challenge))
     with pytest.raises(Unavailable, match="HTTP 401"):
-        download(wanted, tmp_path)
+        download(pin, tmp_path)
 
 
 @pytest.mark.parametrize("part", ["index", "manifest", "blob"])
 def test_a_part_of_an_image_with_a_wrong_checksum_is_refused(site: ReleaseSite, tmp_path: Path, part: str) -> None:
-    wanted = image(site, {TOP: BINARY})
+    pin = image(site, {TOP: BINARY})
     (path,) = (
         path
         for path, content in site.files.items()
@@ -200,7 +200,7 @@ def test_a_part_of_an_image_with_a_wrong_checksum_is_refused(site: ReleaseSite, 
     )
     site.files[path] += b" "
     with pytest.raises(ChecksumMismatch) as caught:
-        download(wanted, tmp_path)
+        download(pin, tmp_path)
     message = str(caught.value)
     assert path in message and path.rpartition("/")[2] in message and "\n" not in message
     assert "GROVE_CONFORMANCE_RELEASES_REGISTRY" in message and "kube-apiserver is not installed" in message
@@ -221,7 +221,7 @@ def test_a_wrong_checksum_is_refused_with_both_sums_and_the_file(site: ReleaseSi
     message = str(caught.value)
     assert sha256(BINARY) in message and sha256(BINARY + b"changed") in message
     assert path_of("kubectl") in message and "\n" not in message
-    assert not list(tmp_path.iterdir()) and len(site.asked) == 1
+    assert not list(tmp_path.iterdir()) and len(site.requests) == 1
 
 
 def test_a_long_download_says_how_much_there_is(
@@ -230,10 +230,10 @@ def test_a_long_download_says_how_much_there_is(
     monkeypatch.setattr(progress, "EVERY", 0.0)
     content = b"x" * 3_500_000
     site.files = {path_of("kubectl"): content}
-    told: list[str] = []
-    fetch([pinned("kubectl", content)], tmp_path, Sites(), lambda subject, step: told.append(f"{subject}: {step}"))
-    assert told[0] == f"kubectl: downloading {site.url}{path_of('kubectl')}"
-    assert told[-1] == "kubectl: downloaded 4 of 4 MB" and len(told) > 3
+    steps: list[str] = []
+    fetch([pinned("kubectl", content)], tmp_path, Sites(), lambda subject, step: steps.append(f"{subject}: {step}"))
+    assert steps[0] == f"kubectl: downloading {site.url}{path_of('kubectl')}"
+    assert steps[-1] == "kubectl: downloaded 4 of 4 MB" and len(steps) > 3
 
 
 def test_a_file_that_is_not_there_is_unavailable_and_the_site_stays_good(site: ReleaseSite, tmp_path: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_server_that_never_answers_costs_one_patience_and_is_not_asked_again(
 
 
 def test_a_server_that_is_not_there_is_known_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     use(f"http://127.0.0.1:{port}", monkeypatch)
     begin = time.monotonic()
     with pytest.raises(Unavailable, match="refused"):

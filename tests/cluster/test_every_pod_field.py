@@ -124,13 +124,15 @@ async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
         answers = await asyncio.gather(*(pods.create(without(spec, steps)) for steps in places.values()))
         for place, answer in zip(places, answers, strict=True):
             lost[place] = answer.status != 201 or orjson.loads(answer.content)["spec"] != whole
-    unseen = [place for place, seen in lost.items() if not seen]
+    unnoticed = [place for place, noticed in lost.items() if not noticed]
     assert len(lost) > 500
-    assert [place for place in unseen if not any(f".{key}." in f".{place}.".replace("[]", "") for key in UNSEEN)] == []
+    assert [
+        place for place in unnoticed if not any(f".{key}." in f".{place}.".replace("[]", "") for key in UNSEEN)
+    ] == []
 
 
 async def test_no_field_is_left_out(pods: Pods) -> None:
-    """Whatever the version of Kubernetes is: a new field is set, or this test names it."""
+    """Set each new field of any version of Kubernetes, or name it in this test."""
     schemas = await pods.schemas()
     short = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
     used: set[str] = set()
@@ -180,8 +182,8 @@ def without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
 
 def reference(schema: Spec) -> str:
     schema = schema.get("items", schema)
-    found = [each["$ref"] for each in [schema, *schema.get("allOf", ())] if "$ref" in each]
-    return str(found[0]).rpartition(".")[2] if found else ""
+    references = [part["$ref"] for part in [schema, *schema.get("allOf", ())] if "$ref" in part]
+    return str(references[0]).rpartition(".")[2] if references else ""
 
 
 def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
@@ -200,5 +202,5 @@ def reachable(types: Spec, kind: str = "PodSpec", known: set[str] | None = None)
         return []
     known.add(kind)
     fields = types[kind].get("properties", {})
-    inner = [found for schema in fields.values() for found in reachable(types, reference(schema), known)]
+    inner = [name for schema in fields.values() for name in reachable(types, reference(schema), known)]
     return [*(f"{kind}.{field}" for field in fields), *inner]

@@ -1,4 +1,4 @@
-"""What a run has made on an existing cluster is known by a label; what was there before never gets it."""
+"""Objects of a run on an existing cluster have a label that objects from before never get."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_a_label_is_added_to_those_that_there_are() -> None:
     ("there", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
 )
 def test_only_what_the_run_has_made_is_labelled(there: Any, label: str | None) -> None:
-    found = marked_if_own(QUEUE, None if there is None else orjson.dumps(there), "r1")
-    assert found["metadata"]["labels"].get(RUN) == label
+    document = marked_if_own(QUEUE, None if there is None else orjson.dumps(there), "r1")
+    assert document["metadata"]["labels"].get(RUN) == label
 
 
 def test_what_was_left_is_told_in_one_line() -> None:
-    found = [Left(NODES, None, "n0", "r1"), Left(NODES, None, "n1", "r1"), Left(NAMESPACES, None, "a", "r0")]
-    assert leftovers.described(found) == "1 namespaces, 2 nodes, of the run r0, r1"
+    left_objects = [Left(NODES, None, "n0", "r1"), Left(NODES, None, "n1", "r1"), Left(NAMESPACES, None, "a", "r0")]
+    assert leftovers.described(left_objects) == "1 namespaces, 2 nodes, of the run r0, r1"
 
 
 class Slow:

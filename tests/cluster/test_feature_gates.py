@@ -38,8 +38,8 @@ def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> Non
             "TopologyAwareWorkloadScheduling",
             "CompositePodGroup",
         }
-    for each in (flat, tree):
-        assert each.flags()["kube-controller-manager"] == {"feature-gates": "GenericWorkload=true"}
+    for gates in (flat, tree):
+        assert gates.flags()["kube-controller-manager"] == {"feature-gates": "GenericWorkload=true"}
 
 
 def test_a_gate_without_a_component_is_for_those_that_know_it() -> None:
@@ -48,11 +48,11 @@ def test_a_gate_without_a_component_is_for_those_that_know_it() -> None:
 
 
 def test_a_component_may_be_named_and_what_comes_later_wins() -> None:
-    found = resolved("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
-    assert found.gates["kube-scheduler"]["CompositePodGroup"] is False
-    assert found.gates["kube-apiserver"]["CompositePodGroup"] is True and found.on("CompositePodGroup")
-    found = resolved(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
-    assert found.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
+    result = resolved("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
+    assert result.gates["kube-scheduler"]["CompositePodGroup"] is False
+    assert result.gates["kube-apiserver"]["CompositePodGroup"] is True and result.on("CompositePodGroup")
+    result = resolved(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
+    assert result.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
 
 
 def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
@@ -60,7 +60,7 @@ def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "message"),
     [
         (
             Requested(("workload-apis",)),
@@ -86,10 +86,10 @@ def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
         (Requested(runtime_config=("kube-scheduler:a/v1=true",)), "only kube-apiserver has it — give a/v1=true"),
     ],
 )
-def test_a_mistake_is_one_line(asked: Requested, told: str) -> None:
+def test_a_mistake_is_one_line(requested: Requested, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        features.resolve(asked, "1.37", GATES.__getitem__)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+        features.resolve(requested, "1.37", GATES.__getitem__)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_features_of_another_version_are_told_with_those_that_have_them() -> None:
@@ -100,7 +100,7 @@ def test_features_of_another_version_are_told_with_those_that_have_them() -> Non
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "message"),
     [
         (
             "E1124 run.go:72] unrecognized feature gate: GangScheduling\n",
@@ -113,9 +113,9 @@ def test_features_of_another_version_are_told_with_those_that_have_them() -> Non
         ),
     ],
 )
-def test_why_a_component_ended_is_one_line(log: str, told: str) -> None:
-    found = features.explanation("kube-scheduler", log)
-    assert found is not None and told in str(found) and "\n" not in str(found)
+def test_why_a_component_ended_is_one_line(log: str, message: str) -> None:
+    explanation = features.explanation("kube-scheduler", log)
+    assert explanation is not None and message in str(explanation) and "\n" not in str(explanation)
     assert features.explanation("kube-scheduler", "panic: something else") is None
 
 
@@ -130,6 +130,6 @@ def test_what_a_program_knows_is_in_its_help(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_can_be_asked_for_again() -> None:
-    asked = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
+    requested = Requested(("workload-api",), ("kube-scheduler:A=true",), ("a/v1=true",))
     words = ["--features", "workload-api", "--feature-gates", "kube-scheduler:A=true", "--runtime-config", "a/v1=true"]
-    assert asked.options() == words
+    assert requested.options() == words

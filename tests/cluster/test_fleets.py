@@ -75,11 +75,11 @@ def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("nothing.yaml", "no such file"), ("My_Nodes.yaml", "not a valid name for nodes")]
+    ("name", "message"), [("nothing.yaml", "no such file"), ("My_Nodes.yaml", "not a valid name for nodes")]
 )
-def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, told: str) -> None:
+def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(OWN)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         fleets.asked(f"{tmp_path / name}:2")
 
 
@@ -114,7 +114,7 @@ def test_label_keys_are_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{profile: tinny, nodes: 1}", "did you mean"),
         ("{profile: tiny}", "parts"),
@@ -122,8 +122,8 @@ def test_label_keys_are_parameters() -> None:
         ("{profile: tiny, nodes: 1}, {profile: tiny, racks: 1}", "duplicate"),
     ],
 )
-def test_a_wrong_fleet_is_told(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_fleet_is_told(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mine.yaml").write_text(f"description: Mine.\nparts: [{text}]\n")
     with pytest.raises(UsageError) as caught:
         fleets.load(tmp_path / "mine.yaml")
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

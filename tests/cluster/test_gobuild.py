@@ -68,21 +68,21 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
     packages = "echo go: downloading example.com/x v1.0.0; echo k8s.io/api/core/v1; echo sigs.k8s.io/yaml"
     packages += "; [ $1 = build ] || echo k8s.io/left"
     fake_go(tmp_path, monkeypatch, build=packages)
-    told: list[str] = []
+    steps: list[str] = []
     (tmp_path / "scratch").mkdir()
     gobuild.build(
         kubectl(),
         tmp_path / "scratch" / "kubectl",
         marker="m",
         cache=tmp_path,
-        report=lambda *step: told.append(step[1]),
+        report=lambda *step: steps.append(step[1]),
     )
-    assert "building 1.36.3 from source with Go 1.99.1" in told[0]
-    assert re.fullmatch(r"building for \d s, 2 of 3 packages compiled, at most \d s left", told[-1])
+    assert "building 1.36.3 from source with Go 1.99.1" in steps[0]
+    assert re.fullmatch(r"building for \d s, 2 of 3 packages compiled, at most \d s left", steps[-1])
 
 
 @pytest.mark.parametrize(
-    ("seconds", "done", "total", "said"),
+    ("seconds", "done", "total", "expected"),
     [
         (10, 0, 900, "0 of 900 packages compiled"),
         (120, 5, 1452, "5 of 1452 packages compiled"),
@@ -92,9 +92,9 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
         (60, 7, 0, "7 of 7 packages compiled"),
     ],
 )
-def test_what_is_left_of_a_build_is_an_upper_bound(seconds: float, done: int, total: int, said: str) -> None:
-    """What Go has in its cache is not compiled again; and the count may be unknown."""
-    assert gobuild._how_far(seconds, done, total) == f"building for {seconds} s, {said}"
+def test_what_is_left_of_a_build_is_an_upper_bound(seconds: float, done: int, total: int, expected: str) -> None:
+    """Packages in Go's cache are not compiled again; and the count may be unknown."""
+    assert gobuild._how_far(seconds, done, total) == f"building for {seconds} s, {expected}"
 
 
 def test_another_version_than_that_of_the_module_folder_is_not_built(
@@ -133,12 +133,12 @@ def test_a_go_that_is_too_old_is_replaced_by_our_own(
     assert "Go 1.99" in build(tmp_path)
 
 
-@pytest.mark.parametrize(("others", "free", "enough"), [(False, 4, False), (True, 4, True), (True, 1, False)])
+@pytest.mark.parametrize(("cached", "free", "enough"), [(False, 4, False), (True, 4, True), (True, 1, False)])
 def test_too_little_room_is_told_before_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, free: int, enough: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool, free: int, enough: bool
 ) -> None:
     fake_go(tmp_path, monkeypatch)
-    if others:
+    if cached:
         (tmp_path / "assets" / "etcd").mkdir(parents=True)
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100 << 30, 0, free << 30))

@@ -34,16 +34,16 @@ def event(user: str, credential: str, **more: Any) -> dict[str, Any]:
 
 
 def issues(user: str, credential: str, *, code: int = 201, noted: str = "", answer: object = None) -> dict[str, Any]:
-    """A request for a token. `answer`: the token, if the log has it; `noted`: what the annotation says."""
+    """Return a request for a token. `answer`: the token, if the log has it; `noted`: the text of the annotation."""
     about = {"resource": "serviceaccounts", "subresource": "token", "namespace": "kube-system"}
-    said = {"verb": "create", "objectRef": about, "responseStatus": {"code": code}, "annotations": {ISSUED: noted}}
-    return event(user, credential, **said, **({"responseObject": {"status": {"token": answer}}} if answer else {}))
+    fields = {"verb": "create", "objectRef": about, "responseStatus": {"code": code}, "annotations": {ISSUED: noted}}
+    return event(user, credential, **fields, **({"responseObject": {"status": {"token": answer}}} if answer else {}))
 
 
 def actor(folder: Path, *events: dict[str, Any]) -> str:
     """Return whose act the last event was."""
-    (log := folder / "audit.log").write_text("".join(json.dumps(each) + "\n" for each in events))
-    return [found.user.username for found, _ in AuditLog(log, OWN).events(0)][-1]
+    (log := folder / "audit.log").write_text("".join(json.dumps(document) + "\n" for document in events))
+    return [entry.user.username for entry, _ in AuditLog(log, OWN).events(0)][-1]
 
 
 def test_a_controller_has_the_tokens_that_a_component_has_asked_for() -> None:
@@ -85,7 +85,7 @@ def test_a_log_is_learned_from_before_the_mark(tmp_path: Path) -> None:
     for name, then in (("a", COLLECTOR), ("b", BORROWED)):
         with log.open("a") as file:
             file.write(json.dumps(event(COLLECTOR, f"JTI={name}")) + "\n")
-        assert [found.user.username for found, _ in audit.events(mark)][-1] == then
+        assert [entry.user.username for entry, _ in audit.events(mark)][-1] == then
 
 
 def test_a_webhook_that_annotates_a_request_of_the_components_gives_nobody_their_name(tmp_path: Path) -> None:

@@ -47,11 +47,11 @@ def actors(cluster: Cluster, since: int = 0) -> set[str]:
 def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
     send(kubeconfigs.suite(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
     wait_for(lambda: any("root-ca-cert-publisher" in who for who in actors(cluster)))
-    seen = actors(cluster)
-    assert {"kwok-admin", "system:apiserver", "grove-conformance"} < seen
-    assert [who for who in seen if UNKNOWN in who] == []
-    asked = [event for event, _ in AuditLog.of(cluster).events(0) if event.objectRef.path == TOKENS]
-    assert asked and all(event.responseObject and event.issued == event.annotations.issued for event in asked)
+    names = actors(cluster)
+    assert {"kwok-admin", "system:apiserver", "grove-conformance"} < names
+    assert [who for who in names if UNKNOWN in who] == []
+    requests = [event for event, _ in AuditLog.of(cluster).events(0) if event.objectRef.path == TOKENS]
+    assert requests and all(event.responseObject and event.issued == event.annotations.issued for event in requests)
 
 
 @pytest.mark.parametrize(("borrow", "who"), [(token, "operator"), (stored_token, f"{UNKNOWN} (as {BORROWED})")])
@@ -60,8 +60,10 @@ def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, bor
     component = bearer(own, borrow(own))
     since = AuditLog.of(cluster).mark()
     send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": who[:7]}}}, content_type=MERGE_PATCH)
-    written = wait_for(lambda: [each for each in AuditLog.of(cluster).accepted(since) if each.resource == "namespaces"])
-    assert [each.user for each in written] == [who]
+    written = wait_for(
+        lambda: [write for write in AuditLog.of(cluster).accepted(since) if write.resource == "namespaces"]
+    )
+    assert [write.user for write in written] == [who]
 
 
 def administrator(cluster: Cluster) -> Path:
@@ -78,18 +80,18 @@ def administrator(cluster: Cluster) -> Path:
 
 def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
     """One could lead the connection back to the API server, which would take it for a component."""
-    shown: list[Any] = []
+    certificates: list[Any] = []
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
     tls.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")
     tls.verify_mode = ssl.CERT_OPTIONAL
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=_serve, args=(server, tls, shown), daemon=True).start()
+        threading.Thread(target=_serve, args=(server, tls, certificates), daemon=True).start()
         asyncio.run(_aggregate(cluster, server.getsockname()[1]))
-        wait_for(lambda: shown)
-    assert set(shown) == {None}
+        wait_for(lambda: certificates)
+    assert set(certificates) == {None}
 
 
-def _serve(server: socket.socket, tls: ssl.SSLContext, shown: list[Any]) -> None:
+def _serve(server: socket.socket, tls: ssl.SSLContext, certificates: list[Any]) -> None:
     """Note the certificate of each client."""
     while True:
         try:
@@ -99,7 +101,7 @@ def _serve(server: socket.socket, tls: ssl.SSLContext, shown: list[Any]) -> None
         with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True) as connection:
             if connection.recv(1 << 16):
                 certificate = connection.getpeercert()
-                shown.append(json.dumps(certificate["subject"]) if certificate else None)
+                certificates.append(json.dumps(certificate["subject"]) if certificate else None)
 
 
 async def _aggregate(cluster: Cluster, port: int) -> None:

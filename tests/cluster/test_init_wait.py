@@ -52,7 +52,7 @@ def container(*args: str) -> Container:
 
 
 @pytest.mark.parametrize(
-    ("args", "wanted"),
+    ("args", "expected"),
     [
         (["--podcliques=a:1"], {"a": 1}),
         (["--podcliques", "a:1"], {"a": 1}),
@@ -64,8 +64,8 @@ def container(*args: str) -> Container:
         (["--verbose", "--podcliques=a:1"], {"a": 1}),
     ],
 )
-def test_both_options_in_every_spelling(args: list[str], wanted: dict[str, int]) -> None:
-    assert init_wait.parents(container(*args)) == wanted
+def test_both_options_in_every_spelling(args: list[str], expected: dict[str, int]) -> None:
+    assert init_wait.parents(container(*args)) == expected
 
 
 @pytest.mark.parametrize("args", [[], ["run"], ["-p", "/data"], ["-process", "x"], ["--podclique=a:1"]])
@@ -78,8 +78,8 @@ def test_a_native_sidecar_never_waits(args: list[str]) -> None:
     sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
     assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
     waiting = pod("c-1", "--podcliques=a:1", more=[sidecar])
-    assert shown(waiting, set())[0] == ["running", "running"]
-    assert shown(waiting, {"grove-initc"})[1] == "True"
+    assert patched(waiting, set())[0] == ["running", "running"]
+    assert patched(waiting, {"grove-initc"})[1] == "True"
 
 
 @pytest.mark.parametrize("value", ["x", "x:0", "x:y", ":1", "x:-1", "x:1:2", "x:1.5", "x:"])
@@ -93,8 +93,8 @@ def test_an_option_without_its_value_is_malformed() -> None:
         init_wait.parents(container("--podcliques=a:1", "-p"))
 
 
-def shown(waiting: Pod, done: set[str]) -> tuple[list[str], str]:
-    """The states of its init containers and the status of Initialized that the change brings."""
+def patched(waiting: Pod, done: set[str]) -> tuple[list[str], str]:
+    """Return the states of the init containers and the status of Initialized that the change brings."""
     change = init_wait.patch(waiting, done, NOW) or {}
     states = [
         f"{next(iter(s['state']))} {next(iter(s['state'].values())).get('reason', '')}".strip()
@@ -108,16 +108,16 @@ AROUND = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "resta
 
 def test_containers_before_it_are_through_and_sidecars_serve() -> None:
     waiting = pod("c-1", "--podcliques=a:1", more=AROUND)
-    assert shown(waiting, set()) == (["terminated Completed", "running", "running"], "")
-    assert shown(waiting, {"grove-initc"}) == (["terminated Completed", "running", "terminated Completed"], "True")
+    assert patched(waiting, set()) == (["terminated Completed", "running", "running"], "")
+    assert patched(waiting, {"grove-initc"}) == (["terminated Completed", "running", "terminated Completed"], "True")
 
 
 def test_containers_behind_it_wait_and_a_second_one_waits_in_its_turn() -> None:
     first = {"name": "one", "image": "i", "args": ["-p", "a:1"]}
     waiting = pod("c-1", "--podcliques=b:1", more=[first, {"name": "two", "image": "i"}])
-    assert shown(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
-    assert shown(waiting, {"grove-initc"})[1] == ""
-    assert shown(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
+    assert patched(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
+    assert patched(waiting, {"grove-initc"})[1] == ""
+    assert patched(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
 
 
 def test_it_keeps_when_it_started_and_says_nothing_twice() -> None:
@@ -156,23 +156,23 @@ def test_malformed_arguments_of_a_pod_that_never_restarts_fail_it() -> None:
 
 def test_one_that_the_stage_took_for_it_wrongly_goes_on() -> None:
     waiting = pod("c-1", "-p", "/data")
-    assert shown(waiting, set()) == (["terminated Completed"], "True")
+    assert patched(waiting, set()) == (["terminated Completed"], "True")
 
 
-class Seen:
-    """A play that is told of pods, and what it has released."""
+class Watch:
+    """A watch of pods, and a player of init containers that receives its events."""
 
     def __init__(self) -> None:
         self.play = Play(lambda key: None)
         self.pods: dict[str, Pod] = {}
 
-    def tell(self, *args: Any, **how: Any) -> None:
+    def update(self, *args: Any, **how: Any) -> None:
         now = pod(*args, **how)
         old = self.pods.get(now.metadata.name)
         self.play.see("ADDED" if old is None else "MODIFIED", old, now)
         self.pods[now.metadata.name] = now
 
-    def gone(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         last = self.pods.pop(name)
         self.play.see("DELETED", last, last)
 
@@ -181,60 +181,60 @@ class Seen:
 
 
 @pytest.fixture
-def seen() -> Seen:
-    return Seen()
+def watch() -> Watch:
+    return Watch()
 
 
-def test_the_wait_is_over_at_the_count_and_not_before(seen: Seen) -> None:
+def test_the_wait_is_over_at_the_count_and_not_before(watch: Watch) -> None:
     """OBJ-S76."""
-    seen.tell("c-1", "--podcliques=p-0-a:2")
-    seen.tell("a-1", clique="p-0-a", ready=True)
-    seen.tell("a-2", clique="p-0-a")
-    seen.tell("a-3", clique="p-0-a", gang="p-1", ready=True)
-    assert not seen.released("c-1")
-    seen.tell("a-2", clique="p-0-a", ready=True)
-    assert seen.released("c-1")
+    watch.update("c-1", "--podcliques=p-0-a:2")
+    watch.update("a-1", clique="p-0-a", ready=True)
+    watch.update("a-2", clique="p-0-a")
+    watch.update("a-3", clique="p-0-a", gang="p-1", ready=True)
+    assert not watch.released("c-1")
+    watch.update("a-2", clique="p-0-a", ready=True)
+    assert watch.released("c-1")
 
 
-def test_a_parent_that_loses_readiness_before_the_others_have_it_counts_no_more(seen: Seen) -> None:
-    seen.tell("c-1", "--podcliques=p-0-a:1", "--podcliques=p-0-b:1")
-    seen.tell("a-1", clique="p-0-a", ready=True)
-    seen.tell("a-1", clique="p-0-a")
-    seen.tell("b-1", clique="p-0-b", ready=True)
-    assert not seen.released("c-1")
-    seen.tell("a-1", clique="p-0-a", ready=True)
-    assert seen.released("c-1")
+def test_a_parent_that_loses_readiness_before_the_others_have_it_counts_no_more(watch: Watch) -> None:
+    watch.update("c-1", "--podcliques=p-0-a:1", "--podcliques=p-0-b:1")
+    watch.update("a-1", clique="p-0-a", ready=True)
+    watch.update("a-1", clique="p-0-a")
+    watch.update("b-1", clique="p-0-b", ready=True)
+    assert not watch.released("c-1")
+    watch.update("a-1", clique="p-0-a", ready=True)
+    assert watch.released("c-1")
 
 
-def test_what_held_once_is_done(seen: Seen) -> None:
-    seen.tell("c-1", "--podcliques=p-0-a:1")
-    seen.tell("a-1", clique="p-0-a", ready=True)
-    seen.gone("a-1")
-    assert seen.released("c-1")
-    seen.gone("c-1")
-    seen.tell("c-1", "--podcliques=p-0-a:1")
-    assert not seen.released("c-1"), "a pod that is made anew waits again"
+def test_what_held_once_is_done(watch: Watch) -> None:
+    watch.update("c-1", "--podcliques=p-0-a:1")
+    watch.update("a-1", clique="p-0-a", ready=True)
+    watch.delete("a-1")
+    assert watch.released("c-1")
+    watch.delete("c-1")
+    watch.update("c-1", "--podcliques=p-0-a:1")
+    assert not watch.released("c-1"), "a pod that is made anew waits again"
 
 
-def test_a_clique_is_told_by_its_label_and_not_by_the_beginning_of_a_name(seen: Seen) -> None:
+def test_a_clique_is_told_by_its_label_and_not_by_the_beginning_of_a_name(watch: Watch) -> None:
     """OBJ-S77."""
-    seen.tell("c-1", "--podcliques=p-0-a:1", "--podcliques=p-0-ab:1")
+    watch.update("c-1", "--podcliques=p-0-a:1", "--podcliques=p-0-ab:1")
     for number in range(2):
-        seen.tell(f"p-0-ab-{number}", clique="p-0-ab", ready=True)
-    assert not seen.released("c-1")
-    seen.tell("p-0-a-0", clique="p-0-a", ready=True)
-    assert seen.released("c-1")
+        watch.update(f"p-0-ab-{number}", clique="p-0-ab", ready=True)
+    assert not watch.released("c-1")
+    watch.update("p-0-a-0", clique="p-0-a", ready=True)
+    assert watch.released("c-1")
 
 
-def test_a_held_pod_is_left_alone(seen: Seen) -> None:
-    held = document("c-1", "--podcliques=p-0-a:1")
-    held["metadata"]["annotations"] = {init_wait.HOLD: "yes"}
-    assert not msgspec.convert(held, Pod).waits
+def test_a_held_pod_is_left_alone(watch: Watch) -> None:
+    held_pod = document("c-1", "--podcliques=p-0-a:1")
+    held_pod["metadata"]["annotations"] = {init_wait.HOLD: "yes"}
+    assert not msgspec.convert(held_pod, Pod).waits
 
 
-def test_nothing_is_kept_of_pods_that_are_gone(seen: Seen) -> None:
-    seen.tell("c-1", "--podcliques=p-0-a:1")
-    seen.tell("a-1", clique="p-0-a", ready=True)
-    seen.gone("c-1")
-    seen.gone("a-1")
-    assert not seen.play._ready and not seen.play._waiting and not seen.play._passed
+def test_nothing_is_kept_of_pods_that_are_gone(watch: Watch) -> None:
+    watch.update("c-1", "--podcliques=p-0-a:1")
+    watch.update("a-1", clique="p-0-a", ready=True)
+    watch.delete("c-1")
+    watch.delete("a-1")
+    assert not watch.play._ready and not watch.play._waiting and not watch.play._passed

@@ -14,32 +14,32 @@ from tests.cluster.test_outages import Clock, still
 
 
 def test_a_late_answer_counts_until_the_next_request_that_is_answered_in_time() -> None:
-    found = Lateness()
-    found.answered("kwok", 10, 10.1)
-    assert found.seconds(0, 12) == 0
-    found.answered("kwok", 12, 12 + LATE)
-    found.answered("kwok", 14, 17)
-    assert (found.seconds(0, 20), found.seconds(18, 20), found.seconds(0, 13)) == (8, 2, 1)
-    found.answered("kwok", 21, 21.1)
-    assert found.seconds(0, 30) == 9 and found.seconds(21, 30) == 0
-    assert str(found.since(0, 30)[0]) == "kwok answered after 3.0 s"
+    lateness = Lateness()
+    lateness.answered("kwok", 10, 10.1)
+    assert lateness.seconds(0, 12) == 0
+    lateness.answered("kwok", 12, 12 + LATE)
+    lateness.answered("kwok", 14, 17)
+    assert (lateness.seconds(0, 20), lateness.seconds(18, 20), lateness.seconds(0, 13)) == (8, 2, 1)
+    lateness.answered("kwok", 21, 21.1)
+    assert lateness.seconds(0, 30) == 9 and lateness.seconds(21, 30) == 0
+    assert str(lateness.since(0, 30)[0]) == "kwok answered after 3.0 s"
 
 
 def test_a_complaint_is_no_answer_in_time() -> None:
-    found = Lateness()
-    found.answered("etcd", 5, 5, well=False)
-    assert found.seconds(0, 8) == 3
-    assert str(found.since(0, 8)[0]) == "etcd was not healthy"
-    found.answered("etcd", 8, 9 + LATE)
-    assert str(found.since(0, 10)[0]) == f"etcd answered after {1 + LATE:.1f} s"
+    lateness = Lateness()
+    lateness.answered("etcd", 5, 5, well=False)
+    assert lateness.seconds(0, 8) == 3
+    assert str(lateness.since(0, 8)[0]) == "etcd was not healthy"
+    lateness.answered("etcd", 8, 9 + LATE)
+    assert str(lateness.since(0, 10)[0]) == f"etcd answered after {1 + LATE:.1f} s"
 
 
 def test_time_that_two_components_were_late_counts_once() -> None:
-    found = Lateness()
+    lateness = Lateness()
     for component, begin, end in (("etcd", 1, 3), ("kwok", 2, 5)):
-        found.answered(component, begin, begin + LATE)
-        found.answered(component, end, end)
-    assert found.seconds(0, 9) == 4 and found.seconds(4, 9) == 1
+        lateness.answered(component, begin, begin + LATE)
+        lateness.answered(component, end, end)
+    assert lateness.seconds(0, 9) == 4 and lateness.seconds(4, 9) == 1
 
 
 def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:

@@ -1,4 +1,4 @@
-"""Nobody waits for a lock in silence, or for ever."""
+"""A wait for a lock is reported, and has an end."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def test_a_stopped_holder_is_told_after_a_second_and_given_up_in_the_end(
     tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PATIENCE", 0.1)
-    told: list[str] = []
+    reports: list[str] = []
     holder = spawn(HOLD, tmp_path / "lock")
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGSTOP)
     given_up = pytest.raises(UsageError, match=rf"process {holder.pid} \(.*stopped\) holds this lock .*kill -CONT")
-    with given_up, locks.held(tmp_path / "lock", lambda *words: told.append(": ".join(words)), within=0.3):
+    with given_up, locks.held(tmp_path / "lock", lambda *words: reports.append(": ".join(words)), within=0.3):
         raise AssertionError("two hold the lock")
-    assert len(told) == 1 and f"process {holder.pid}" in told[0] and "which is stopped" in told[0]
+    assert len(reports) == 1 and f"process {holder.pid}" in reports[0] and "which is stopped" in reports[0]
 
     holder.kill()
-    with locks.held(tmp_path / "lock", lambda *words: told.append("again"), within=10):
-        assert len(told) == 1
+    with locks.held(tmp_path / "lock", lambda *words: reports.append("again"), within=10):
+        assert len(reports) == 1
 
 
 def test_a_wait_for_a_build_says_that_it_takes_minutes(

@@ -37,7 +37,7 @@ def hook(*rules: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "MutatingWebhookConfiguration", "webhooks": [{"rules": []}, {"rules": list(rules)}]}
 
 
-@pytest.mark.parametrize("made", [policy, hook])
+@pytest.mark.parametrize("build", [policy, hook])
 @pytest.mark.parametrize(
     ("group", "resource", "named"),
     [
@@ -61,15 +61,17 @@ def hook(*rules: dict[str, Any]) -> dict[str, Any]:
         ("apps", "deployments/status", "changes deployments/status of the group apps"),
     ],
 )
-def test_what_matches_tells_what_can_be_changed(made: Any, group: str, resource: str, named: str) -> None:
-    assert mutating.effect(made(rule(*GROVE), rule(group, resource))) == named
-    assert mutating.effect(made(rule(group, resource, "DELETE", "CONNECT"))) == ""
+def test_what_matches_tells_what_can_be_changed(build: Any, group: str, resource: str, named: str) -> None:
+    assert mutating.effect(build(rule(*GROVE), rule(group, resource))) == named
+    assert mutating.effect(build(rule(group, resource, "DELETE", "CONNECT"))) == ""
 
 
 @pytest.mark.parametrize("path", POLICIES)
 def test_what_honest_implementations_and_clusters_have_is_not_named(path: str) -> None:
-    found = [each for each in yaml.safe_load_all((PROJECT / path).read_text()) if isinstance(each, dict)]
-    assert found and [mutating.effect(each) for each in found] == [""] * len(found)
+    documents = [
+        document for document in yaml.safe_load_all((PROJECT / path).read_text()) if isinstance(document, dict)
+    ]
+    assert documents and [mutating.effect(document) for document in documents] == [""] * len(documents)
 
 
 def crd(group: str, strategy: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is written of a node that is to be lost, or back, and of its pods: an object, and the patch that it gets."""
+"""Patches of a node that is to be lost, or back, and of its pods."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ NOW = "2026-01-01T00:00:09Z"
 GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
 
 
-def conditions(**found: str) -> list[dict[str, str]]:
-    return [{"type": LOST if kind == "lost" else kind, "status": status} for kind, status in found.items()]
+def conditions(**statuses: str) -> list[dict[str, str]]:
+    return [{"type": LOST if kind == "lost" else kind, "status": status} for kind, status in statuses.items()]
 
 
-def node(lost: bool, **found: str) -> Node:
+def node(lost: bool, **statuses: str) -> Node:
     document = {
         "metadata": {"name": "n", "labels": {LOST: "yes"} if lost else {}},
-        "status": {"conditions": conditions(**found)},
+        "status": {"conditions": conditions(**statuses)},
     }
     return msgspec.convert(document, Node)
 
 
-def pod(**found: str) -> Pod:
-    status = {"phase": "Pending", "conditions": conditions(**found)}
+def pod(**statuses: str) -> Pod:
+    status = {"phase": "Pending", "conditions": conditions(**statuses)}
     return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, Pod)
 
 
@@ -37,7 +37,7 @@ def entry(kind: str, status: str, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("seen", "wanted"),
+    ("current", "expected"),
     [
         (
             node(True, Ready="True", DiskPressure="False", NetworkUnavailable="False"),
@@ -51,13 +51,13 @@ def entry(kind: str, status: str, **more: str) -> dict[str, str]:
     ],
 )
 def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(
-    seen: Node, wanted: list[dict[str, str]] | None
+    current: Node, expected: list[dict[str, str]] | None
 ) -> None:
-    assert node_failure.node_patch(seen, NOW) == (wanted and {"conditions": wanted})
+    assert node_failure.node_patch(current, NOW) == (expected and {"conditions": expected})
 
 
 @pytest.mark.parametrize(
-    ("seen", "lost", "wanted"),
+    ("current", "lost", "expected"),
     [
         (pod(Ready="True"), True, [entry(LOST, "True"), entry("Ready", "False")]),
         (pod(Ready="False"), True, [entry(LOST, "True")]),
@@ -69,9 +69,9 @@ def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_l
     ],
 )
 def test_pods_of_a_lost_node_are_not_ready_and_nobody_plays_them(
-    seen: Pod, lost: bool, wanted: list[dict[str, Any]] | None
+    current: Pod, lost: bool, expected: list[dict[str, Any]] | None
 ) -> None:
-    assert node_failure.pod_patch(seen, lost, NOW) == (wanted and {"conditions": wanted})
+    assert node_failure.pod_patch(current, lost, NOW) == (expected and {"conditions": expected})
 
 
 @pytest.mark.parametrize(("lost", "waits"), [({}, True), ({"lost": "True"}, False)])

@@ -80,7 +80,7 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "text"),
     [
         ({"capcity": {}}, "capcity"),
         ({"nodesPerRack": "two"}, "nodesPerRack"),
@@ -98,7 +98,7 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         ({"labels": {"nvidia.com/gpu.count": "3"}}, "nvidia.com/gpu.count"),
     ],
 )
-def test_a_wrong_profile_is_told_with_file_line_and_field(tmp_path: Path, change: dict[str, object], told: str) -> None:
+def test_a_wrong_profile_is_told_with_file_line_and_field(tmp_path: Path, change: dict[str, object], text: str) -> None:
     good: dict[str, object] = {
         "description": "A node.",
         "architecture": "amd64",
@@ -111,7 +111,7 @@ def test_a_wrong_profile_is_told_with_file_line_and_field(tmp_path: Path, change
     with pytest.raises(UsageError) as caught:
         nodes.load_profile(path)
     message = str(caught.value)
-    assert "mine.yaml:" in message and told in message and "\n" not in message
+    assert "mine.yaml:" in message and text in message and "\n" not in message
 
 
 @pytest.mark.parametrize(

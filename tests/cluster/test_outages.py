@@ -1,4 +1,4 @@
-"""What counts as an outage. Threads are real, clocks are not where an outage of the suite itself is played."""
+"""Outages. Threads are real, clocks are not where an outage of the suite itself is played."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_a_look_that_fails_is_an_outage_and_watching_continues(part: str) -> Non
         raise next(answers, None) or Recovered
 
     with running(Component("kwok", **{part: look}), silence=0.0) as watcher:
-        [found] = wait_for(lambda: texts(watcher.since(0)))
-        assert "kwok cannot be watched: " in found
+        [complaint] = wait_for(lambda: texts(watcher.since(0)))
+        assert "kwok cannot be watched: " in complaint
         wait_for(lambda: any("Recovered" in text for text in texts(watcher.since(0))))
 
 
@@ -157,7 +157,7 @@ def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
         assert watcher.over(0.05) == [outage]
         well.set()
         assert watcher.over(10) == []
-        assert [each.end is not None for each in watcher.since(0)] == [True]
+        assert [entry.end is not None for entry in watcher.since(0)] == [True]
 
 
 @pytest.mark.parametrize("component", [Component("a", lambda: ""), Component("a", page=lambda: "")])
@@ -195,9 +195,9 @@ def test_health_closes_the_connections_that_it_has_kept() -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         health = Health({Port.KWOK: server.server_port}, Path())
         assert health.ask(Port.KWOK) == health.ask(Port.KWOK) == ""
-        [kept] = health._connections.values()
+        [connection] = health._connections.values()
         health.close()
-        assert kept.sock is None and not health._connections
+        assert connection.sock is None and not health._connections
         assert health.ask(Port.KWOK) == ""
         health.close()
         server.shutdown()

@@ -28,20 +28,20 @@ def test_on_macos_kubernetes_is_built() -> None:
     assert not program("kube-apiserver", "darwin-arm64").digest and program("kwok", "darwin-arm64").digest
 
 
-@pytest.mark.parametrize("wanted", ["1.37", "1.37.2", "v1.37.2"])
-def test_a_cluster_of_another_version_has_its_control_plane_and_our_kubectl(wanted: str) -> None:
-    names = {each.name for each in pins.load("linux-amd64")}
-    found = pins.load("linux-amd64", wanted)
-    assert {each.name for each in found} == names and len(found) == len(names)
-    assert program("kube-apiserver", kubernetes=wanted).group.version == "1.37.2"
-    assert program("kubectl", kubernetes=wanted).group.version == program("kubectl").group.version == "1.36.3"
+@pytest.mark.parametrize("version", ["1.37", "1.37.2", "v1.37.2"])
+def test_a_cluster_of_another_version_has_its_control_plane_and_our_kubectl(version: str) -> None:
+    names = {pin.name for pin in pins.load("linux-amd64")}
+    selected = pins.load("linux-amd64", version)
+    assert {pin.name for pin in selected} == names and len(selected) == len(names)
+    assert program("kube-apiserver", kubernetes=version).group.version == "1.37.2"
+    assert program("kubectl", kubernetes=version).group.version == program("kubectl").group.version == "1.36.3"
 
 
-@pytest.mark.parametrize("wanted", ["", "1.36", "1.36.3", "v1.36"])
-def test_the_default_version_has_digests_for_all_programs(wanted: str) -> None:
-    assert pins.load("linux-amd64", wanted) == pins.load("linux-amd64")
-    assert pins.release("linux-amd64", wanted).version == "1.36.3"
-    assert all(each.digest for each in pins.load("linux-amd64", wanted))
+@pytest.mark.parametrize("version", ["", "1.36", "1.36.3", "v1.36"])
+def test_the_default_version_has_digests_for_all_programs(version: str) -> None:
+    assert pins.load("linux-amd64", version) == pins.load("linux-amd64")
+    assert pins.release("linux-amd64", version).version == "1.36.3"
+    assert all(pin.digest for pin in pins.load("linux-amd64", version))
 
 
 def test_each_version_of_kubernetes_is_built_from_sources_of_its_own() -> None:
@@ -54,12 +54,12 @@ def test_each_version_of_kubernetes_is_built_from_sources_of_its_own() -> None:
         assert f"gitMinor={group.minor.partition('.')[2]} " in group.ldflags
 
 
-@pytest.mark.parametrize("wanted", ["1.35", "1.36.2", "1.37.2-rc.0", "latest", "1.3", "1"])
-def test_a_version_that_is_not_pinned_is_told_with_those_that_are(wanted: str) -> None:
+@pytest.mark.parametrize("version", ["1.35", "1.36.2", "1.37.2-rc.0", "latest", "1.3", "1"])
+def test_a_version_that_is_not_pinned_is_told_with_those_that_are(version: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pins.load("linux-amd64", wanted)
-    told = f"--kubernetes: Kubernetes '{wanted}' is not pinned — pinned: 1.36.3 (default), 1.37.2"
-    assert str(caught.value) == told
+        pins.load("linux-amd64", version)
+    message = f"--kubernetes: Kubernetes '{version}' is not pinned — pinned: 1.36.3 (default), 1.37.2"
+    assert str(caught.value) == message
 
 
 def test_a_mirror_of_images_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("      kwokctl:", "      kwokctrl:", r"kwokctrl"),
         ("      kubectl:\n        file: ", "      kubectl:\n        fiel: ", r"kubectl"),
@@ -107,14 +107,14 @@ def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_mistake_in_them_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:
     text = (PINS / "assets.yaml").read_text("utf-8")
     assert old in text
     own = tmp_path / "own.yaml"
     own.write_text(text.replace(old, new), "utf-8")
     monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(own))
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         pins.load("linux-amd64")
     assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)
 

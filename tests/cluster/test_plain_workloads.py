@@ -60,28 +60,28 @@ async def connected(cluster: Cluster) -> AsyncIterator[Client]:
 
 
 def at(value: Any, path: str) -> Any:
-    """The value at a path such as `status.conditions[type=Ready].status`; None if there is none."""
+    """Return the value at a path such as `status.conditions[type=Ready].status`; None if there is none."""
     for part in path.split("."):
         name, _, choice = part.rstrip("]").partition("[")
         value = (value or {}).get(name)
         if choice:
-            key, _, wanted = choice.partition("=")
-            value = next((item for item in value or () if item[key] == wanted), None)
+            key, _, expected = choice.partition("=")
+            value = next((item for item in value or () if item[key] == expected), None)
     return value
 
 
-async def until(read: Any, wanted: object, seconds: float = 120) -> None:
-    """Wait until `read()` returns the wanted value."""
-    seen: list[object] = []
+async def until(read: Any, expected: object, seconds: float = 120) -> None:
+    """Wait until `read()` returns the expected value."""
+    values: list[object] = []
 
     async def differs() -> bool:
-        seen.append(await read())
-        return seen[-1] != wanted
+        values.append(await read())
+        return values[-1] != expected
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(seconds))(differs)
     except RetryError:
-        assert seen[-1] == wanted
+        assert values[-1] == expected
 
 
 async def observed(client: Client) -> list[Document]:
@@ -101,8 +101,8 @@ def test_workloads_end_as_on_a_real_cluster(cluster: Cluster) -> None:
             for entry in ENTRIES:
                 resource = RESOURCES[entry["object"]["kind"]]
                 await client.create(resource, entry["object"], namespace="default" if resource.namespaced else None)
-            wanted = [entry["reaches"] for entry in ENTRIES]
-            await until(lambda: observed(client), wanted)
+            expected = [entry["reaches"] for entry in ENTRIES]
+            await until(lambda: observed(client), expected)
 
     asyncio.run(play())
 

@@ -19,12 +19,12 @@ STAGES = folder("kwok-profiles") / "stages" / "fast" / "behaviors.yaml"
 
 
 def test_annotations_of_a_life_are_spelled_out() -> None:
-    found = pod_behaviors.annotated("crash-loop", restart_after="2s", restarts=3)
-    assert found == {BEHAVIOR: "crash-loop", PREFIX + "restart-after": "2s", PREFIX + "restarts": "3"}
+    annotations = pod_behaviors.annotated("crash-loop", restart_after="2s", restarts=3)
+    assert annotations == {BEHAVIOR: "crash-loop", PREFIX + "restart-after": "2s", PREFIX + "restarts": "3"}
 
 
 @pytest.mark.parametrize(
-    ("annotations", "told"),
+    ("annotations", "message"),
     [
         ({"behavior": "crashloop"}, "unknown behavior 'crashloop' — did you mean \"crash-loop\""),
         ({"behavoir": "slow"}, 'behavoir: unknown annotation — did you mean "behavior"'),
@@ -36,11 +36,11 @@ def test_annotations_of_a_life_are_spelled_out() -> None:
         ({"ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
     ],
 )
-def test_a_mistake_is_told(annotations: dict[str, str], told: str) -> None:
+def test_a_mistake_is_told(annotations: dict[str, str], message: str) -> None:
     clique = {"name": "web", "annotations": {PREFIX + name: value for name, value in annotations.items()}}
     manifest = {"spec": {"template": {"cliques": [{"name": "other"}, clique]}}}
     (mistake,) = pod_behaviors.mistakes_of_set(manifest)
-    assert told in str(mistake) and str(mistake).startswith(f"clique web: {PREFIX}")
+    assert message in str(mistake) and str(mistake).startswith(f"clique web: {PREFIX}")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             "ready-after: 3s",
@@ -80,17 +80,17 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
         ('restarts: "1"', "restarts: 1s", "mixes.realistic.failures[0].parameters.restarts: '1s' has the wrong form"),
     ],
 )
-def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = DATA.read_text("utf-8")
     assert old in text
     path = tmp_path / "behaviors.yaml"
     path.write_text(text.replace(old, new), "utf-8")
-    with pytest.raises(UsageError, match=re.escape(told)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         pod_behaviors.read(path)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("[image-pull-failure]", "[image-pull-error]", "unknown behavior 'image-pull-error'"),
         ("[image-pull-failure]", "[slow]", "${fails-after} is not defined for the behavior slow"),
@@ -98,17 +98,17 @@ def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, to
         ("matchAnnotations:", "matchAnotations:", "unknown field"),
     ],
 )
-def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "behaviors.yaml"
     path.write_text(STAGES.read_text("utf-8").replace(old, new, 1), "utf-8")
-    with pytest.raises(UsageError, match=re.escape(told)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         stages.load_file(path)
 
 
 def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
-    made = [stage for stage in stages.load_file(STAGES) if not unnamed(stage) and not of_job(stage)]
+    loaded = [stage for stage in stages.load_file(STAGES) if not unnamed(stage) and not of_job(stage)]
     texts: dict[str, str] = {}
-    for stage in made:
+    for stage in loaded:
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
         assert stage["metadata"]["name"].endswith(f"-{behavior}") and "${" not in yaml.safe_dump(stage)
         texts[behavior] = texts.get(behavior, "") + yaml.safe_dump(stage)
@@ -133,21 +133,21 @@ def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
     """KWOK compares annotations before it runs any jq, and runs no jq after one that does not match: the stages of
     behaviors cost other pods nothing, but for the two that look whether a parameter asks for one, and the four that
     look whether a Job controls the pod."""
-    asked = {
+    expressions = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
         for stage in stages.load("fast")
         if stage["spec"]["resourceRef"]["kind"] == "Pod" and "matchAnnotations" not in stage["spec"]["selector"]
     }
-    assert {name: count for name, count in asked.items() if not name.endswith(("-unnamed", "-job"))} == {
+    assert {name: count for name, count in expressions.items() if not name.endswith(("-unnamed", "-job"))} == {
         "pod-ready": 5,
         "pod-starts": 5,
         "pod-delete": 3,
     }
-    assert {name for name in asked if name.endswith("-unnamed")} == {
+    assert {name for name in expressions if name.endswith("-unnamed")} == {
         "pod-runs-realistic-unnamed",
         "pod-becomes-ready-realistic-unnamed",
     }
-    assert {name for name in asked if name.endswith("-job")} == OF_JOBS
+    assert {name for name in expressions if name.endswith("-job")} == OF_JOBS
 
 
 def first_key(stage: stages.Stage) -> str:
@@ -157,12 +157,12 @@ def first_key(stage: stages.Stage) -> str:
 
 
 def test_pods_of_jobs_that_name_no_life_exit_and_have_no_other() -> None:
-    made = [stage for stage in stages.load("fast") if unnamed(stage) or of_job(stage)]
+    loaded = [stage for stage in stages.load("fast") if unnamed(stage) or of_job(stage)]
     none_named = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
-    for stage in made:
-        wanted = f"select({stages.OF_A_JOB})" if of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
-        assert first_key(stage).startswith(none_named + wanted)
-    (exits,) = (yaml.safe_dump(stage) for stage in made if stage["metadata"]["name"] == "pod-exits-exit-job")
+    for stage in loaded:
+        selector = f"select({stages.OF_A_JOB})" if of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
+        assert first_key(stage).startswith(none_named + selector)
+    (exits,) = (yaml.safe_dump(stage) for stage in loaded if stage["metadata"]["name"] == "pod-exits-exit-job")
     assert pod_behaviors.known().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
     slow = pod_behaviors.known().of_jobs("slow")
     assert slow is not None and (slow["ready-after"], slow["exit-after"]) == ("60s", "1s")
@@ -174,28 +174,28 @@ def mixes(behavior: str) -> list[Mix]:
 
 @pytest.mark.parametrize("behavior", sorted(pod_behaviors.known().behaviors))
 def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
-    made = stages.load("fast", behavior)
-    named = [stage for stage in made if stage["metadata"]["name"].endswith(f"-{behavior}")]
+    loaded = stages.load("fast", behavior)
+    named = [stage for stage in loaded if stage["metadata"]["name"].endswith(f"-{behavior}")]
     failing = {failure.behavior for mix in mixes(behavior) for failure in mix.failures}
-    further = {f"{stage}-{each}" for each in failing for stage in ("pod-exits", "pod-restarts")}
-    assert {stage["metadata"]["name"] for stage in made if unnamed(stage)} == {
+    further = {f"{stage}-{cause}" for cause in failing for stage in ("pod-exits", "pod-restarts")}
+    assert {stage["metadata"]["name"] for stage in loaded if unnamed(stage)} == {
         f"{name}-unnamed" for name in further | {stage["metadata"]["name"] for stage in named}
     }
-    first = {first_key(stage) for stage in made if unnamed(stage)}
+    first = {first_key(stage) for stage in loaded if unnamed(stage)}
     starts_jobs = behavior in ("realistic", "slow")
-    others = f"select({stages.OF_A_JOB} | not) | " if starts_jobs else ""
-    assert first == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {others}"every"'}
-    assert {stage["metadata"]["name"] for stage in made if of_job(stage)} == (OF_JOBS if starts_jobs else set())
-    (ready,) = (stage for stage in made if stage["metadata"]["name"] == "pod-ready")
+    unless_job = f"select({stages.OF_A_JOB} | not) | " if starts_jobs else ""
+    assert first == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {unless_job}"every"'}
+    assert {stage["metadata"]["name"] for stage in loaded if of_job(stage)} == (OF_JOBS if starts_jobs else set())
+    (ready,) = (stage for stage in loaded if stage["metadata"]["name"] == "pod-ready")
     keys = [expression["jq"]["key"] for expression in ready["spec"]["selector"]["matchExpressions"]]
     assert any(f'("{behavior}" | select(. != ""))' in key for key in keys)
-    assert "${" not in yaml.safe_dump_all(made)
+    assert "${" not in yaml.safe_dump_all(loaded)
 
 
 def test_the_page_has_every_annotation_with_its_defaults() -> None:
     page = (PROJECT / "docs" / "fake-cluster.md").read_text("utf-8")
-    told = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
+    documented = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
     for name, behavior in pod_behaviors.known().behaviors.items():
-        assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", told[name])) == behavior.parameters
+        assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", documented[name])) == behavior.parameters
     for name in (*pod_behaviors.known().forms, *pod_behaviors.known().holds, "behavior", "lost"):
         assert f"`{name}`" in page

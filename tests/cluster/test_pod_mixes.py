@@ -1,4 +1,4 @@
-"""What the pods of a cluster draw by their uids."""
+"""Behaviors that the pods of a cluster draw by their uids."""
 
 from __future__ import annotations
 

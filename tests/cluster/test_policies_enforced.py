@@ -1,4 +1,4 @@
-"""What a cluster with policies admits, from its first namespace on, and after its components have started again."""
+"""Admission of a cluster with policies, from its first namespace on, and after its components have started again."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Policies:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Iterator[Cluster]:
     settings = ClusterSettings(audit=False, policies=chosen)
-    made = Cluster.up("policies", settings=settings, state=State(tmp_path_factory.mktemp("state") / "root"))
+    started = Cluster.up("policies", settings=settings, state=State(tmp_path_factory.mktemp("state") / "root"))
     try:
-        deployment.enforce(made, chosen, lambda *_: None)
-        yield made
+        deployment.enforce(started, chosen, lambda *_: None)
+        yield started
     finally:
-        made.down()
+        started.down()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a cluster lacks of the Workload API is said in one line: which component, what follows, how to start it."""
+"""An incomplete Workload API is reported in one line: the component, the effect, and how to start it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OFF = "the feature gate {} is off"
 
 
 @pytest.mark.parametrize(
-    ("row", "expected", "cluster", "told"),
+    ("row", "expected", "cluster", "parts"),
     [
         ("WL37-E10", TREE, SimulatedCluster(NONE, BOTH, NONE), ("kube-apiserver: " + OFF.format(GENERIC), "drops sch")),
         ("WL37-E11", FLAT, SimulatedCluster(ONLY, NONE, ONLY), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
@@ -86,12 +86,12 @@ OFF = "the feature gate {} is off"
     ],
 )
 def test_what_is_missing_is_said_in_one_line(
-    row: str, expected: Expected, cluster: SimulatedCluster, told: tuple[str, ...]
+    row: str, expected: Expected, cluster: SimulatedCluster, parts: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError) as caught:
         check(cluster, expected)
-    said = str(caught.value)
-    assert all(part in said for part in told) and "start it with --" in said and "\n" not in said, row
+    message = str(caught.value)
+    assert all(part in message for part in parts) and "start it with --" in message and "\n" not in message, row
     assert not cluster.objects, "the namespace could not go"
 
 

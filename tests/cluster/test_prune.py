@@ -1,4 +1,4 @@
-"""Whatever moment a run is killed at, prune finds all of it, and nothing else."""
+"""After a run is killed, at any moment, prune finds all of it, and nothing else."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def assert_nothing_is_left(state: State) -> None:
 
 
 def add_dead(state: State, name: str, **fields: object) -> Path:
-    """The folder and the record of a cluster whose processes are all gone."""
-    gone = Owner(os.getpid(), 1.0)
-    record = Record(name=name, uid=name, creator=gone, owner=gone)
+    """Add the record of a cluster whose processes are all dead; return its folder."""
+    owner = Owner(os.getpid(), 1.0)
+    record = Record(name=name, uid=name, creator=owner, owner=owner)
     folder = state.add(record)
     state.update(record, **fields)
     return folder

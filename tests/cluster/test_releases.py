@@ -47,7 +47,7 @@ def grove_conformance(own: Path, cache: Path, *arguments: str) -> subprocess.Com
     """Run a command with an empty cache and without any program on PATH."""
     empty = cache / "bin"
     empty.mkdir(parents=True)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")}
     state = {"GROVE_CONFORMANCE_STATE": os.environ["GROVE_CONFORMANCE_STATE"]}
     mine = {
         "XDG_CACHE_HOME": str(cache),
@@ -56,7 +56,9 @@ def grove_conformance(own: Path, cache: Path, *arguments: str) -> subprocess.Com
         "no_proxy": "127.0.0.1",
     }
     command = [sys.executable, "-m", "conformance.cli", *arguments]
-    return subprocess.run(command, env=kept | state | mine, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, env=inherited | state | mine, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def test_a_cluster_starts_from_an_empty_cache_without_go(

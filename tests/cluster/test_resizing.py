@@ -9,8 +9,8 @@ from conformance.cluster.resizing import first_free, indices, last_whole
 from conformance.errors import UsageError
 
 
-def names(found: list[nodes.Manifest]) -> list[str]:
-    return [node["metadata"]["name"] for node in found]
+def names(manifests: list[nodes.Manifest]) -> list[str]:
+    return [node["metadata"]["name"] for node in manifests]
 
 
 def test_new_nodes_get_the_first_free_names() -> None:
@@ -51,7 +51,7 @@ def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("tiny:3", "NODES: only 2 such nodes exist — ask for fewer than tiny:3"),
         ("dgx-h100", "NODES: only 0 such nodes exist"),
@@ -61,7 +61,7 @@ def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
         ("mixed", "NODES: no node of the fleet mixed exists"),
     ],
 )
-def test_what_is_not_there_cannot_be_removed(text: str, told: str) -> None:
+def test_what_is_not_there_cannot_be_removed(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         fleets.chosen(text, {"tiny-0", "tiny-1"}, where="NODES")
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)

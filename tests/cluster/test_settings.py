@@ -1,4 +1,4 @@
-"""What kwokctl is told."""
+"""The configuration that kwokctl gets."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_writes_are_audited_and_no_leases() -> None:
 def logged(user: str, group: str, resource: str) -> str:
     """Return the level at which a patch is logged: the first rule that fits decides."""
     for rule in audit_policy()["rules"]:
-        kinds = {(each["group"], kind) for each in rule.get("resources", ()) for kind in each["resources"]}
+        kinds = {(entry["group"], kind) for entry in rule.get("resources", ()) for kind in entry["resources"]}
         fits = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))
         if fits and (not kinds or (group, resource) in kinds):
             return str(rule["level"])
@@ -97,7 +97,7 @@ def test_what_admission_can_change_unseen_is_audited_with_its_bodies(user: str) 
 
 
 @pytest.mark.parametrize(
-    "group, resource", [(each["group"], kind) for each in resources() for kind in each["resources"]]
+    "group, resource", [(entry["group"], kind) for entry in resources() for kind in entry["resources"]]
 )
 def test_what_lets_the_api_server_change_others_objects_is_audited_with_its_bodies(group: str, resource: str) -> None:
     assert logged("operator", group, resource) == logged("kwok-admin", group, resource) == "RequestResponse"
@@ -127,9 +127,9 @@ def flags(component: str, **choices: Any) -> dict[str, str]:
 
 
 def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
-    told = flags("kwok-controller")
-    assert told["manage-all-nodes"] == "false"
-    assert told["manage-nodes-with-label-selector"] == "!conformance.grove.io/lost"
+    options = flags("kwok-controller")
+    assert options["manage-all-nodes"] == "false"
+    assert options["manage-nodes-with-label-selector"] == "!conformance.grove.io/lost"
 
 
 def test_a_busy_machine_does_not_fail_nodes() -> None:
@@ -148,6 +148,6 @@ def test_every_component_collects_garbage_rarely() -> None:
 
 
 def test_etcd_serves_its_data_on_sockets_only() -> None:
-    served, asked = flags("etcd"), flags("kube-apiserver")
+    served, apiserver = flags("etcd"), flags("kube-apiserver")
     assert all(served[key].startswith("unix://") for key in ("listen-client-urls", "listen-peer-urls"))
-    assert asked["etcd-servers"] == served["listen-client-urls"]
+    assert apiserver["etcd-servers"] == served["listen-client-urls"]

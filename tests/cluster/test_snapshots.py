@@ -48,15 +48,15 @@ def config_map(name: str, value: str = "") -> dict[str, Any]:
 
 
 def stored(cluster: Cluster) -> dict[str, str]:
-    """Namespaces, nodes and config maps of the default namespace: name → uid and data."""
+    """Return namespaces, nodes and config maps of the default namespace: name → uid and data."""
 
     async def ask() -> dict[str, str]:
         async with client(cluster) as api:
             lists = [await api.list(NAMESPACES), await api.list(NODES), await api.list(CONFIG_MAPS, "default")]
             return {
-                each["metadata"]["name"]: each["metadata"]["uid"] + str(each.get("data"))
-                for found in lists
-                for each in found
+                item["metadata"]["name"]: item["metadata"]["uid"] + str(item.get("data"))
+                for listed in lists
+                for item in listed
             }
 
     return asyncio.run(ask())
@@ -152,10 +152,10 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
         writer.join()
     with cluster.busy():
         snapshots.restore(cluster, "busy")
-    kept = [name for name in stored(cluster) if name.startswith("write-")]
-    assert sorted(kept) == sorted(f"write-{number}" for number in range(len(kept)))
-    assert before <= len(kept) <= after + 1
-    assert [each.name for each in snapshots.listed(cluster)][-1] == "busy"
+    names = [name for name in stored(cluster) if name.startswith("write-")]
+    assert sorted(names) == sorted(f"write-{number}" for number in range(len(names)))
+    assert before <= len(names) <= after + 1
+    assert [snapshot.name for snapshot in snapshots.listed(cluster)][-1] == "busy"
     assert here("cluster", "snapshots", "kept", "--remove", "busy").stdout == "removed snapshot busy\n"
     assert "busy" not in here("cluster", "snapshots", "kept").stdout
 
@@ -204,13 +204,13 @@ def write(cluster: Cluster, content: str) -> None:
     (cluster.workspace / "etcd" / "member" / "db").write_text(content)
 
 
-def kept(cluster: Cluster) -> dict[str, str]:
-    """Snapshot → its data, as a restore brings them back."""
-    found = {}
-    for each in snapshots.listed(cluster):
-        snapshots.restore(cluster, each.name)
-        found[each.name] = (cluster.workspace / "etcd/member/db").read_text()
-    return found
+def restored(cluster: Cluster) -> dict[str, str]:
+    """Return the data that a restore of each snapshot brings back."""
+    content = {}
+    for snapshot in snapshots.listed(cluster):
+        snapshots.restore(cluster, snapshot.name)
+        content[snapshot.name] = (cluster.workspace / "etcd/member/db").read_text()
+    return content
 
 
 STEPS = range(10)
@@ -228,8 +228,8 @@ def test_a_replacement_that_was_killed_leaves_one_whole_snapshot(
         kill_at(step, patch)
         with pytest.raises(Killed) if step != STEPS[-1] else nullcontext():
             snapshots.take(idle, "first", replace=True)
-    assert [each.name for each in snapshots.listed(idle)] == ["first"]
-    assert kept(idle) == {"first": "old" if step < 5 else "new"}
+    assert [snapshot.name for snapshot in snapshots.listed(idle)] == ["first"]
+    assert restored(idle) == {"first": "old" if step < 5 else "new"}
     assert [path.name for path in (idle.directory / "snapshots").iterdir()] == ["first"], "the next command cleans up"
 
 
@@ -240,7 +240,7 @@ def test_a_first_snapshot_that_was_killed_is_whole_or_absent(
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
         snapshots.take(idle, "first")
-    assert kept(idle) == ({"first": "new"} if step > 2 else {})
+    assert restored(idle) == ({"first": "new"} if step > 2 else {})
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -251,7 +251,7 @@ def test_a_snapshot_whose_removal_was_killed_is_whole_or_gone(
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
         snapshots.remove(idle, "first")
-    assert kept(idle) == ({"first": "new"} if step == 0 else {})
+    assert restored(idle) == ({"first": "new"} if step == 0 else {})
 
 
 def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: State) -> None:

@@ -24,9 +24,9 @@ GOOD = {
 
 
 def test_the_fast_set_has_the_five_stages_for_what_has_no_life() -> None:
-    found = [stage for stage in stages.load("fast") if "matchAnnotations" not in stage["spec"]["selector"]]
+    fast = [stage for stage in stages.load("fast") if "matchAnnotations" not in stage["spec"]["selector"]]
     names = [
-        stage["metadata"]["name"] for stage in found if not stage["metadata"]["name"].endswith(("-unnamed", "-job"))
+        stage["metadata"]["name"] for stage in fast if not stage["metadata"]["name"].endswith(("-unnamed", "-job"))
     ]
     assert sorted(names) == ["node-heartbeat-with-lease", "node-initialize", "pod-delete", "pod-ready", "pod-starts"]
 
@@ -41,7 +41,7 @@ def test_every_status_patch_names_the_version_it_was_made_for_but_that_of_a_new_
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         ({"cel": {"expression": "true"}}, r"\[0\]\.cel: unknown field — known: jq"),
         ({"key": ".a", "operator": "Exists"}, r"\[0\]\.key: unknown field — known: jq"),
@@ -53,12 +53,12 @@ def test_every_status_patch_names_the_version_it_was_made_for_but_that_of_a_new_
     ],
 )
 def test_a_selector_that_never_matches_or_crashes_kwok_is_refused(
-    tmp_path: Path, expression: dict[str, object], told: str
+    tmp_path: Path, expression: dict[str, object], message: str
 ) -> None:
     wrong = GOOD | {"spec": {**GOOD["spec"], "selector": {"matchExpressions": [expression]}}}  # type: ignore[dict-item]
     path = tmp_path / "pods.yaml"
     path.write_text(yaml.safe_dump_all([GOOD, wrong], explicit_start=True))
-    with pytest.raises(UsageError, match=told) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         stages.load_file(path)
     second = path.read_text().splitlines().index("---", 1) + 1
     assert f"pods.yaml:{second + 1}" in str(caught.value)

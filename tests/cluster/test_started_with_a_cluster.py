@@ -79,9 +79,9 @@ def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_ma
 
 
 def pods() -> dict[str, int]:
-    """The number of pods by state, as `cluster status` shows it."""
-    shown: dict[str, int] = json.loads(here("cluster", "status", "play", "--json").stdout)["pods"]
-    return shown
+    """Return the number of pods by state, as `cluster status` shows it."""
+    counts: dict[str, int] = json.loads(here("cluster", "status", "play", "--json").stdout)["pods"]
+    return counts
 
 
 @pytest.mark.cluster

@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.down()
 
 
-def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", held: bool = False, **spec: Any) -> dict[str, Any]:
+def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool = False, **spec: Any) -> dict[str, Any]:
     init = [{"name": "own", "image": "i"}, {"name": "waits", "image": "i", "args": list(args)}] if args else []
     return {
         "apiVersion": "v1",
@@ -37,27 +37,27 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", held: bool =
             "name": name,
             "namespace": "default",
             "labels": {"grove.io/podgang": gang, "grove.io/podclique": clique},
-            "annotations": {HOLD: "yes"} if held else {},
+            "annotations": {HOLD: "yes"} if hold else {},
         },
         "spec": {"containers": [{"name": "main", "image": "i"}], "initContainers": init, **spec},
     }
 
 
 async def see(client: Client, what: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
-    """The pods by name, once it is so."""
+    """Return the pods by name, once the condition `what` holds for them."""
 
     async def look() -> dict[str, dict[str, Any]]:
         return {one["metadata"]["name"]: one for one in await client.list(PODS, "default")}
 
-    def missing(found: dict[str, dict[str, Any]]) -> bool:
+    def missing(pods: dict[str, dict[str, Any]]) -> bool:
         try:
-            return not what(found)
+            return not what(pods)
         except (KeyError, IndexError):
             return True
 
     wait = AsyncRetrying(retry=retry_if_result(missing), wait=wait_fixed(0.05), stop=stop_after_delay(120))
-    seen: dict[str, dict[str, Any]] = await wait(look)
-    return seen
+    matching: dict[str, dict[str, Any]] = await wait(look)
+    return matching
 
 
 def condition(one: dict[str, Any], kind: str) -> str:
@@ -75,7 +75,7 @@ def waits(one: dict[str, Any]) -> bool:
     )
 
 
-def held(one: dict[str, Any]) -> bool:
+def is_held(one: dict[str, Any]) -> bool:
     status = one["status"]
     return (
         condition(one, "Initialized") == "True"
@@ -95,9 +95,9 @@ async def release(client: Client, name: str) -> None:
 
 
 async def empty(client: Client) -> None:
-    for name in await see(client, lambda found: True):
+    for name in await see(client, lambda pods: True):
         await client.delete(PODS, "default", name)
-    await see(client, lambda found: not found)
+    await see(client, lambda pods: not pods)
 
 
 def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(cluster: Cluster) -> None:
@@ -106,49 +106,49 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
             await nodes.create_nodes(api, nodes.manifests("tiny", 2))
             begin = AuditLog.of(cluster).mark()
             for number in range(2):
-                await api.create(PODS, pod(f"a-{number}", clique="p-0-a", held=True))
+                await api.create(PODS, pod(f"a-{number}", clique="p-0-a", hold=True))
             await api.create(PODS, pod("ab", clique="p-0-ab"))
             await api.create(PODS, pod("other", clique="p-0-a", gang="p-1"))
             await api.create(PODS, pod("child", "--podcliques=p-0-a:2", "-p", "p-0-ab:1", clique="p-0-c"))
             await api.create(PODS, pod("taken-for-one", "-p", "/data"))
             await api.create(PODS, pod("crash", "--podcliques=x:0"))
-            found = await see(
+            pods = await see(
                 api,
-                lambda found: (
-                    waits(found["child"])
-                    and all(held(found[name]) for name in ("a-0", "a-1"))
-                    and all(ready(found[name]) for name in ("ab", "other", "taken-for-one"))
-                    and found["crash"]["status"]["initContainerStatuses"][1]["restartCount"] == 1
+                lambda pods: (
+                    waits(pods["child"])
+                    and all(is_held(pods[name]) for name in ("a-0", "a-1"))
+                    and all(ready(pods[name]) for name in ("ab", "other", "taken-for-one"))
+                    and pods["crash"]["status"]["initContainerStatuses"][1]["restartCount"] == 1
                 ),
             )
-            before = found["child"]
-            crashed = found["crash"]["status"]["initContainerStatuses"][1]
+            before = pods["child"]
+            crashed = pods["crash"]["status"]["initContainerStatuses"][1]
             assert crashed["state"]["waiting"]["reason"] == "CrashLoopBackOff"
             assert crashed["lastState"]["terminated"]["exitCode"] == 1
 
             await release(api, "a-0")
-            found = await see(api, lambda found: ready(found["a-0"]))
-            assert waits(found["child"])
+            pods = await see(api, lambda pods: ready(pods["a-0"]))
+            assert waits(pods["child"])
             cluster.kill(COMPONENT)
             assert cluster.monitor.missing() == [COMPONENT] and COMPONENT in cluster.monitor.complaint()
             await release(api, "a-1")
-            found = await see(api, lambda found: ready(found["a-1"]))
-            assert waits(found["child"])
+            pods = await see(api, lambda pods: ready(pods["a-1"]))
+            assert waits(pods["child"])
             cluster.start()
-            after = (await see(api, lambda found: ready(found["child"])))["child"]
+            after = (await see(api, lambda pods: ready(pods["child"])))["child"]
             done = after["status"]["initContainerStatuses"][1]["state"]["terminated"]
             running = before["status"]["initContainerStatuses"][1]["state"]["running"]
             assert done["exitCode"] == 0 and done["startedAt"] == running["startedAt"]
             assert after["status"]["podIP"] == before["status"]["podIP"]
             assert after["status"]["startTime"] == before["status"]["startTime"]
-            assert not ready((await see(api, lambda found: True))["crash"])
+            assert not ready((await see(api, lambda pods: True))["crash"])
 
             # A parent that goes afterwards changes nothing; a child that is made anew waits.
             await api.delete(PODS, "default", "a-0")
-            found = await see(api, lambda found: "a-0" not in found)
-            assert ready(found["child"])
+            pods = await see(api, lambda pods: "a-0" not in pods)
+            assert ready(pods["child"])
             await api.create(PODS, pod("child-2", "--podcliques=p-0-a:2", clique="p-0-c"))
-            await see(api, lambda found: waits(found["child-2"]))
+            await see(api, lambda pods: waits(pods["child-2"]))
             await empty(api)
         counts = AuditLog.of(cluster).count(begin)
         writes = sum(n for key, n in counts.items() if key.program == COMPONENT and key.code < 400)

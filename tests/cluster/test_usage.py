@@ -1,4 +1,4 @@
-"""What nodes have, what pods request of them, and what state a pod is in."""
+"""Amounts of nodes, requests of pods, and the state of a pod."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def test_nodes_are_counted_by_profile_and_only_bound_pods_request_something() ->
     fleet = [*ready(nodes.manifests("tiny", 2)), *nodes.manifests("dgx-h100", 1)]
     running = {"phase": "Running", "conditions": READY}
     pods = [pod("tiny-0", running), pod("tiny-1", running), pod(), pod("tiny-1", {"phase": "Succeeded"})]
-    found = usage(fleet, pods)
-    assert [(group.profile, group.nodes, group.ready, group.pods) for group in found.groups] == [
+    result = usage(fleet, pods)
+    assert [(group.profile, group.nodes, group.ready, group.pods) for group in result.groups] == [
         ("dgx-h100", 1, 0, 0),
         ("tiny", 2, 2, 2),
     ]
-    assert found.nodes == (2, 3)
-    gpus = found.amount(GPU)
+    assert result.nodes == (2, 3)
+    gpus = result.amount(GPU)
     assert (gpus.requested, gpus.allocatable) == (4, 12)
-    assert found.groups[1].amounts["cpu"].requested == 1
-    assert found.pods == {"Ready": 2, "Pending": 1, "Succeeded": 1}
+    assert result.groups[1].amounts["cpu"].requested == 1
+    assert result.pods == {"Ready": 2, "Pending": 1, "Succeeded": 1}
 
 
 def test_an_empty_cluster_has_nothing() -> None:
-    found = usage([], [])
-    assert (found.groups, found.pods, found.nodes, found.amount(GPU).allocatable) == ([], {}, (0, 0), 0)
+    result = usage([], [])
+    assert (result.groups, result.pods, result.nodes, result.amount(GPU).allocatable) == ([], {}, (0, 0), 0)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def facts(tmp_path: Path) -> Any:
 
 
 def subject(facts: Any, path: Path) -> dict[str, str]:
-    """Who a kubeconfig is for; its certificate is that of the authority's."""
+    """Return the subject of a kubeconfig, after a check that the cluster's authority has signed its certificate."""
     [user] = yaml.safe_load(path.read_text())["users"]
     certificate = x509.load_pem_x509_certificate(base64.b64decode(user["user"]["client-certificate-data"]))
     authority = x509.load_pem_x509_certificate((facts.pki / "ca.crt").read_bytes())
@@ -77,5 +77,5 @@ def test_each_user_has_a_kubeconfig_of_its_own(facts: Any) -> None:
 
 def test_components_are_told_from_all_others() -> None:
     ours = ("kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:node-controller")
-    others = ("operator", users.SUITE, users.ADMINISTRATOR, "system:serviceaccount:mine:node-controller", "system:x")
-    assert all(map(users.is_component, ours)) and not any(map(users.is_component, others))
+    foreign = ("operator", users.SUITE, users.ADMINISTRATOR, "system:serviceaccount:mine:node-controller", "system:x")
+    assert all(map(users.is_component, ours)) and not any(map(users.is_component, foreign))

@@ -76,7 +76,7 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) ->
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("gates", "apis", "told"),
+    ("gates", "apis", "message"),
     [
         (("kube-scheduler:CompositePodGroup=false",), (), "kube-scheduler: the feature gate CompositePodGroup is off"),
         (("kube-controller-manager:GenericWorkload=false",), (), "kube-controller-manager: the feature gate GenericW"),
@@ -100,11 +100,11 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) ->
     ],
 )
 def test_what_one_component_of_the_next_version_lacks_is_told(
-    state: State, gates: tuple[str, ...], apis: tuple[str, ...], told: str
+    state: State, gates: tuple[str, ...], apis: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         up(state, "1.37", *gates, apis=apis)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
     assert not state.names()
 
 
