@@ -1,4 +1,4 @@
-"""Who was judged in a run, by what, and on what, as labels and texts for JUnit, Allure and the page. Pure."""
+"""The implementation, suite and cluster of a run, as labels and texts for JUnit, Allure and the page. Pure."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ SEVERITY = {
 
 PICTURE_TYPE = AttachmentType.SVG.mime_type
 MOST_PICTURE = 4 << 20
-"""Bytes of a picture that are read: whatever took its place may have no end."""
+"""Bytes of a picture that are read: a file in its place may have no end."""
 
 
 def write(folder: Path, report: Report) -> None:
@@ -106,8 +106,8 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
         result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
     if case.result is not None:
         entry = case.result.requirement
-        said, other = basis.in_short(entry.basis), basis.otherwise(entry.basis)
-        result.description = clean(f"{said}\n\nSays otherwise: {other}" if other else said) or None
+        statement, other = basis.in_short(entry.basis), basis.otherwise(entry.basis)
+        result.description = clean(f"{statement}\n\nSays otherwise: {other}" if other else statement) or None
         result.labels += [
             Label(LabelType.STORY, clean(title)),
             Label(LabelType.SEVERITY, SEVERITY[entry.level]),
@@ -132,12 +132,12 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
 
 
 def _step(failure: Failure, state: State, picture: str | None) -> TestStepResult:
-    told = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
-    message = facts.sentence(failure.what, failure.expected, failure.seen)
+    trace = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
+    message = facts.sentence(failure.what, failure.expected, failure.observed)
     return TestStepResult(
         name=clean(f"{failure.test}: {failure.what}"),
         status=STATUS[state],
-        statusDetails=StatusDetails(message=clean(message), trace=clean(told)),
+        statusDetails=StatusDetails(message=clean(message), trace=clean(trace)),
         attachments=[Attachment(name=bundle.PICTURE, source=picture, type=PICTURE_TYPE)] if picture else [],
     )
 

@@ -57,7 +57,7 @@ def _judged(result: Result) -> bool:
 
 def _reason(result: Result, day: datetime.date) -> str:
     entry = result.requirement
-    said = entry.violation or entry.text
+    reason = entry.violation or entry.text
     if result.outcome is Outcome.BLOCKED:
-        said = f"blocked: {result.reason}"
-    return brief(f"since {day}: {said}", MOST_REASON)
+        reason = f"blocked: {result.reason}"
+    return brief(f"since {day}: {reason}", MOST_REASON)

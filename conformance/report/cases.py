@@ -1,7 +1,7 @@
 """The results of a run as test cases, for JUnit and Allure. Pure.
 
 Each requirement is one case, in whichever tests it was judged. A case is red exactly if the requirement counts against
-the run, so whoever reads only the cases comes to the same answer as the exit code:
+the run, so that the cases give the same answer as the exit code:
 
 - if the run succeeds, no case is red;
 - if it does not succeed, and no requirement says why (all of them are blocked, or the run was interrupted), a case of
@@ -26,7 +26,7 @@ from conformance.suite.outcomes.ledger import TestFinished
 GENERAL = "run"
 """The group of the cases that belong to no requirement."""
 MOST_LINES, MOST_FAILURES = 40, 8
-"""How much of a value, and how many failures of a requirement, a case has. The report has all."""
+"""Limits of a case: the lines of a value, and the failures of a requirement. The report has all of them."""
 
 
 class State(StrEnum):
@@ -66,12 +66,14 @@ class Case:
 
 def of(report: Report) -> list[Case]:
     """Return the cases of a run: those of its requirements by id, then those that belong to none."""
-    found = causes.of(report, defects.known())
-    numbers = {result.requirement.id: number for number, cause in enumerate(found, 1) for result in cause.results}
+    run_causes = causes.of(report, defects.known())
+    numbers = {result.requirement.id: number for number, cause in enumerate(run_causes, 1) for result in cause.results}
     tests = {test.test: test for test in report.tests}
     shares = Counter(test for result in report.results for test in result.tests)
-    shown = [result for result in report.results if result.reason not in UNTOLD]
-    listed = [_case(result, report, found, numbers.get(result.requirement.id, 0), tests, shares) for result in shown]
+    results = [result for result in report.results if result.reason not in UNTOLD]
+    listed = [
+        _case(result, report, run_causes, numbers.get(result.requirement.id, 0), tests, shares) for result in results
+    ]
     return listed + list(_general(report, listed))
 
 
@@ -93,7 +95,7 @@ def state(result: Result, report: Report) -> State:
 def _case(
     result: Result,
     report: Report,
-    found: list[Cause],
+    run_causes: list[Cause],
     number: int,
     tests: Mapping[str, TestFinished],
     shares: Mapping[str, int],
@@ -105,7 +107,7 @@ def _case(
         name=entry.id,
         state=now,
         message=_message(result, now),
-        details="\n".join(_details(result, report, found[number - 1].title if number else "")),
+        details="\n".join(_details(result, report, run_causes[number - 1].title if number else "")),
         seconds=round(sum(sum(test.seconds.values()) / shares[test.test] for test in ran), 3),
         begin=min((test.wall - sum(test.seconds.values()) for test in ran), default=None),
         end=max((test.wall for test in ran), default=None),
@@ -130,7 +132,7 @@ def _message(result: Result, now: State) -> str:
     """Return why a case did not pass, as one line."""
     if now is State.PASSED:
         return ""
-    wrong = next((facts.sentence(f.what, f.expected, f.seen) for f in result.failures), "")
+    wrong = next((facts.sentence(f.what, f.expected, f.observed) for f in result.failures), "")
     if result.outcome is Outcome.FAILED:
         entry = result.requirement
         level = f"{entry.level} of a seed document" if entry.seed else str(entry.level)
@@ -160,10 +162,10 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
 def _general(report: Report, listed: list[Case]) -> Iterator[Case]:
     """Yield the harness errors that no requirement has, and the verdict if nothing else shows that the run failed."""
     bad = report.exit is not Exit.CONFORMANT
-    told = {test.reason for test in report.tests}
+    reasons = {test.reason for test in report.tests}
     red = any(case.state in RED for case in listed)
     for fault in report.faults:
-        if fault not in told:
+        if fault not in reasons:
             red = red or bad
             yield Case(GENERAL, "harness error", State.ERROR if bad else State.PASSED, fault)
     if bad and not red:

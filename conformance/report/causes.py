@@ -30,7 +30,7 @@ _GENERAL = (INVARIANT, "LOAD-")
 
 @dataclass
 class Cause:
-    """What made requirements fail and kept others from being judged."""
+    """The common cause of failed requirements, with the requirements that could not be judged because of it."""
 
     failed: list[Result]
     """The first one gives the cause its title."""
@@ -46,11 +46,11 @@ class Cause:
     @property
     def failures(self) -> list[Failure]:
         """Return the distinct failures; several requirements may share one."""
-        found: dict[bytes, Failure] = {}
+        distinct: dict[bytes, Failure] = {}
         for result in self.failed:
             for failure in result.failures:
-                found.setdefault(msgspec.json.encode(replace(failure, at=None, deviation=None)), failure)
-        return list(found.values())
+                distinct.setdefault(msgspec.json.encode(replace(failure, at=None, deviation=None)), failure)
+        return list(distinct.values())
 
     @property
     def tests(self) -> list[str]:
@@ -61,8 +61,8 @@ class Cause:
     def title(self) -> str:
         """Return what is wrong, as one line."""
         lead = self.failed[0]
-        gone = next((line for failure in lead.failures if (line := failure.removed or stopped(failure.seen))), "")
-        return gone or lead.requirement.violation or lead.requirement.text
+        ended = next((line for failure in lead.failures if (line := failure.removed or stopped(failure.observed))), "")
+        return ended or lead.requirement.violation or lead.requirement.text
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -84,26 +84,26 @@ def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
         groups.join(ids)
     causes = [_cause([failed[id] for id in ids], scores) for ids in groups.all()]
     holders = {key: cause for cause in causes for result in cause.failed for key in _ends(result)}
-    gone = {line: cause for cause in causes for failure in cause.failures if (line := _gone(failure))}
+    stops = {line: cause for cause in causes for failure in cause.failures if (line := _stop_of(failure))}
     for result in report.results:
         if result.outcome is Outcome.BLOCKED:
             by_check = [holders[by] for by in result.ended_by if by in holders]
-            for cause in by_check or [cause for line, cause in gone.items() if line in result.reason]:
+            for cause in by_check or [cause for line, cause in stops.items() if line in result.reason]:
                 if result not in cause.held_up:
                     cause.held_up.append(result)
     return sorted(causes, key=lambda cause: cause.weight, reverse=True)
 
 
-def nearest(seen: object) -> str:
+def nearest(observed: object) -> str:
     """Return the nearest miss of a wait that timed out, or what ended it (a process that died); empty if it is not a
     wait."""
-    lines = seen.splitlines() if isinstance(seen, str) else []
-    return stopped(seen) or next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
+    lines = observed.splitlines() if isinstance(observed, str) else []
+    return stopped(observed) or next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
 
 
-def stopped(seen: object) -> str:
+def stopped(observed: object) -> str:
     """Return why nothing could follow in a wait: a process has ended, or the implementation does nothing."""
-    lines = seen.splitlines() if isinstance(seen, str) else []
+    lines = observed.splitlines() if isinstance(observed, str) else []
     begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
     return lines[0] if begin else ""
 
@@ -123,19 +123,19 @@ def _leading(result: Result) -> tuple[bool, bool, str]:
 
 def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return for each defect how many of the requirements that rest on it failed and passed."""
-    found: dict[str, tuple[int, int]] = {}
+    scores: dict[str, tuple[int, int]] = {}
     for result in results:
         for row in set(result.requirement.source).intersection(defects):
-            bad, good = found.get(row, (0, 0))
-            found[row] = bad + (result.requirement.id in failed), good + (result.outcome is Outcome.PASSED)
-    return found
+            bad, good = scores.get(row, (0, 0))
+            scores[row] = bad + (result.requirement.id in failed), good + (result.outcome is Outcome.PASSED)
+    return scores
 
 
 def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     """Return the requirements that fail for one defect. Each counts for one defect only, the one that explains most:
     requirements that rest on several do not join these."""
     left = dict(failed)
-    found = []
+    groups = []
     while left:
         explained = {
             row: [id for id, result in left.items() if row in result.requirement.source]
@@ -145,18 +145,18 @@ def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int
         row = min(explained, key=lambda row: (-len(explained[row]), scores[row][1], row), default=None)
         if row is None or len(explained[row]) < 2:
             break
-        found.append(explained[row])
+        groups.append(explained[row])
         left = {id: result for id, result in left.items() if id not in explained[row]}
-    return found
+    return groups
 
 
 def _by_event(failed: Iterable[Result]) -> list[list[str]]:
     """Return the requirements that fail for one event: a record, a check, or the end of a process."""
-    found: dict[Hashable, list[str]] = {}
+    ids_by_event: dict[Hashable, list[str]] = {}
     for result in failed:
         for event in {event for failure in _firsts(result.failures) for event in _events(failure)}:
-            found.setdefault(event, []).append(result.requirement.id)
-    return list(found.values())
+            ids_by_event.setdefault(event, []).append(result.requirement.id)
+    return list(ids_by_event.values())
 
 
 def _firsts(failures: Iterable[Failure]) -> list[Failure]:
@@ -172,18 +172,18 @@ def _firsts(failures: Iterable[Failure]) -> list[Failure]:
 
 
 def _events(failure: Failure) -> list[Hashable]:
-    values = msgspec.json.encode((failure.what, failure.expected, failure.seen))
-    found: list[Hashable] = [(failure.history, values)]
+    values = msgspec.json.encode((failure.what, failure.expected, failure.observed))
+    events: list[Hashable] = [(failure.history, values)]
     if failure.deviation is not None:
-        found.append((failure.history, failure.deviation))
-    if gone := failure.removed or _gone(failure):
-        found.append(gone)
-    return found
+        events.append((failure.history, failure.deviation))
+    if stop := failure.removed or _stop_of(failure):
+        events.append(stop)
+    return events
 
 
-def _gone(failure: Failure) -> str:
+def _stop_of(failure: Failure) -> str:
     """Return which process has ended, or that the implementation does nothing, without the end of a log."""
-    return stopped(failure.seen).partition(TAIL)[0]
+    return stopped(failure.observed).partition(TAIL)[0]
 
 
 def _ends(result: Result) -> list[tuple[str, str]]:

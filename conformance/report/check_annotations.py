@@ -1,7 +1,7 @@
-"""What a run has found as annotations of GitHub's checks: workflow commands, which a step prints. Pure.
+"""The result of a run as annotations of GitHub's checks: workflow commands, which a step prints. Pure.
 
-GitHub shows ten of a step: there is one for each cause, the weightiest first, then what needs the list of expected
-failures to change.
+GitHub shows ten of a step: there is one for each cause, the weightiest first, then the requirements that call for a
+change of the list of expected failures.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ FEW_IDS = 4
 
 def of(content: Document) -> list[str]:
     """Return the workflow commands for a report."""
-    return [*_found(content)][:MOST]
+    return [*_commands(content)][:MOST]
 
 
-def _found(content: Document) -> Iterator[str]:
-    verdict, entries = content["verdict"], {each["id"]: each for each in content["verdict"]["requirements"]}
+def _commands(content: Document) -> Iterator[str]:
+    verdict, entries = content["verdict"], {entry["id"]: entry for entry in content["verdict"]["requirements"]}
     if not verdict["complete"]:
         yield _command("error", "no verdict", "the run was interrupted: the report is incomplete")
     for fault in verdict["harnessErrors"]:
         yield _command("error", "no verdict", fault)
     for cause in content["run"].get("causes", ()):
         failed = [entries[id] for id in cause["failed"] if id in entries]
-        decides = any(each["level"] == Level.MUST and not each.get("seed") for each in failed)
-        yield _command("error" if decides else "warning", _ids(cause["failed"]), _said(cause["title"], failed))
-    stale = [each for each in entries.values() if each["outcome"] == Outcome.STALE_EXPECTATION]
-    for each in stale:
-        if not each.get("failures"):
-            yield _command("error", each["id"], each["reason"])
-    blocked = [id for id, each in entries.items() if each["outcome"] == Outcome.BLOCKED]
+        decides = any(entry["level"] == Level.MUST and not entry.get("seed") for entry in failed)
+        yield _command("error" if decides else "warning", _ids(cause["failed"]), _message(cause["title"], failed))
+    stale = [entry for entry in entries.values() if entry["outcome"] == Outcome.STALE_EXPECTATION]
+    for entry in stale:
+        if not entry.get("failures"):
+            yield _command("error", entry["id"], entry["reason"])
+    blocked = [id for id, entry in entries.items() if entry["outcome"] == Outcome.BLOCKED]
     if blocked:
         yield _command("warning", f"{len(blocked)} blocked", f"{_ids(blocked)}: {entries[blocked[0]]['reason']}")
 
 
-def _said(title: str, failed: list[Any]) -> str:
-    """Return what is wrong, with the first of what was seen."""
-    failure = next((failure for each in failed for failure in each.get("failures", ())), None)
+def _message(title: str, failed: list[Any]) -> str:
+    """Return the title of a cause, with its first failure."""
+    failure = next((failure for entry in failed for failure in entry.get("failures", ())), None)
     if failure is None:
         return title
     sentence = facts.sentence(brief(failure["what"]), failure["expected"], failure["seen"])

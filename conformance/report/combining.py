@@ -27,9 +27,9 @@ from conformance.suite.outcomes.ledger import (
 ALONE = frozenset(
     {"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "elsewhere", "reproduce", "environment"}
 )
-"""What may differ between the beginnings of runs that belong together."""
+"""Fields of `RunStarted` that may differ between runs that belong together."""
 HOST = frozenset({"cpus", "python", "platform"})
-"""What of the environment may differ."""
+"""Keys of the environment that may differ."""
 _SELECTING = ("--profile", "--id")
 _WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "passed")
 
@@ -63,10 +63,10 @@ def combine(parts: Sequence[Part]) -> list[AnyEvent]:
         _check(first, other)
     _check_selections(parts)
     _check_shards(parts)
-    began = _started([each.started for each in parts])
+    began = _started([run.started for run in parts])
     events: list[AnyEvent] = [began]
-    for number, each in enumerate(parts, 1):
-        events += (_moved(event, number, each) for event in each.events if not isinstance(event, _ONCE))
+    for number, run in enumerate(parts, 1):
+        events += (_moved(event, number, run) for event in run.events if not isinstance(event, _ONCE))
     events += (HarnessFault(wall=began.wall, worker="run", what=what) for what in _missing(parts))
     if (end := _finished(parts)) is not None:
         events.append(end)
@@ -95,7 +95,7 @@ def _check(first: Part, other: Part) -> None:
     for name in sorted(one.keys() | two.keys()):
         if one.get(name) != two.get(name):
             raise _apart(first, other, name, one.get(name, "none"), two.get(name, "none"))
-    one, two = (_options(each.started.reproduce) for each in (first, other))
+    one, two = (_options(run.started.reproduce) for run in (first, other))
     if one != two:
         missing = [word for word in one if word not in two], [word for word in two if word not in one]
         raise _apart(first, other, "option", *(shlex.join(words) or "none" for words in missing))
@@ -104,9 +104,9 @@ def _check(first: Part, other: Part) -> None:
 
 
 def _apart(first: Part, other: Part, what: str, one: object, two: object) -> UsageError:
-    said = f"does not belong to {first.where}: the {what} is {_brief(two)}, and there {_brief(one)}"
+    message = f"does not belong to {first.where}: the {what} is {_brief(two)}, and there {_brief(one)}"
     hint = "give all runs the same --seed" if what == "seed" else "combine runs of one implementation and suite"
-    return UsageError(said, where=other.where, hint=hint)
+    return UsageError(message, where=other.where, hint=hint)
 
 
 def _spelled(field: str) -> str:
@@ -135,25 +135,25 @@ def _check_selections(parts: Sequence[Part]) -> None:
 
 def _check_shards(parts: Sequence[Part]) -> None:
     """Raise UsageError unless shards are shards of the same run, each given once."""
-    seen: dict[str, Part] = {}
-    sharded = [each for each in parts if each.started.shard]
-    for each in sharded:
-        shard, count = each.started.shard, each.started.shard.partition("/")[2]
+    by_shard: dict[str, Part] = {}
+    sharded = [run for run in parts if run.started.shard]
+    for run in sharded:
+        shard, count = run.started.shard, run.started.shard.partition("/")[2]
         if count != sharded[0].started.shard.partition("/")[2] or len(sharded) != len(parts):
             what = f"is shard {shard}, and others are no shards, or shards of another number"
-            raise UsageError(what, where=each.where, hint="combine the shards of one run alone")
-        if shard in seen:
-            what = f"is shard {shard}, as is {seen[shard].where}"
-            raise UsageError(what, where=each.where, hint="leave one of them out")
-        if _selection(each.started) != _selection(sharded[0].started):
+            raise UsageError(what, where=run.where, hint="combine the shards of one run alone")
+        if shard in by_shard:
+            what = f"is shard {shard}, as is {by_shard[shard].where}"
+            raise UsageError(what, where=run.where, hint="leave one of them out")
+        if _selection(run.started) != _selection(sharded[0].started):
             what = f"selects other requirements than {sharded[0].where}"
-            raise UsageError(what, where=each.where, hint="combine the shards of one run alone")
-        seen[shard] = each
+            raise UsageError(what, where=run.where, hint="combine the shards of one run alone")
+        by_shard[shard] = run
 
 
 def _missing(parts: Sequence[Part]) -> Iterator[str]:
     """Yield one line for each shard that was not given."""
-    given = {each.started.shard for each in parts}
+    given = {run.started.shard for run in parts}
     for count in {shard.partition("/")[2] for shard in given if shard}:
         for number in range(1, int(count) + 1):
             if f"{number}/{count}" not in given:
@@ -167,63 +167,61 @@ def _selection(started: RunStarted) -> tuple[tuple[str, ...], ...]:
     return started.profiles, started.ids, started.only
 
 
-def _started(all_of_them: Sequence[RunStarted]) -> RunStarted:
+def _started(starts: Sequence[RunStarted]) -> RunStarted:
     """Return the beginning of the combined run, which selects what all of them select."""
-    first = all_of_them[0]
-    everything = not all(each.profiles or each.ids for each in all_of_them)
-    profiles = () if everything else _union(each.profiles for each in all_of_them)
-    ids = _union(each.ids for each in all_of_them)
-    only = _union(each.only for each in all_of_them) if all(each.only for each in all_of_them) else ()
+    first = starts[0]
+    everything = not all(start.profiles or start.ids for start in starts)
+    profiles = () if everything else _union(start.profiles for start in starts)
+    ids = _union(start.ids for start in starts)
+    only = _union(start.only for start in starts) if all(start.only for start in starts) else ()
     plan: dict[str, set[str]] = {}
-    for each in all_of_them:
-        for test in each.plan:
+    for start in starts:
+        for test in start.plan:
             plan.setdefault(test.test, set()).update(test.ids)
-    names = {name for each in all_of_them for name in each.environment}
+    names = {name for start in starts for name in start.environment}
     return msgspec.structs.replace(
         first,
-        wall=min(each.wall for each in all_of_them),
-        run="+".join(each.run for each in all_of_them),
+        wall=min(start.wall for start in starts),
+        run="+".join(start.run for start in starts),
         profiles=profiles,
         ids=ids,
         only=only,
         shard="",
-        elsewhere=_elsewhere(all_of_them, plan),
+        elsewhere=_elsewhere(starts, plan),
         plan=tuple(PlannedTest(test, tuple(sorted(ids))) for test, ids in sorted(plan.items())),
-        workers=sum(each.workers for each in all_of_them),
+        workers=sum(start.workers for start in starts),
         reproduce=_selecting(first.reproduce, profiles, ids),
-        environment={
-            n: ", ".join(_union((e.environment[n],) for e in all_of_them if n in e.environment)) for n in names
-        },
+        environment={n: ", ".join(_union((e.environment[n],) for e in starts if n in e.environment)) for n in names},
     )
 
 
-def _elsewhere(all_of_them: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
+def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
     """Return how many tests would judge an invariant beyond those of the combined plan. Shards left out the same ones;
     other runs may have played what one of them left out."""
-    first = all_of_them[0]
+    first = starts[0]
     if first.shard:
         return first.elsewhere
     here = Counter(id for ids in plan.values() for id in ids)
     known: Counter[str] = Counter()
-    for each in all_of_them:
-        own = Counter(id for test in each.plan for id in test.ids)
-        for id, others in each.elsewhere.items():
-            known[id] = max(known[id], own[id] + others)
+    for start in starts:
+        own = Counter(id for test in start.plan for id in test.ids)
+        for id, further in start.elsewhere.items():
+            known[id] = max(known[id], own[id] + further)
     return {id: known[id] - here[id] for id in sorted(known) if known[id] > here[id]}
 
 
 def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
     """Return a command line with another selection."""
     words = shlex.split(command)
-    kept = [
+    remaining = [
         word
         for before, word in zip(["", *words], words, strict=False)
         if word not in _SELECTING and before not in _SELECTING
     ]
     for option, names in zip(_SELECTING, (profiles, ids), strict=True):
         for name in names:
-            kept += [option, name]
-    return shlex.join(kept)
+            remaining += [option, name]
+    return shlex.join(remaining)
 
 
 def _options(command: str) -> list[str]:
@@ -233,7 +231,7 @@ def _options(command: str) -> list[str]:
 
 def _finished(parts: Sequence[Part]) -> RunFinished | None:
     """Return the end of the combined run; None if one of the runs was killed."""
-    ends = [next((e for e in each.events if isinstance(e, RunFinished)), None) for each in parts]
+    ends = [next((e for e in run.events if isinstance(e, RunFinished)), None) for run in parts]
     known = [end for end in ends if end is not None]
     if len(known) < len(ends):
         return None
@@ -272,4 +270,4 @@ def _badness(end: TestFinished) -> tuple[int, bool]:
 
 
 def _union(many: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(sorted({each for some in many for each in some}))
+    return tuple(sorted({item for some in many for item in some}))

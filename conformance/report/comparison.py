@@ -23,7 +23,7 @@ SLOWER, MARGIN = 1.5, 1.0
 
 
 class Change(StrEnum):
-    """What has become of a requirement, the worst first."""
+    """The change of a requirement from the old report to the new one, the worst first."""
 
     NEWLY_FAILING = "newly failing"
     NEWLY_BLOCKED = "newly blocked"
@@ -52,7 +52,8 @@ class Judged:
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing speaks against it. A known limit of the specification is nobody's failure."""
+        """Return whether the requirement was judged and did not fail. A known limit of the specification is no
+        failure."""
         judged = (Outcome.PASSED, Outcome.STALE_EXPECTATION, Outcome.KNOWN_LIMIT)
         return self.outcome in judged and not self.fails
 
@@ -80,9 +81,9 @@ class Changed:
     @property
     def either(self) -> Judged:
         """Return the requirement as the newer report that has it knows it."""
-        found = self.new or self.old
-        assert found is not None
-        return found
+        judged = self.new or self.old
+        assert judged is not None
+        return judged
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,12 @@ class Comparison:
 
     def of(self, change: Change) -> list[Changed]:
         """Return what has changed in one way."""
-        return [each for each in self.changes if each.change is change]
+        return [changed for changed in self.changes if changed.change is change]
 
     @property
     def counts(self) -> dict[Change, int]:
         """Return how many requirements have changed in each way."""
-        return dict(Counter(each.change for each in self.changes))
+        return dict(Counter(changed.change for changed in self.changes))
 
     @property
     def exit(self) -> Exit:
@@ -132,7 +133,7 @@ def compare(old: Side, new: Side) -> Comparison:
     return Comparison(
         old,
         new,
-        changes=tuple(sorted(_changes(old, new), key=lambda each: (list(Change).index(each.change), each.id))),
+        changes=tuple(sorted(_changes(old, new), key=lambda changed: (list(Change).index(changed.change), changed.id))),
         slower=tuple(_slower(old.markers, new.markers)),
         common=sum(_known(old.requirements[id]) and _known(new.requirements[id]) for id in both),
         differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
@@ -170,13 +171,13 @@ def of_record(run: Run, registry: Registry, name: str) -> Side:
         "kubernetes": run.environment.get("kubernetes", ""),
         "suite": run.suite,
     }
-    found = {}
+    requirements = {}
     for id, outcome in run.outcomes.items():
         fails = outcome in (Outcome.FAILED, Outcome.EXPECTED_FAILURE)
         entry = registry.requirements.get(id)
         about = (entry.profile, str(entry.level), entry.text) if entry is not None else ()
-        found[id] = Judged(outcome, fails, *about)
-    return Side(name, "", facts, found, {})
+        requirements[id] = Judged(outcome, fails, *about)
+    return Side(name, "", facts, requirements, {})
 
 
 def _judged(entry: Mapping[str, Any]) -> Judged:

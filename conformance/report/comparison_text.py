@@ -18,59 +18,62 @@ _WORSE = REGRESSIONS | LOSSES | {Change.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
 
-def headline(found: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """Return what was found, in one line."""
-    if not found.common:
+    if not comparison.common:
         return "nothing to compare: no requirement was judged in both reports"
-    counts = found.counts
-    said = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
+    counts = comparison.counts
+    summary = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
-    both = f"{found.common} requirement{'s' * (found.common != 1)} judged in both"
-    undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(found))
-    return f"{word}: {said or 'nothing has changed'} ({both}{undecided})"
+    both = f"{comparison.common} requirement{'s' * (comparison.common != 1)} judged in both"
+    undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(comparison))
+    return f"{word}: {summary or 'nothing has changed'} ({both}{undecided})"
 
 
-def _undecided(found: Comparison) -> list[str]:
+def _undecided(comparison: Comparison) -> list[str]:
     """Return which of the two reports have no verdict."""
-    return [name for name, side in (("old", found.old), ("new", found.new)) if side.verdict in NO_VERDICT]
+    return [name for name, side in (("old", comparison.old), ("new", comparison.new)) if side.verdict in NO_VERDICT]
 
 
-def text(found: Comparison) -> Iterator[str]:
+def text(comparison: Comparison) -> Iterator[str]:
     """Yield lines for a terminal."""
-    yield f"old: {found.old.name}" + (f": {found.old.verdict}" if found.old.verdict else "")
-    yield f"new: {found.new.name}" + (f": {found.new.verdict}" if found.new.verdict else "")
-    for name, (old, new) in found.differing.items():
+    yield f"old: {comparison.old.name}" + (f": {comparison.old.verdict}" if comparison.old.verdict else "")
+    yield f"new: {comparison.new.name}" + (f": {comparison.new.verdict}" if comparison.new.verdict else "")
+    for name, (old, new) in comparison.differing.items():
         yield f"{name} differs: {old or 'unknown'} → {new or 'unknown'}"
     for change in Change:
-        if listed := found.of(change):
+        if listed := comparison.of(change):
             yield f"\n{change}:"
-        for each in listed:
-            yield f"  {each.id} ({each.either.level}, {each.either.profile}): {each.either.text}"
-            if change in _WORSE and (why := _why(each)):
+        for changed in listed:
+            yield f"  {changed.id} ({changed.either.level}, {changed.either.profile}): {changed.either.text}"
+            if change in _WORSE and (why := _why(changed)):
                 yield f"      {clean(why)}"
-    if found.slower:
+    if comparison.slower:
         yield f"\nslower ({_ONE_RUN}):"
-    for marker in found.slower:
+    for marker in comparison.slower:
         yield f"  {marker.marker}: {marker.old:.1f} s → {marker.new:.1f} s"
     yield ""
-    yield headline(found)
+    yield headline(comparison)
 
 
-def markdown(found: Comparison) -> Iterator[str]:
+def markdown(comparison: Comparison) -> Iterator[str]:
     """Yield lines of Markdown, `MOST` characters or little more: of many changes, the worst are listed. What an
     implementation says stands in code spans, where nothing is markup."""
     left = MOST
-    counts = found.counts
-    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if found.exit or _undecided(found) else "✅"
-    yield f"### {mark} Conformance: {headline(found)}"
+    counts = comparison.counts
+    mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if comparison.exit or _undecided(comparison) else "✅"
+    yield f"### {mark} Conformance: {headline(comparison)}"
     yield ""
     yield "| | old | new |"
     yield "|---|---|---|"
-    rows = {"report": (found.old.name, found.new.name), "verdict": (found.old.verdict, found.new.verdict)}
-    for name, pair in {**rows, **found.differing}.items():
-        yield f"| {name} | {' | '.join(code(each) for each in pair)} |"
+    rows = {
+        "report": (comparison.old.name, comparison.new.name),
+        "verdict": (comparison.old.verdict, comparison.new.verdict),
+    }
+    for name, pair in {**rows, **comparison.differing}.items():
+        yield f"| {name} | {' | '.join(code(value) for value in pair)} |"
     for change in Change:
-        if not (listed := found.of(change)):
+        if not (listed := comparison.of(change)):
             continue
         yield from ("", f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(listed)}</summary>", "")
         yield "| requirement | level | profile | what it says | why |"
@@ -88,11 +91,11 @@ def markdown(found: Comparison) -> Iterator[str]:
         if count < len(listed):
             yield f"\n… and {len(listed) - count} more."
         yield from ("", "</details>")
-    if found.slower:
+    if comparison.slower:
         yield from ("", f"Slower ({_ONE_RUN}):", "", "| marker | old | new |", "|---|---|---|")
-    for marker in found.slower:
+    for marker in comparison.slower:
         yield f"| {marker.marker} | {marker.old:.1f} s | {marker.new:.1f} s |"
 
 
-def _why(each: Changed) -> str:
-    return each.new.why if each.new is not None else "the new report does not have it"
+def _why(changed: Changed) -> str:
+    return changed.new.why if changed.new is not None else "the new report does not have it"

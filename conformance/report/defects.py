@@ -13,7 +13,7 @@ from conformance.suite.registry import coverage
 _FACTS = ("what upstream does", "fact", "what", "rule", "formula", "what was seen")
 """Headings of the columns that say what is wrong."""
 _SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)\.\s+(?=[^a-z])")
-"""Where a sentence ends."""
+"""Matches the end of a sentence."""
 _PLAIN = re.compile(r"[a-z]+(?=[\s,])")
 """A word that is no name of a field."""
 

@@ -22,11 +22,11 @@ class Line(NamedTuple):
     text: str
 
 
-def of(expected: object, seen: object, most: int) -> list[Line]:
+def of(expected: object, observed: object, most: int) -> list[Line]:
     """Return where two values differ, with three lines around each place, and `most` lines at most."""
-    texts = facts.text(expected), facts.text(seen)
+    texts = facts.text(expected), facts.text(observed)
     if max(text.count("\n") for text in texts) >= MOST_WHOLE:
-        left, right = reduced(expected, seen)
+        left, right = reduced(expected, observed)
         texts = facts.text(left), facts.text(right)
     one, other = (text.splitlines()[:MOST_COMPARED] for text in texts)
     lines = [_line(line) for line in list(difflib.unified_diff(one, other, lineterm=""))[2:]]

@@ -119,14 +119,14 @@ def _verdict(report: Report) -> Document:
 
 def _selection(report: Report) -> Document:
     started = report.started
-    found: Document = {"profiles": list(started.profiles), "ids": list(started.ids)}
+    selection: Document = {"profiles": list(started.profiles), "ids": list(started.ids)}
     if started.only:
-        found["tests"] = list(started.only)
+        selection["tests"] = list(started.only)
     if started.skip:
-        found["skipped"] = list(started.skip)
+        selection["skipped"] = list(started.skip)
     if started.shard:
-        found["shard"] = started.shard
-    return found
+        selection["shard"] = started.shard
+    return selection
 
 
 def _profile_word(profile: Profile) -> str:
@@ -140,7 +140,7 @@ def _counts(counts: Any) -> dict[str, int]:
 
 def _requirement(result: Result, elsewhere: Mapping[str, int]) -> Document:
     entry = result.requirement
-    found: Document = {
+    fields: Document = {
         "id": entry.id,
         "profile": entry.profile,
         "level": str(entry.level),
@@ -152,26 +152,26 @@ def _requirement(result: Result, elsewhere: Mapping[str, int]) -> Document:
         "tests": list(result.tests),
     }
     if entry.id in elsewhere:
-        found["elsewhere"] = elsewhere[entry.id]
+        fields["elsewhere"] = elsewhere[entry.id]
     if result.reason:
-        found["reason"] = result.reason
+        fields["reason"] = result.reason
     if result.bundle:
-        found["bundle"] = result.bundle
+        fields["bundle"] = result.bundle
     if result.failures:
-        found["failures"] = [_failure(f) for f in result.failures]
-    return found
+        fields["failures"] = [_failure(f) for f in result.failures]
+    return fields
 
 
 def _failure(failure: Failure) -> Document:
-    found: Document = {
+    fields: Document = {
         "test": failure.test,
         "what": failure.what,
         "expected": failure.expected,
-        "seen": failure.seen,
+        "seen": failure.observed,
     }
     if failure.bundle:
-        found["bundle"] = failure.bundle
-    return found
+        fields["bundle"] = failure.bundle
+    return fields
 
 
 def _repetitions(report: Report) -> Document:
@@ -208,10 +208,10 @@ def _causes(report: Report) -> Document:
 
 
 def _failed_at(id: str, failure: Failure) -> Document:
-    found: Document = {"id": id, "test": failure.test, "what": failure.what, "at": failure.at}
+    fields: Document = {"id": id, "test": failure.test, "what": failure.what, "at": failure.at}
     if failure.deviation is not None:
-        found |= {"object": failure.deviation.object, "revision": failure.deviation.revision}
-    return found
+        fields |= {"object": failure.deviation.object, "revision": failure.deviation.revision}
+    return fields
 
 
 def _run(report: Report) -> Document:

@@ -75,18 +75,18 @@ def _compared(folder: Path, here: Collection[str], then: Mapping[str, str]) -> C
     entries = dict(_entries(folder, tops.intersection(here)))
     special = [name for name, plain in entries.items() if not plain]
     now = {_escaped(name): name for name, plain in entries.items() if plain}
-    others = {name for name in now.keys() - then.keys() if _is_of_others(folder / now[name], name)}
+    foreign = {name for name in now.keys() - then.keys() if _is_of_others(folder / now[name], name)}
     problems = []
     for name in sorted(then.keys() | now.keys()):
         if name not in now:
             problems += [f"{name} is missing"] if _top(name) in here else []
         elif name not in then:
-            problems += [f"{name} was added"] if name not in others else []
+            problems += [f"{name} was added"] if name not in foreign else []
         elif _sum(folder, now[name]) != then[name]:
             problems.append(f"{name} was changed")
     unchecked = [
         *_named("what was not passed on with the report", {_top(name) for name in then}.difference(here)),
-        *_named(f"files that {FILE} does not cover", others.union(here) - tops),
+        *_named(f"files that {FILE} does not cover", foreign.union(here) - tops),
         *_named("links and other things that are no files", special),
     ]
     return Compared(problems, len(then.keys() & now.keys()), unchecked, special)
@@ -116,17 +116,17 @@ def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
 def _sum(folder: Path, name: str) -> str:
     """Return the digest of a file as a line has it; empty if it cannot be read: a program that is judged can reach
     it."""
-    found, at = hashlib.sha256(), 0
+    checksum, at = hashlib.sha256(), 0
     try:
         file = regular.Held(folder / name)
         if file.size > LONGEST:
             return ""
         while piece := file.at(at, _PIECE):
-            found.update(piece)
+            checksum.update(piece)
             at += len(piece)
     except OSError:
         return ""
-    return ("\\" if _escaped(name) != name else "") + found.hexdigest()
+    return ("\\" if _escaped(name) != name else "") + checksum.hexdigest()
 
 
 def _named(what: str, names: Collection[str]) -> list[str]:

@@ -1,7 +1,4 @@
-"""What is known of a failed check, as text for people: the same on the terminal, in JUnit, in Allure and on the page.
-
-Pure.
-"""
+"""The facts of a failed check as text: the same on the terminal, in JUnit, in Allure and on the page. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ IN_SHORT = 2
 def of(failure: Failure, most: int) -> list[tuple[str, str]]:
     """Return labels and texts: the test, what was checked, expected, seen, and since when. Of mappings and lists, only
     the differences are shown; a value has at most `most` lines."""
-    expected, seen = reduced(failure.expected, failure.seen)
+    expected, observed = reduced(failure.expected, failure.observed)
     facts = [("test", failure.test)]
     if failure.expected != failure.what:
         facts.append(("check", failure.what))
         if failure.expected is not None:
             facts.append(("expected", value(expected, most)))
-    facts.append(("seen", value(seen, most)))
+    facts.append(("seen", value(observed, most)))
     if failure.at is not None:
         facts.append(("at", since(failure)))
     return facts
@@ -39,20 +36,20 @@ def since(failure: Failure) -> str:
     return f"{failure.at:.3f} s of the history{record}"
 
 
-def sentence(what: str, expected: object, seen: object) -> str:
+def sentence(what: str, expected: object, observed: object) -> str:
     """Return a failed check as one line. Of a wait in vain, the nearest miss; the text of an invariant is complete."""
-    if is_violation(what, seen):
-        return brief(str(seen), 360)
-    short_expected, short_seen = reduced(expected, seen)
-    observed = brief(causes.nearest(seen) or short_seen, 240)
+    if is_violation(what, observed):
+        return brief(str(observed), 360)
+    short_expected, short_observed = reduced(expected, observed)
+    short = brief(causes.nearest(observed) or short_observed, 240)
     if expected in (None, what):
-        return f"{what}: {observed}"
-    return f"{what}: expected {brief(short_expected, 120)}, seen {observed}"
+        return f"{what}: {short}"
+    return f"{what}: expected {brief(short_expected, 120)}, seen {short}"
 
 
-def is_violation(what: str, seen: object) -> bool:
-    """Return whether `seen` is the text of a violated invariant."""
-    return isinstance(seen, str) and f"broken: {what}" in seen
+def is_violation(what: str, observed: object) -> bool:
+    """Return whether `observed` is the text of a violated invariant."""
+    return isinstance(observed, str) and f"broken: {what}" in observed
 
 
 def duration(seconds: float) -> str:
@@ -63,16 +60,16 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def value(found: object, most: int) -> str:
+def value(item: object, most: int) -> str:
     """Return a value in at most `most` lines."""
-    if most == IN_SHORT and not isinstance(found, str):
-        return brief(found)
-    lines = text(found).splitlines() or [""]
+    if most == IN_SHORT and not isinstance(item, str):
+        return brief(item)
+    lines = text(item).splitlines() or [""]
     if len(lines) > most:
         lines = [*lines[:most], f"… {len(lines) - most} more lines in the report"]
     return "\n".join(lines)
 
 
-def text(found: object) -> str:
+def text(item: object) -> str:
     """Return a value as text: JSON with a line for each field, unless it is text already."""
-    return found if isinstance(found, str) else msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    return item if isinstance(item, str) else msgspec.json.format(msgspec.json.encode(item), indent=2).decode()

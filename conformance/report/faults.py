@@ -13,16 +13,16 @@ _BROKEN = (3, 4)
 def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
     """Return the harness errors in order of first appearance, each once."""
     listed = list(events)
-    found: dict[str, None] = {}
+    errors: dict[str, None] = {}
     for event in listed:
         if isinstance(event, HarnessFault):
-            found[event.what] = None
+            errors[event.what] = None
         elif isinstance(event, WorkerLost) and not interrupted:
             torn = _torn(listed, event.worker)
-            found[f"worker {event.worker} died" + (f" during {torn[0]}" if torn else "")] = None
-        elif isinstance(event, RunFinished) and event.status in _BROKEN and not found:
-            found[f"pytest ended with status {event.status}"] = None
-    return tuple(found)
+            errors[f"worker {event.worker} died" + (f" during {torn[0]}" if torn else "")] = None
+        elif isinstance(event, RunFinished) and event.status in _BROKEN and not errors:
+            errors[f"pytest ended with status {event.status}"] = None
+    return tuple(errors)
 
 
 def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:

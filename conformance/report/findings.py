@@ -57,29 +57,29 @@ class Finding:
 
 def ids(text: str) -> tuple[str, ...]:
     """Return the requirements that a text names: `CORE-014 to 016, 018` names four."""
-    found: list[str] = []
+    listed: list[str] = []
     prefix, span = "", False
     for token in TOKEN.finditer(text):
         if token[0] == "to":
-            span = bool(found)
+            span = bool(listed)
             continue
         prefix, number = token[1] or prefix, token[2] or token[3]
-        first = int(found[-1].rpartition("-")[2]) + 1 if span else int(number)
-        found += [f"{prefix}-{each:03}" for each in range(first, int(number) + 1)] if prefix else []
+        first = int(listed[-1].rpartition("-")[2]) + 1 if span else int(number)
+        listed += [f"{prefix}-{index:03}" for index in range(first, int(number) + 1)] if prefix else []
         span = False
-    return tuple(found)
+    return tuple(listed)
 
 
 def read(pages: Iterable[Path]) -> list[Finding]:
     """Read the findings of Markdown files, and of those in folders. Raises UsageError."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for place in pages:
         if not place.exists():
             what, near = absent(place)
             raise UsageError(what, where=documents.shown(place), hint=near or "give a page or a folder of pages")
         for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
-            found += sections(page, bounded.text(page, bounded.LENGTH, documents.shown(page)))
-    return found
+            findings += sections(page, bounded.text(page, bounded.LENGTH, documents.shown(page)))
+    return findings
 
 
 def sections(page: Path, text: str) -> Iterator[Finding]:
@@ -100,15 +100,15 @@ def sections(page: Path, text: str) -> Iterator[Finding]:
 
 def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registry) -> list[str]:
     """Return one sentence for each finding that the runs do not show, and for each failure without a finding."""
-    found: list[str] = []
+    errors: list[str] = []
     for finding in findings:
-        found += [f"{finding.where}: {what}" for what in _of_one(finding, runs, registry)]
+        errors += [f"{finding.where}: {what}" for what in _of_one(finding, runs, registry)]
     named = {id for finding in findings for id in finding.ids}
     for run in runs:
         for id in sorted(run.failed - named - registry.retired.keys()):
             level = registry.requirements[id].level if id in registry.requirements else "unknown"
-            found.append(f"{id} ({level}) failed in the run of {run.label}, and no finding names it")
-    return list(dict.fromkeys(found))
+            errors.append(f"{id} ({level}) failed in the run of {run.label}, and no finding names it")
+    return list(dict.fromkeys(errors))
 
 
 def _of_one(finding: Finding, runs: Sequence[Run], registry: Registry) -> Iterator[str]:

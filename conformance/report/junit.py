@@ -15,7 +15,7 @@ Counts = dict[str, str]
 NAMES = {State.FAILED: "failure", State.ERROR: "error", State.SKIPPED: "skipped"}
 TOTALS = {"tests": None, "failures": State.FAILED, "errors": State.ERROR, "skipped": State.SKIPPED}
 MOST_TESTS = 8
-"""How many tests of a requirement are named: hundreds judge an invariant."""
+"""The number of a requirement's tests that are named: hundreds judge an invariant."""
 
 
 def render(report: Report) -> str:
@@ -43,13 +43,13 @@ def _totals(listed: list[Case]) -> Counts:
 
 def _case(suite: ET.Element, case: Case) -> None:
     where = ".".join(filter(None, (case.group, case.scene)))
-    made = ET.SubElement(suite, "testcase", classname=where, name=clean(case.name), time=f"{case.seconds:.3f}")
+    element = ET.SubElement(suite, "testcase", classname=where, name=clean(case.name), time=f"{case.seconds:.3f}")
     if case.result is not None:
-        _properties(made, _of_requirement(case))
+        _properties(element, _of_requirement(case))
     if case.state is not State.PASSED:
-        ET.SubElement(made, NAMES[case.state], message=clean(case.message)).text = clean(case.details)
+        ET.SubElement(element, NAMES[case.state], message=clean(case.message)).text = clean(case.details)
     elif case.message:
-        ET.SubElement(made, "system-err").text = clean(case.message)
+        ET.SubElement(element, "system-err").text = clean(case.message)
 
 
 def _of_requirement(case: Case) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How an outcome is shown: its symbol, and its color on a page and on a terminal. The words are the outcome itself."""
+"""The symbol of each outcome, and its color on a page and on a terminal. The words are the outcome itself."""
 
 from __future__ import annotations
 

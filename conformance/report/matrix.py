@@ -26,7 +26,7 @@ PODS_KEPT = "UPG-001"
 
 
 class Word(Enum):
-    """What a cell says: the words, the mark that says the same, and the kind, which the color follows."""
+    """The text of a cell: the words, the mark for the same, and the kind, which determines the color."""
 
     CONFORMANT = ("conformant", "✓", "good")
     EXCEPT_EXPECTED = ("conformant except expected failures", "~", "good")
@@ -55,9 +55,9 @@ class Cell:
         """Return what is counted: `1 failed`, `2 failed (does not decide)`, `30 passed`, `5 not in its runs`."""
         major = {Outcome.FAILED: 0, **self.counts}
         major[Outcome.FAILED] -= self.minor
-        found = [f"{number} {outcome}" for outcome, number in major.items() if number]
-        found[bool(major[Outcome.FAILED]) : 0] = [f"{self.minor} failed (does not decide)"] if self.minor else []
-        return [*found, *([f"{self.unknown} not in its runs"] if self.unknown else [])]
+        parts = [f"{number} {outcome}" for outcome, number in major.items() if number]
+        parts[bool(major[Outcome.FAILED]) : 0] = [f"{self.minor} failed (does not decide)"] if self.minor else []
+        return [*parts, *([f"{self.unknown} not in its runs"] if self.unknown else [])]
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """The versions with one role, and the profiles that bind it. `newest` has one column for each implementation,
-    `others` its further versions."""
+    `older` its further versions."""
 
     title: str
     profiles: tuple[str, ...]
     newest: tuple[Column, ...]
-    others: tuple[Column, ...]
+    older: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -115,18 +115,18 @@ def matrix(implementations: Sequence[Implementation], registry: Registry) -> Mat
         profiles,
         tuple(_column(*pair, _roles(pair[1]), profiles) for pair in versions),
         tuple(table for table in tables if table.newest),
-        tuple((each, upgrade) for each in implementations for upgrade in each.upgrades),
+        tuple((implementation, upgrade) for implementation in implementations for upgrade in implementation.upgrades),
     )
 
 
 def merged(runs: Iterable[Run]) -> dict[str, Outcome]:
     """Return the outcome of each requirement: failed if it failed in any run, else that of the first that judged it."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for run in runs:
         for id, outcome in run.outcomes.items():
-            if outcome in FAILED or (found.setdefault(id, outcome) in UNJUDGED and outcome not in UNJUDGED):
-                found[id] = outcome
-    return found
+            if outcome in FAILED or (outcomes.setdefault(id, outcome) in UNJUDGED and outcome not in UNJUDGED):
+                outcomes[id] = outcome
+    return outcomes
 
 
 def _table(
@@ -160,22 +160,24 @@ def _column(
     profiles: Mapping[str, tuple[Requirement, ...]],
 ) -> Column:
     outcomes = merged(version.runs)
-    told = {
+    failed_profiles = {
         profile
         for run in version.runs
         for profile, verdict in run.profiles.items()
         if verdict == RunVerdict.NOT_CONFORMANT
     }
     cells = {
-        profile: _cell([entry for entry in entries if roles.intersection(entry.roles)], outcomes, profile in told)
+        profile: _cell(
+            [entry for entry in entries if roles.intersection(entry.roles)], outcomes, profile in failed_profiles
+        )
         for profile, entries in profiles.items()
     }
     return Column(implementation, version, roles, outcomes, cells)
 
 
-def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], told: bool) -> Cell:
-    """Return the cell of the requirements of a profile that bind a version. `told`: a report says that the profile is
-    not conformant, which something blocked may decide."""
+def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], failed: bool) -> Cell:
+    """Return the cell of the requirements of a profile that bind a version. `failed`: a report says that the
+    profile is not conformant, which a blocked requirement may decide."""
     if not entries:
         return Cell(Word.OTHER_ROLE, {}, 0, 0)
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)
@@ -183,11 +185,11 @@ def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], told:
     must = {outcomes[entry.id] for entry in entries if entry.id in outcomes and entry.decides}
     minor = sum(not e.decides and outcomes.get(e.id) is Outcome.FAILED for e in entries)
     unknown = len(entries) - sum(counts.values())
-    return Cell(_word(set(counts), must - {Outcome.NOT_CLAIMED}, told), counts, minor, unknown)
+    return Cell(_word(set(counts), must - {Outcome.NOT_CLAIMED}, failed), counts, minor, unknown)
 
 
-def _word(outcomes: set[Outcome], must: set[Outcome], told: bool) -> Word:
-    if Outcome.FAILED in must or (told and Outcome.BLOCKED in must):
+def _word(outcomes: set[Outcome], must: set[Outcome], failed: bool) -> Word:
+    if Outcome.FAILED in must or (failed and Outcome.BLOCKED in must):
         return Word.NOT_CONFORMANT
     if not outcomes - UNJUDGED:
         return Word.NOT_CLAIMED if outcomes == {Outcome.NOT_CLAIMED} else Word.NOT_JUDGED

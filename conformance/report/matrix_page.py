@@ -23,8 +23,8 @@ def page(matrix: Matrix) -> str:
 
 
 def part(matrix: Matrix, link: Callable[[str], str]) -> str:
-    """Return the same for a page of somebody else's, with a style of its own. `link`: the address of a page with
-    findings, from its path in a description."""
+    """Return the same for a page of another site, with a style of its own. `link`: the address of a page with findings,
+    from its path in a description."""
     return render.part(PART, _values(matrix, link), styles=[STYLE])
 
 
@@ -39,14 +39,14 @@ def summary(matrix: Matrix) -> str:
     lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
     for column in matrix.newest:
         of: dict[Word, list[str]] = {word: [] for word in Word}
-        for profile, found in column.cells.items():
-            of[found.word].append(profile)
-        others = [f"{word.words}: {', '.join(of[word])}" for word in (Word.EXCEPT_EXPECTED, Word.PARTIAL) if of[word]]
-        others += [f"{len(of[word])} {word.words}" for word in (Word.NOT_CLAIMED, Word.NOT_JUDGED) if of[word]]
+        for profile, judged in column.cells.items():
+            of[judged.word].append(profile)
+        further = [f"{word.words}: {', '.join(of[word])}" for word in (Word.EXCEPT_EXPECTED, Word.PARTIAL) if of[word]]
+        further += [f"{len(of[word])} {word.words}" for word in (Word.NOT_CLAIMED, Word.NOT_JUDGED) if of[word]]
         cells = (
             f"**{cell(column.implementation.title)}** {cell(column.version.title)}",
             *(", ".join(of[word]) or "–" for word in (Word.CONFORMANT, Word.NOT_CONFORMANT)),
-            "; ".join(others) or "–",
+            "; ".join(further) or "–",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -59,12 +59,12 @@ def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
     outcomes = {id: outcome for id, outcome in upgrade.run.outcomes.items() if id.startswith(UPGRADES)}
     judged = {id: outcome for id, outcome in outcomes.items() if outcome not in (Outcome.NOT_RUN, Outcome.NOT_CLAIMED)}
     passed = sum(outcome is Outcome.PASSED for outcome in judged.values())
-    others = (f"{id} {outcome}" for id, outcome in sorted(judged.items()) if outcome is not Outcome.PASSED)
-    said = ", ".join((*([f"{passed} passed"] if passed else ()), *others))
-    kept = judged.get(PODS_KEPT)
-    if kept is Outcome.PASSED:
-        return Word.CONFORMANT, said
-    return (Word.NOT_CONFORMANT if kept is Outcome.FAILED else Word.NOT_JUDGED), said
+    remaining = (f"{id} {outcome}" for id, outcome in sorted(judged.items()) if outcome is not Outcome.PASSED)
+    details = ", ".join((*([f"{passed} passed"] if passed else ()), *remaining))
+    pods_kept = judged.get(PODS_KEPT)
+    if pods_kept is Outcome.PASSED:
+        return Word.CONFORMANT, details
+    return (Word.NOT_CONFORMANT if pods_kept is Outcome.FAILED else Word.NOT_JUDGED), details
 
 
 def _values(matrix: Matrix, link: Callable[[str], str]) -> dict[str, object]:
@@ -89,8 +89,8 @@ def _runs(column: Column) -> Iterator[str]:
 def _lines(matrix: Matrix) -> Iterator[str]:
     for table in matrix.tables:
         yield from (f"**{table.title}**", "", *_table(table, table.newest), "")
-        if table.others:
-            yield from ('<details markdown="1"><summary>Other versions</summary>', "", *_table(table, table.others), "")
+        if table.older:
+            yield from ('<details markdown="1"><summary>Other versions</summary>', "", *_table(table, table.older), "")
             yield from ("</details>", "")
     yield "; ".join(f"{word.mark} {word.words}" for word in Word if word.mark) + "."
     yield ""
@@ -99,10 +99,10 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     if matrix.upgrades:
         yield from ("", "| takes over from | to | pods kept | what was judged |", "|---|---|---|---|")
     for implementation, upgrade in matrix.upgrades:
-        word, said = upgraded(upgrade)
-        kept = {Word.CONFORMANT: "✓ yes", Word.NOT_CONFORMANT: "✗ no"}.get(word, f"{word.mark} {word.words}")
-        more = "; ".join(filter(None, (said, *map(_link, upgrade.findings))))
-        yield f"| {cell(upgrade.source)} | {cell(implementation.title)} {cell(upgrade.target)} | {kept} | {more} |"
+        word, details = upgraded(upgrade)
+        pods_kept = {Word.CONFORMANT: "✓ yes", Word.NOT_CONFORMANT: "✗ no"}.get(word, f"{word.mark} {word.words}")
+        more = "; ".join(filter(None, (details, *map(_link, upgrade.findings))))
+        yield f"| {cell(upgrade.source)} | {cell(implementation.title)} {cell(upgrade.target)} | {pods_kept} | {more} |"
 
 
 def _table(table: Table, columns: Sequence[Column]) -> Iterator[str]:
@@ -115,10 +115,10 @@ def _table(table: Table, columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _cell(column: Column, profile: str) -> str:
-    found = column.cells[profile]
-    if found.word in (Word.NOT_CLAIMED, Word.NOT_JUDGED, Word.OTHER_ROLE):
-        return found.word.mark
-    return f"{found.word.mark} {', '.join(found.details)}"
+    judged = column.cells[profile]
+    if judged.word in (Word.NOT_CLAIMED, Word.NOT_JUDGED, Word.OTHER_ROLE):
+        return judged.word.mark
+    return f"{judged.word.mark} {', '.join(judged.details)}"
 
 
 def _about(column: Column) -> Iterator[str]:

@@ -52,10 +52,10 @@ OTHER_SHARD = "none of its tests is in this shard"
 LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
 """The reasons of requirements that the user did not ask this run for."""
 UNTOLD = LEFT_OUT - {SKIPPED}
-"""Those of which only the number is shown."""
+"""Reasons of requirements of which only the number is shown."""
 
 BLOCKED = "; blocked: "
-"""What the reason of an expected failure has before that for which it could not be judged."""
+"""The prefix of an expected failure's reason, before the reason why it could not be judged."""
 
 EXECUTED = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
@@ -99,8 +99,8 @@ _GRAVITY = (
     RunVerdict.EXCEPT_EXPECTED,
     RunVerdict.CONFORMANT,
 )
-"""The verdict of the run is the first of these that occurs. A proven failure stays proven, whatever happens besides:
-otherwise an implementation that fails could break the run to have no verdict."""
+"""The verdict of the run is the first of these that occurs. A proven failure decides in any case: otherwise an
+implementation that fails could break the run to have no verdict."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class Failure:
     test: str
     what: str
     expected: object
-    seen: object
+    observed: object
     at: float | None
     bundle: str
     scene: str = ""
     """The scene of its test."""
     deviation: Deviation | None = None
     removed: str = ""
-    """What was installed and had been removed by then."""
+    """The installed object that had been removed by then; empty if none had."""
 
     @property
     def history(self) -> str:
@@ -224,7 +224,7 @@ class Report:
 
 @dataclass
 class _Test:
-    """What the ledger says about one test."""
+    """The events of one test in the ledger."""
 
     ids: tuple[str, ...]
     started: TestStarted | None = None
@@ -244,17 +244,17 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     interrupted = finished is None or finished.interrupted
     who = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
-    asked = scope(
+    selected = scope(
         registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.release, skip=started.skip
     )
-    failed = (id for test in tests.values() for id, made in test.checks.items() if _failed(made))
-    chosen = asked.with_violated(registry, failed)
+    failed = (id for test in tests.values() for id, checks in test.checks.items() if _failed(checks))
+    chosen = selected.with_violated(registry, failed)
     unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
     expected = {e.id: e for e in who.expected_failures}
 
     def results_of(entries: Iterable[Requirement]) -> tuple[Result, ...]:
-        found = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
-        return tuple(_expect(result, expected.get(result.requirement.id), today) for result in found)
+        judged = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
+        return tuple(_expect(result, expected.get(result.requirement.id), today) for result in judged)
 
     known = registry.requirements.values()
     beside = results_of(r for r in known if r.id in chosen.judged and r.profile not in chosen.profiles)
@@ -364,8 +364,8 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
 
 
 def _gravity(part: Result) -> tuple[bool, bool, int]:
-    """Sort the worst part first. What the implementation blocks is its fault, whatever the harness has done to other
-    tests."""
+    """Sort the worst part first. Requirements that the implementation blocks are its fault, even if the harness has
+    failed in other tests."""
     return part.outcome is not Outcome.FAILED, not _at_fault(part), list(Outcome).index(part.outcome)
 
 
@@ -426,8 +426,8 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 def _all_selected_judged(results: list[Result]) -> bool:
     """Return whether SHOULD or MAY requirements were selected by id and all of them were judged."""
     left_out = [r for r in results if r.reason in LEFT_OUT]
-    asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
-    return bool(left_out) and bool(asked) and all(r.outcome in EXECUTED for r in asked)
+    selected = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
+    return bool(left_out) and bool(selected) and all(r.outcome in EXECUTED for r in selected)
 
 
 def _overall(

@@ -30,9 +30,9 @@ SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
 """Lines of a value, and failures of a requirement. A page that would be too large has fewer."""
 MOST_TESTS = 8
 IN_FULL = 3
-"""How many causes are shown with what was seen and how to run it again."""
+"""The number of causes that are shown in full, with their failures and the commands that reproduce them."""
 FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
-"""What of a run is shown at once."""
+"""The facts of a run that are shown at once."""
 BASES = {
     basis.Kind.DOCUMENT: "by documents",
     basis.Kind.CONVENTION: "by conventions of Kubernetes",
@@ -47,38 +47,38 @@ KINDS = {
     RunVerdict.NOT_CONFORMANT: "bad",
     RunVerdict.STALE: "bad",
 }
-"""How a verdict is shown; the others are unsure."""
+"""The CSS class of each verdict; the remaining ones are unsure."""
 
 
 def render(report: Report, folder: Path) -> str:
     """Return the page of a run. `folder` is that of the run."""
-    found = causes.of(report, defects.known())
+    run_causes = causes.of(report, defects.known())
     for lines, failures in SIZES:
-        values = _values(report, found, folder, lines, failures)
+        values = _values(report, run_causes, folder, lines, failures)
         text = rendered(TEMPLATE, values, styles=["page.css"], scripts=["page.js"])
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
             break
     return text
 
 
-def _values(report: Report, found: list[Cause], folder: Path, lines: int, failures: int) -> Values:
-    shown = [result for result in report.results if result.reason not in UNTOLD]
+def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, failures: int) -> Values:
+    results = [result for result in report.results if result.reason not in UNTOLD]
     numbers: dict[str, list[int]] = {}
-    for number, cause in enumerate(found, 1):
+    for number, cause in enumerate(run_causes, 1):
         for result in cause.results:
             numbers.setdefault(result.requirement.id, []).append(number)
-    known = _about(report, shown)
-    told = {result.reason for result in shown if result.outcome is Outcome.HARNESS_ERROR}
+    known = _about(report, results)
+    reasons = {result.reason for result in results if result.outcome is Outcome.HARNESS_ERROR}
     successful = report.verdict is RunVerdict.PARTIAL and report.as_selected
     return {
         "kind": "good" if successful else KINDS.get(report.verdict, "unsure"),
         "headline": terminal.sentence(report) + terminal.seeds(report),
-        "counts": tally.of(shown, report),
+        "counts": tally.of(results, report),
         "marks": {str(outcome): mark for outcome, mark in MARKS.items()} | {tally.UNDECIDED: MARKS[Outcome.FAILED]},
         "about": {label: text for label, text in known.items() if label in FIRST},
         "more": {label: text for label, text in known.items() if label not in FIRST},
-        "faults": [fault for fault in report.faults if fault not in told],
-        "causes": [_cause(number, cause, report, folder) for number, cause in enumerate(found, 1)],
+        "faults": [fault for fault in report.faults if fault not in reasons],
+        "causes": [_cause(number, cause, report, folder) for number, cause in enumerate(run_causes, 1)],
         "in_full": IN_FULL,
         "profiles": [
             {
@@ -93,9 +93,9 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
         "groups": [
             {"outcome": word, "rows": rows}
             for word in tally.ORDER
-            if (rows := list(_rows(word, shown, report, numbers, folder, lines, failures)))
+            if (rows := list(_rows(word, results, report, numbers, folder, lines, failures)))
         ],
-        "left_out": len(report.results) - len(shown),
+        "left_out": len(report.results) - len(results),
         "timed": [
             {"scene": event.scene, "rows": [(phase, name, f"{at:.1f}") for phase, name, at in _markers(event.markers)]}
             for event in report.timed
@@ -104,8 +104,8 @@ def _values(report: Report, found: list[Cause], folder: Path, lines: int, failur
     }
 
 
-def _about(report: Report, shown: Collection[Result]) -> dict[str, str]:
-    rests = Counter(result.requirement.basis.kind for result in shown)
+def _about(report: Report, results: Collection[Result]) -> dict[str, str]:
+    rests = Counter(result.requirement.basis.kind for result in results)
     known = about.of(report) | {
         "basis": ", ".join(f"{rests[kind]} {BASES[kind]}" for kind in BASES if rests[kind]),
         "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
@@ -124,7 +124,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
         "failed": [result.requirement.id for result in cause.failed],
         "held_up": [result.requirement.id for result in cause.held_up],
         "decides": any(result.requirement.decides for result in cause.failed),
-        "sentence": facts.sentence(first.what, first.expected, first.seen),
+        "sentence": facts.sentence(first.what, first.expected, first.observed),
         "like": f"{row.id}: {defects.fact(row)}" if row else "",
         **_evidence(first, report, folder),
     }
@@ -132,7 +132,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
 
 def _rows(
     word: str,
-    shown: Collection[Result],
+    results: Collection[Result],
     report: Report,
     numbers: Mapping[str, list[int]],
     folder: Path,
@@ -140,8 +140,8 @@ def _rows(
     failures: int,
 ) -> Iterator[Values]:
     """Yield the requirements with an outcome, by its word: those of the first cause first, then by id."""
-    own = [result for result in shown if tally.word(result, report) == word]
-    for result in sorted(own, key=lambda r: (numbers.get(r.requirement.id, [len(shown)])[0], r.requirement.id)):
+    own = [result for result in results if tally.word(result, report) == word]
+    for result in sorted(own, key=lambda r: (numbers.get(r.requirement.id, [len(results)])[0], r.requirement.id)):
         entry = result.requirement
         yield {
             "id": entry.id,
@@ -157,19 +157,19 @@ def _rows(
             "causes": numbers.get(entry.id, []),
             "tests": result.tests[:MOST_TESTS],
             "more_tests": len(result.tests[MOST_TESTS:]),
-            "failures": [_failure(each, report, folder, lines) for each in result.failures[:failures]],
+            "failures": [_failure(failure, report, folder, lines) for failure in result.failures[:failures]],
             "more": len(result.failures[failures:]),
             "bundle": _link(result.bundle),
         }
 
 
 def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Values:
-    compared = failure.expected not in (None, failure.what)
+    compared, observed = failure.expected not in (None, failure.what), failure.observed
     return {
         "test": failure.test,
         "what": failure.what,
         "compared": compared,
-        "lines": diff.of(failure.expected, failure.seen, lines) if compared else diff.plain(failure.seen, lines),
+        "lines": diff.of(failure.expected, observed, lines) if compared else diff.plain(observed, lines),
         "since": facts.since(failure),
         **_evidence(failure, report, folder),
     }

@@ -61,7 +61,7 @@ class Progress:
     ) -> None:
         self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
         self._book, self._total, self._console, self._begin = book, total, console, begin
-        self._taken = self._done = self._failed = self._unjudged = 0
+        self._position = self._done = self._failed = self._unjudged = 0
         self._left = left
         self._first: float | None = None
         """When the first scene began, by the monotonic clock."""
@@ -78,7 +78,7 @@ class Progress:
         self._violated: set[str] = set()
         """The invariants of which a violation was printed."""
         self._given_up: set[str] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """The harness errors that were printed."""
         self._status: Status | None = None
         self._end = Signal()
@@ -102,8 +102,8 @@ class Progress:
     def _follow(self) -> None:
         while True:
             last = self._end.wait(LOOK_EVERY)
-            for event in self._book.since(self._taken):
-                self._taken += 1
+            for event in self._book.since(self._position):
+                self._position += 1
                 self._take(event)
             if self._status is not None:
                 self._status.update(Text(f"{self._now()}  {self._doing()}"))
@@ -114,12 +114,12 @@ class Progress:
                 self._say(time.time(), self._now() if self._done else f"{self._now()}  {self._doing()}", "dim")
 
     def _now(self) -> str:
-        said = [f"{self._done} of {self._total} tests", f"{self._failed} failed"]
+        parts = [f"{self._done} of {self._total} tests", f"{self._failed} failed"]
         if self._unjudged:
-            said.append(f"{self._unjudged} not judged")
+            parts.append(f"{self._unjudged} not judged")
         if self._left is not None and self._first is not None:
-            said.append(time_left.words(self._left.seconds(time.monotonic() - self._first)))
-        return ", ".join(filter(None, said))
+            parts.append(time_left.words(self._left.seconds(time.monotonic() - self._first)))
+        return ", ".join(filter(None, parts))
 
     def _doing(self) -> str:
         return " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
@@ -157,10 +157,10 @@ class Progress:
             case WorkerLost():
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")
-            case HarnessFault() if event.worker in self._given_up or event.what in self._told:
+            case HarnessFault() if event.worker in self._given_up or event.what in self._reported:
                 pass  # all tests of a worker that has given up, or of one scene, end for the same reason
             case HarnessFault():
-                self._told.add(event.what)
+                self._reported.add(event.what)
                 if event.final:
                     self._given_up.add(event.worker)
                 self._say(event.wall, f"{event.worker}: harness error: {event.what}", "bold magenta")
@@ -220,7 +220,7 @@ class Progress:
             return
         printed.append(check)
         alike = [c for c in printed if (c.what, c.seen) == (check.what, check.seen)]
-        expected, seen = reduced(check.expected, check.seen)
+        expected, observed = reduced(check.expected, check.seen)
         mark = MARKS[outcome]
         self._say(check.wall, f"{mark.symbol} {check.id} {check.what} ({check.test})", mark.style)
         if len(alike) > 1:
@@ -232,10 +232,10 @@ class Progress:
             self._violated.add(check.id)
         if check.expected not in (None, check.what):
             self._say(check.wall, f"  expected: {brief(expected)}", "")
-        self._say(check.wall, f"  seen:     {brief(causes.nearest(check.seen) or seen)}", "")
+        self._say(check.wall, f"  seen:     {brief(causes.nearest(check.seen) or observed)}", "")
 
     def _whisper(self, wall: float, text: str) -> None:
-        """Print what only those want to know who ask for more."""
+        """Print a line in verbose mode only."""
         if self._verbose:
             self._say(wall, text, "dim")
 

@@ -34,7 +34,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Upgrade:
-    """What happened to running sets when a version took over; `run` is None if it is not judged yet."""
+    """The effect on running sets when a version took over; `run` is None if it is not judged yet."""
 
     source: str
     target: str
@@ -60,14 +60,14 @@ def read(folder: Path) -> list[Implementation]:
     if not folder.is_dir():
         raise UsageError("is not a folder", where=documents.shown(folder), hint="give a folder of implementations")
     described = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
-    found = {each.value["name"]: _described(each) for each in described}
+    implementations = {document.value["name"]: _described(document) for document in described}
     for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
         (run,) = recorded.read(path)
-        found[run.implementation] = _with(found.get(run.implementation), run)
-    if not found:
+        implementations[run.implementation] = _with(implementations.get(run.implementation), run)
+    if not implementations:
         hint = "add a description, or a report with report submit"
         raise UsageError("has no implementations", where=documents.shown(folder), hint=hint)
-    return sorted(found.values(), key=lambda each: (each.rank, each.name))
+    return sorted(implementations.values(), key=lambda implementation: (implementation.rank, implementation.name))
 
 
 def _described(document: Document) -> Implementation:
@@ -112,7 +112,7 @@ def _upgrade(document: Document, number: int) -> Upgrade:
     run = None
     if "report" in value:
         runs = _runs(document, (*at, "report"), value["report"])
-        chosen = [each for each in runs if each.digest == value.get("digest", each.digest)]
+        chosen = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
         if len(chosen) != 1:
             what = f"names {len(chosen)} of {len(runs)} runs"
             raise UsageError(what, where=document.where(*at, "report"), hint="give the digest of one of them")
@@ -145,11 +145,11 @@ def _with(described: Implementation | None, run: Run) -> Implementation:
     if described is None:
         return Implementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))
     versions = [
-        replace(each, runs=(run,), contract=run.contract or each.contract)
-        if each.version == run.version and not each.runs
-        else each
-        for each in described.versions
+        replace(version, runs=(run,), contract=run.contract or version.contract)
+        if version.version == run.version and not version.runs
+        else version
+        for version in described.versions
     ]
-    if not any(run in each.runs for each in versions):
+    if not any(run in version.runs for version in versions):
         versions.append(judged)
     return replace(described, versions=tuple(versions))

@@ -69,9 +69,9 @@ def nearest_run(path: Path) -> str:
 def parsed(content: str, path: Path) -> Document:
     """Return the report that a text is. Raises UsageError, which names `path`."""
     try:
-        found = documents.report(path, content)
-        validate(found)
+        document = documents.report(path, content)
+        validate(document)
     except HarnessError as error:
         what = " ".join(str(error).split())
         raise UsageError(what, where=documents.shown(path), hint="give the report.yaml of a run") from error
-    return found  # type: ignore[no-any-return]
+    return document  # type: ignore[no-any-return]

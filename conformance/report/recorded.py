@@ -19,8 +19,8 @@ API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: who was judged, when, by what, and the outcome of each requirement that was selected and of
-    each invariant that was violated besides."""
+    """One run of the suite: the implementation, the time, the suite, and the outcome of each requirement that was
+    selected and of each invariant that was violated besides."""
 
     digest: str
     """The digest of its verdict."""
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """Return a short name of who was judged and when."""
+        """Return a short name of the run: the implementation and the time."""
         return f"{self.implementation} {self.version}, {self.date}"
 
     @property
@@ -79,7 +79,7 @@ def render(runs: Iterable[Run]) -> str:
 def _of_report(value: Mapping[str, Any]) -> Run:
     verdict, run = value["verdict"], value["run"]
     who, selected = verdict["implementation"], verdict["selection"]
-    asked = set(selected["ids"])
+    selected_ids = set(selected["ids"])
     return Run(
         digest=value["digest"],
         implementation=who["name"],
@@ -91,7 +91,7 @@ def _of_report(value: Mapping[str, Any]) -> Run:
         outcomes={
             entry["id"]: Outcome(entry["outcome"])
             for entry in verdict["requirements"]
-            if not asked or entry["id"] in asked or entry["tests"]
+            if not selected_ids or entry["id"] in selected_ids or entry["tests"]
         },
         verdict=verdict["result"],
         profiles={profile["name"]: profile["verdict"] for profile in verdict["profiles"]},
@@ -146,5 +146,5 @@ def _optional(run: Run) -> dict[str, Any]:
 
 def _by_outcome(run: Run) -> Iterator[tuple[str, list[str]]]:
     for outcome in Outcome:
-        if ids := [id for id, found in run.outcomes.items() if found is outcome]:
+        if ids := [id for id, actual in run.outcomes.items() if actual is outcome]:
             yield str(outcome), sorted(ids)

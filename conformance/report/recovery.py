@@ -28,9 +28,9 @@ def events(run: Path) -> list[AnyEvent]:
         raise UsageError(f"has its {NAME} already", where=documents.shown(run), hint="nothing is lost: read that")
     if book.in_use(ledger):
         raise UsageError("the run is still going on", where=documents.shown(run), hint="wait for its end, or end it")
-    found = list(book.read(ledger))
-    started(found, run)
-    return found
+    recorded = list(book.read(ledger))
+    started(recorded, run)
+    return recorded
 
 
 def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:

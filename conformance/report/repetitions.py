@@ -42,6 +42,6 @@ def rates(report: Report) -> list[Rate]:
     runs: dict[str, list[bool]] = {}
     for test in (test for test in report.tests if test.outcome != "interrupted"):
         runs.setdefault(unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
-    found = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
+    unstable = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
     total = [outcome for passed in runs.values() for outcome in passed]
-    return [Rate(ALL, len(total), sum(total)), *found] if total else []
+    return [Rate(ALL, len(total), sum(total)), *unstable] if total else []

@@ -95,10 +95,10 @@ def _failed(counts: Mapping[str, int]) -> int:
 
 def _component(text: str) -> str:
     """Return a text as one part of a path."""
-    found = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
-    if not found:
+    component = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
+    if not component:
         raise UsageError(f"{text!r} cannot be a file name", hint="give the descriptor a name and a version of letters")
-    return found
+    return component
 
 
 def _line(text: str) -> str:

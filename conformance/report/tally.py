@@ -1,4 +1,4 @@
-"""How many requirements have each outcome, for people: `failed` is what counts against the run, as in JUnit. Pure."""
+"""The number of requirements with each outcome, for people. As in JUnit, `failed` counts against the run. Pure."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ def word(result: Result, report: Report) -> str:
 def of(results: Iterable[Result], report: Report) -> dict[str, int]:
     """Return word → number of requirements, in the order in which they are shown."""
     numbers = Counter(word(result, report) for result in results)
-    return {str(each): numbers[each] for each in ORDER if numbers[each]}
+    return {str(name): numbers[name] for name in ORDER if numbers[name]}

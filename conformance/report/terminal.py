@@ -34,7 +34,7 @@ _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
 MOST_LINES = 24
 """Lines of a value that are shown with `--verbose`. The whole value is in the report and the bundle."""
 FEW_FAILED = 4
-"""How many requirements that failed for a cause are shown with what is wrong."""
+"""The number of failed requirements of a cause that are shown with their violations."""
 IN_FULL, IN_SHORT = 2, 5
 """Without `--verbose`: how many causes are shown in full, and how many more as one line each."""
 FEW_IDS = 8
@@ -54,18 +54,18 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
             console.print()
     else:
         _overview(report, console)
-    told = {result.reason for result in report.results if result.outcome is Outcome.HARNESS_ERROR}
+    reasons = {result.reason for result in report.results if result.outcome is Outcome.HARNESS_ERROR}
     for fault in report.faults:
-        if fault in told:
+        if fault in reasons:
             continue
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
-    found = causes.of(report, defects.known())
-    held_up = {result.requirement.id for cause in found for result in cause.held_up}
+    run_causes = causes.of(report, defects.known())
+    held_up = {result.requirement.id for cause in run_causes for result in cause.held_up}
     _unjudged(report, held_up, path.parent, console, verbose=verbose)
     for result in report.results:
         if result.outcome is Outcome.STALE_EXPECTATION and not result.failures:
             _requirement(result, console)
-    _causes(found, report, path.parent, console, verbose=verbose)
+    _causes(run_causes, report, path.parent, console, verbose=verbose)
     _limits(report, path.parent, console)
     for word in _summary(report):
         _print(console, _line(*word))
@@ -84,7 +84,7 @@ def clean(text: str) -> str:
 def sentence(report: Report) -> str:
     """Return the verdict as a sentence."""
     who = report.started.implementation
-    said = {
+    predicate = {
         RunVerdict.CONFORMANT: "is conformant",
         RunVerdict.EXCEPT_EXPECTED: "is conformant except for its expected failures",
         RunVerdict.NOT_CONFORMANT: "is NOT conformant",
@@ -96,15 +96,15 @@ def sentence(report: Report) -> str:
     }[report.verdict]
     if report.verdict is RunVerdict.PARTIAL:
         if report.as_selected:
-            said = "passed all that was selected (partial)"
+            predicate = "passed all that was selected (partial)"
             if quick.chosen(report.started.only):
-                said = "passed the few tests of --quick, which say nothing of conformance (partial)"
+                predicate = "passed the few tests of --quick, which say nothing of conformance (partial)"
         elif report.counts[Outcome.FAILED]:
-            said = "was judged in part, and what failed does not decide a verdict"
+            predicate = "was judged in part, and what failed does not decide a verdict"
     if report.verdict is RunVerdict.NOT_CONFORMANT:
-        said += "; the run was interrupted" if not report.complete else ""
-        said += "; there were harness errors besides" if report.faults else ""
-    return f"{who.name} {who.version} {said}"
+        predicate += "; the run was interrupted" if not report.complete else ""
+        predicate += "; there were harness errors besides" if report.faults else ""
+    return f"{who.name} {who.version} {predicate}"
 
 
 def verdict_line(report: Report) -> str:
@@ -153,35 +153,35 @@ def _table(profile: Profile, width: int) -> Table:
     sentences = max(20, width - ids - outcomes - 7 - 16)
     table.add_column("requirement", width=sentences, no_wrap=True, overflow="ellipsis")
     table.add_column("outcome", width=outcomes)
-    for result in _shown(profile):
+    for result in _selected(profile):
         mark = MARKS[result.outcome]
         entry = result.requirement
         outcome = Text(str(result.outcome), mark.style)
         table.add_row(Text(mark.symbol, mark.style), entry.id, str(entry.level), Text(entry.text), outcome)
-    if others := _others(profile):
-        table.add_row("", "", "", Text(others, "dim"), "")
+    if remaining := _unselected(profile):
+        table.add_row("", "", "", Text(remaining, "dim"), "")
     return table
 
 
 def _lines(profile: Profile) -> list[Text]:
     """Return the profile as searchable lines, for output that is not a terminal."""
     lines = [_line(_title(profile))]
-    for result in _shown(profile):
+    for result in _selected(profile):
         entry = result.requirement
         mark = MARKS[result.outcome].symbol
         lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
-    if others := _others(profile):
-        lines.append(_line(f"    {others}"))
+    if remaining := _unselected(profile):
+        lines.append(_line(f"    {remaining}"))
     return lines
 
 
-def _shown(profile: Profile) -> list[Result]:
+def _selected(profile: Profile) -> list[Result]:
     return [result for result in profile.results if result.reason not in UNTOLD]
 
 
-def _others(profile: Profile) -> str:
+def _unselected(profile: Profile) -> str:
     """Return how many requirements `--id` or `--shard` left out, as one line."""
-    count = len(profile.results) - len(_shown(profile))
+    count = len(profile.results) - len(_selected(profile))
     return f"and {count} that were not selected" if count else ""
 
 
@@ -194,7 +194,7 @@ def _overview(report: Report, console: Console) -> None:
     good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
         if profile not in good:
-            counts = ", ".join(f"{n} {word}" for word, n in tally.of(_shown(profile), report).items())
+            counts = ", ".join(f"{n} {word}" for word, n in tally.of(_selected(profile), report).items())
             _print(console, _line(f"{profile.name}: {profile.verdict} ({counts or 'nothing selected'})"))
     if good:
         names = ", ".join(f"{profile.name} {profile.counts[Outcome.PASSED]}" for profile in good)
@@ -202,8 +202,8 @@ def _overview(report: Report, console: Console) -> None:
 
 
 def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:
-    """Print why requirements were not judged: each reason once, with the ids, that of most requirements first. What a
-    failure holds up is shown with it."""
+    """Print why requirements were not judged: each reason once, with the ids, that of most requirements first.
+    Requirements that a failure holds up are shown with it."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
@@ -220,18 +220,18 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
             reasons.setdefault((result.outcome, result.reason), []).append(result)
     order = list(Outcome)
     listed = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
-    shown = listed if verbose else listed[:IN_SHORT]
-    for (outcome, reason), results in shown:
+    printed = listed if verbose else listed[:IN_SHORT]
+    for (outcome, reason), results in printed:
         _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", MARKS[outcome].style))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
-    if len(reasons) > len(shown):
-        more = _plural(len(reasons) - len(shown), "more reason")
+    if len(reasons) > len(printed):
+        more = _plural(len(reasons) - len(printed), "more reason")
         _print(console, _line(f"and {more} why something was not judged: see {folder / TEXT}", "dim"))
 
 
 def _limits(report: Report, folder: Path, console: Console) -> None:
-    """Print what does not hold although nobody is at fault: each limit of the specification once, with the ids."""
+    """Print the known limits of the specification, each once, with the ids of the requirements that it affects."""
     limits: dict[str, list[Result]] = {}
     for result in report.results:
         if result.outcome is Outcome.KNOWN_LIMIT:
@@ -243,20 +243,20 @@ def _limits(report: Report, folder: Path, console: Console) -> None:
     for reason, results in limits.items():
         _print(console, _line(f"{mark.symbol} {reason} ({_ids(results, verbose=True)})", mark.style))
         for failure in [failure for result in results for failure in result.failures][:1]:
-            _print(console, _block("seen", facts.value(failure.seen, facts.IN_SHORT)))
+            _print(console, _block("seen", facts.value(failure.observed, facts.IN_SHORT)))
             if failure.bundle:
                 _print(console, _block("evidence", shlex.quote(str(folder / failure.bundle))))
 
 
-def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
-    """Print what made requirements fail; the causes that hold up most come first."""
-    if found:
-        failed = _plural(sum(len(cause.failed) for cause in found), "requirement")
-        held_up = len({result.requirement.id for cause in found for result in cause.held_up})
+def _causes(run_causes: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
+    """Print the causes of failures; those that hold up most requirements come first."""
+    if run_causes:
+        failed = _plural(sum(len(cause.failed) for cause in run_causes), "requirement")
+        held_up = len({result.requirement.id for cause in run_causes for result in cause.held_up})
         also = f", {held_up} held up" if held_up else ""
         console.print()
-        _print(console, _line(f"{_plural(len(found), 'cause')} of failures: {failed} failed{also}"))
-    for number, cause in enumerate(found, 1):
+        _print(console, _line(f"{_plural(len(run_causes), 'cause')} of failures: {failed} failed{also}"))
+    for number, cause in enumerate(run_causes, 1):
         if verbose or number <= IN_FULL:
             _cause(number, cause, report, folder, console, verbose=verbose)
         elif number <= IN_FULL + IN_SHORT:
@@ -264,8 +264,8 @@ def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Conso
                 console.print()
             alike = f"; see also {cause.defects[0]}" if cause.defects else ""
             _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
-    if not verbose and len(found) > IN_FULL + IN_SHORT:
-        more = len(found) - IN_FULL - IN_SHORT
+    if not verbose and len(run_causes) > IN_FULL + IN_SHORT:
+        more = len(run_causes) - IN_FULL - IN_SHORT
         _print(console, _line(f"and {_plural(more, 'more cause')}: see {folder / TEXT}", "dim"))
 
 
@@ -273,10 +273,10 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
     console.print()
     tests = f" (in {len(cause.tests)} tests)" if len(cause.tests) > 1 else ""
     _print(console, _line(f"{number}. {brief(cause.title)}{tests}", "bold"))
-    shown = cause.failed if verbose else cause.failed[:1]
-    for result in shown:
+    printed = cause.failed if verbose else cause.failed[:1]
+    for result in printed:
         _requirement(result, console)
-    if rest := cause.failed[len(shown) :]:
+    if rest := cause.failed[len(printed) :]:
         _print(console, _block("failed too", _violations(rest, FEW_FAILED)))
     if cause.held_up:
         _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
@@ -298,8 +298,8 @@ def _violations(results: Sequence[Result], most: int) -> str:
 def _alike(ids: Sequence[str]) -> str:
     """Return the defect of the specification that breaks most of the same requirements, and the ids of the others."""
     row = defects.known()[ids[0]]
-    others = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
-    return f"upstream's defect {row.id}: {defects.fact(row)}{others}"
+    alternatives = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
+    return f"upstream's defect {row.id}: {defects.fact(row)}{alternatives}"
 
 
 def _requirement(result: Result, console: Console) -> None:
@@ -310,26 +310,26 @@ def _requirement(result: Result, console: Console) -> None:
     seed = f" (rests on {entry.seed}, and not on upstream's contract{decides})" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
     _print(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
-    if result.outcome is Outcome.FAILED and (said := basis.in_short(entry.basis)):
-        _print(console, _block("says so", said))
+    if result.outcome is Outcome.FAILED and (statement := basis.in_short(entry.basis)):
+        _print(console, _block("says so", statement))
         if other := basis.otherwise(entry.basis):
             _print(console, _block("but", f"another document says otherwise: {other}"))
 
 
 def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
-    found = facts.of(failure, most)
+    labeled = facts.of(failure, most)
     if failure.bundle:
         bundle = folder / failure.bundle
-        found.append(("evidence", shlex.quote(str(bundle))))
+        labeled.append(("evidence", shlex.quote(str(bundle))))
         if (bundle / PICTURE).is_file():
-            found.append(("picture", shlex.quote(str(bundle / PICTURE))))
-    return found
+            labeled.append(("picture", shlex.quote(str(bundle / PICTURE))))
+    return labeled
 
 
 def _ids(results: Sequence[Result], *, verbose: bool) -> str:
     ids = [result.requirement.id for result in results]
-    shown = ids if verbose or len(ids) <= FEW_IDS + 1 else ids[:FEW_IDS]
-    return ", ".join(shown) + (f" and {len(ids) - len(shown)} more" if len(ids) > len(shown) else "")
+    printed = ids if verbose or len(ids) <= FEW_IDS + 1 else ids[:FEW_IDS]
+    return ", ".join(printed) + (f" and {len(ids) - len(printed)} more" if len(ids) > len(printed) else "")
 
 
 def _plural(count: int, word: str) -> str:
@@ -353,8 +353,8 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     for role, player in sorted(who.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
     if who.line:
-        found = contract.load()[who.line]
-        lines.append((f"contract: Grove {who.release}, line {found.name} ({found.about})", "dim"))
+        contract_line = contract.load()[who.line]
+        lines.append((f"contract: Grove {who.release}, line {contract_line.name} ({contract_line.about})", "dim"))
     if who.discovered:
         lines.append(
             ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")
@@ -372,10 +372,10 @@ def _parts(report: Report) -> list[str]:
     elsewhere = report.started.elsewhere
     fewer = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
     if fewer:
-        told = ", ".join(
+        listed = ", ".join(
             f"{r.requirement.id} in {len(r.tests)} of {len(r.tests) + elsewhere[r.requirement.id]} tests" for r in fewer
         )
-        lines.append(f"invariants were judged in scenes of the selected profiles: {told} (--with-invariants for all)")
+        lines.append(f"invariants were judged in scenes of the selected profiles: {listed} (--with-invariants for all)")
     return lines
 
 

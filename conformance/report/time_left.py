@@ -1,4 +1,4 @@
-"""How long a run still takes: what its scenes cost, at the pace of those that are over. Pure."""
+"""Estimate the remaining time of a run from the costs of its scenes, at the pace of those that are over. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Verify a report: its digests, its sums, its texts, the files beside it, and its verdict, which follows from the
 ledger.
 
-None of this proves who made a report: somebody who edits it can compute the digests anew. But an edited verdict then
+None of this proves the origin of a report: an editor of it can compute the digests anew. But an edited verdict then
 contradicts the outcomes, the outcomes the failures, and all of them the ledger (docs/trust.md).
 """
 
@@ -28,7 +28,7 @@ _IN_GOOD = {
     RunVerdict.CONFORMANT: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT}),
     RunVerdict.EXCEPT_EXPECTED: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.EXPECTED_FAILURE}),
 }
-"""What the claimed MUST requirements of a profile with such a verdict are."""
+"""The permitted outcomes of the claimed MUST requirements of a profile with such a verdict."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _decisive(entry: Mapping[str, Any]) -> bool:
 
 
 def _verdicts(content: Document) -> Iterator[str]:
-    """Yield verdicts that do not follow from outcomes, as far as these tell."""
+    """Yield verdicts that contradict the outcomes."""
     verdict = content["verdict"]
     words = []
     for profile in verdict["profiles"]:
@@ -132,8 +132,8 @@ def _verdicts(content: Document) -> Iterator[str]:
         if Outcome.FAILED in must and word is not RunVerdict.NOT_CONFORMANT:
             yield f"profile {profile['name']} is {word} although a MUST failed"
         if word in _IN_GOOD and not must <= _IN_GOOD[word]:
-            others = ", ".join(sorted(must - _IN_GOOD[word]))
-            yield f"profile {profile['name']} is {word} although a MUST is {others}"
+            unmet = ", ".join(sorted(must - _IN_GOOD[word]))
+            yield f"profile {profile['name']} is {word} although a MUST is {unmet}"
     result = RunVerdict(verdict["result"])
     named = {profile["name"] for profile in verdict["profiles"]}
     if any(_decisive(entry) for entry in verdict["requirements"] if entry["profile"] not in named):
@@ -164,15 +164,15 @@ def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str
     except (IndexError, ValueError):
         yield "the ledger does not have the beginning of the run"
         return
-    found, told = document.document(report)["verdict"], content["verdict"]
-    if found == told:
+    computed, reported = document.document(report)["verdict"], content["verdict"]
+    if computed == reported:
         return
-    outcomes = {entry["id"]: entry["outcome"] for entry in told["requirements"]}
-    other = [f"{e['id']} ({e['outcome']})" for e in found["requirements"] if outcomes.get(e["id"]) != e["outcome"]]
-    parts = [name for name in sorted(told.keys() | found.keys()) if told.get(name) != found.get(name)]
+    outcomes = {entry["id"]: entry["outcome"] for entry in reported["requirements"]}
+    other = [f"{e['id']} ({e['outcome']})" for e in computed["requirements"] if outcomes.get(e["id"]) != e["outcome"]]
+    parts = [name for name in sorted(reported.keys() | computed.keys()) if reported.get(name) != computed.get(name)]
     more = f" and {len(other) - 5} more" if len(other) > 5 else ""
     yield (
-        f"the ledger gives {found['result']}, and another part "
+        f"the ledger gives {computed['result']}, and another part "
         + ", ".join(f"`{name}`" for name in parts)
         + (f": {', '.join(other[:5])}{more}" if other else "")
     )

@@ -182,8 +182,8 @@ def test_operators_and_gang_schedulers_have_a_table_each() -> None:
     assert (schedulers.title, schedulers.profiles) == ("Gang schedulers", ("scheduler", "gang"))
     assert [column.implementation.name for column in operators.newest] == ["whole", "operator"]
     assert [column.implementation.name for column in schedulers.newest] == ["whole", "scheduler"]
-    assert not operators.others
-    assert [column.version.version for column in schedulers.others] == ["1"]
+    assert not operators.older
+    assert [column.version.version for column in schedulers.older] == ["1"]
 
 
 def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
