@@ -41,7 +41,7 @@ class Origins(msgspec.Struct):
     stripped: set[str] = set()
     """Objects, by uid, from which the suite itself has removed the owner reference."""
     deleted_by: dict[str, list[str]] | None = None
-    """Of the pods that have the condition DisruptionTarget: the users who asked for the deletion. None if that is not
+    """The users that requested the deletion of each pod with the condition DisruptionTarget. None if they are not
     known, because the cluster is not one of the suite."""
     changed_nodes: list[str] = []
     """Nodes that a user other than the suite and the components of the cluster has written to."""

@@ -302,7 +302,7 @@ class _Feed:
         """UID and version of each object that exists."""
         self._news = asyncio.Event()
         self._answer = ""
-        """Why the API server does not let the resource be listed."""
+        """The API server's reason why the resource cannot be listed; empty if it can."""
 
     @property
     def refused(self) -> bool:
@@ -311,7 +311,7 @@ class _Feed:
 
     @property
     def late(self) -> str:
-        """Return what is late, and why if the API server has told."""
+        """Return the resource as one that is late, with the API server's reason if there is one."""
         return f"{self.resource} ({self._answer})" if self._answer else str(self.resource)
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:

@@ -1,5 +1,5 @@
-"""Redact what is kept of a cluster, so that it can be shown to anybody: neither the data of Secrets, in whatever form,
-nor tokens and private keys in texts, nor, of a cluster in use, what its pods run.
+"""Redact the records of a cluster, so that they can be published: they have neither the data of Secrets, in any form,
+nor tokens and private keys in texts, nor, of a cluster in use, the programs of its pods.
 
 A redacted Secret keeps its keys, and whether they have a value, for checks that need that.
 """

@@ -144,7 +144,7 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
 
 
 def origins(path: Path) -> Origins:
-    """Return what a saved history knows of who wrote its objects. Raises UsageError."""
+    """Return the origins of the objects of a saved history. Raises UsageError."""
     with _opened(path) as file:
         return _header(file, path).origins
 

@@ -11,7 +11,7 @@ from conformance.invariants.invariant import Invariant
 
 
 class GangBeforePods(Invariant):
-    """GANG-024. A gang that somebody has just deleted still counts as existing."""
+    """GANG-024. A gang that has just been deleted still counts as existing."""
 
     timed = True
     id = "GANG-024"

@@ -55,7 +55,7 @@ class Invariant:
             self._suspicions.setdefault(gang, []).append((reason, records))
 
     def _confirm(self, record: Record) -> None:
-        """Note which suspicions this record, of whatever resource, shows to be violations."""
+        """Note the suspicions that this record, of any resource, proves to be violations."""
         suspicions = self._suspicions.pop(record.name, []) if record.resource == "podgangs" else []
         if suspicions and not record.listed and self._violation is None:
             self._violation = suspicions[0]

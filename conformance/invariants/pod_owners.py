@@ -1,4 +1,4 @@
-"""Shared by the invariants that tell the Pods of a PodClique from those of an earlier PodClique of the same name."""
+"""Shared by invariants that distinguish the Pods of a PodClique from those of an earlier PodClique of the same name."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class OneVersionInAGang(CoherentRule):
         self._of_generation: dict[tuple[str, str, str], tuple[str, Record]] = {}
         self._mixed: set[str] = set()
         self._lost: Counter[str] = Counter()
-        """Clique → pods that somebody else than the operator has deleted and that have not come back."""
+        """Clique → pods that were deleted, but not by the operator, and that have not come back."""
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
