@@ -25,16 +25,16 @@ def main(
 ) -> None:
     """Combine the results of shards; exit with 1 if a mutant is missing, has survived, or was not judged."""
     try:
-        found = {path: results.read(path) for path in _files(files)}
+        result_files = {path: results.read(path) for path in _files(files)}
     except results.UnreadableError as error:
         raise typer.BadParameter(str(error), param_hint="FILES") from None
-    outcomes = once(outcome for each in found.values() for outcome in each.outcomes)
-    wrong = [*foreign(found, results.code()), *problems(outcomes, MUTANTS.all())]
+    outcomes = once(outcome for content in result_files.values() for outcome in content.outcomes)
+    wrong = [*foreign(result_files, results.code()), *problems(outcomes, MUTANTS.all())]
     for line in wrong:
         typer.echo(line)
     if to is not None:
         Results(results.code(), outcomes).write(to)
-    typer.echo(f"{results.summary(outcomes)}; {len(MUTANTS.all())} mutants in all, {len(found)} files")
+    typer.echo(f"{results.summary(outcomes)}; {len(MUTANTS.all())} mutants in all, {len(result_files)} files")
     sys.exit(1 if wrong else 0)
 
 
@@ -48,29 +48,31 @@ def _files(given: Iterable[Path]) -> list[Path]:
 def once(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Return the outcomes, those that stand in several files once. A run without a verdict does not count beside one
     that has one."""
-    found: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}
-    for each in outcomes:
-        found.setdefault((each.kind, each.name, each.ids, each.outcome), each)
-    judged = {key[:3] for key in found if key[3] != results.NO_VERDICT}
-    return [each for key, each in found.items() if each.outcome != results.NO_VERDICT or key[:3] not in judged]
+    unique: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}
+    for outcome in outcomes:
+        unique.setdefault((outcome.kind, outcome.name, outcome.ids, outcome.outcome), outcome)
+    judged = {key[:3] for key in unique if key[3] != results.NO_VERDICT}
+    return [
+        outcome for key, outcome in unique.items() if outcome.outcome != results.NO_VERDICT or key[:3] not in judged
+    ]
 
 
 def foreign(files: Mapping[Path, Results], code: str) -> Iterator[str]:
     """Yield a line for each file that is about other code."""
-    for path, each in files.items():
-        if each.code != code:
+    for path, content in files.items():
+        if content.code != code:
             yield f"{path}: was made with other code than this checkout's: prove that shard again"
 
 
 def problems(outcomes: Sequence[Outcome], mutants: Mapping[str, Mutant]) -> Iterator[str]:
     """Yield a line for each outcome that is wrong, each mutant without one, and what passed without no mutant."""
-    for each in outcomes:
-        if not each.right:
-            yield f"{each.outcome} {each.name}: {each.reason}"
-    judged = {each.name for each in outcomes if each.kind == "mutant"}
+    for outcome in outcomes:
+        if not outcome.right:
+            yield f"{outcome.outcome} {outcome.name}: {outcome.reason}"
+    judged = {outcome.name for outcome in outcomes if outcome.kind == "mutant"}
     yield from (f"missing: {name}" for name in mutants if name not in judged)
     claimed = {id for name in judged & mutants.keys() for id in (*mutants[name].caught_by, *mutants[name].blocks)}
-    passed = {id for each in outcomes if each.kind == "reference" and each.right for id in each.ids}
+    passed = {id for outcome in outcomes if outcome.kind == "reference" and outcome.right for id in outcome.ids}
     if lacking := sorted(id for id in claimed - passed if not id.startswith(INVARIANT)):
         yield f"not judged without a mutant: {', '.join(lacking)}"
 

@@ -26,7 +26,7 @@ def main(
     """Prove all, one after the other."""
     workdir = Path(tempfile.mkdtemp(prefix="disturbed-"))
     chosen = FRAGILE.named(mutant or list(FRAGILE.all()))
-    words = [_prove(each, workdir, budget) for each in chosen]
+    words = [_prove(chosen_mutant, workdir, budget) for chosen_mutant in chosen]
     typer.echo(f"{words.count('found')} of {len(chosen)} found; reports: {workdir}")
     sys.exit(0 if chosen and all(word == "found" for word in words) else 1)
 

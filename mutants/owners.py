@@ -1,4 +1,4 @@
-"""What pods belong to, for mutants that remember it."""
+"""The owner of pods, for mutants that remember it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from reference_impl.extensions import UnknownNameError
 T = TypeVar("T", bound=Switch)
 
 COUNT_SECONDS = 30.0
-"""How often the count is printed where a progress bar cannot be."""
+"""Seconds between counts of proofs where there is no terminal for a progress bar."""
 
 
 def main(
@@ -58,42 +58,42 @@ def main(
     chosen = _named(MUTANTS, only if only or just else list(MUTANTS.all()))[part]
     permitted = _named(VARIANTS, just or [])[part]
     parallel = parallel or runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
-    wanted = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
+    planned = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
     # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
     # whole selection, which goes without: the same requirements have passed in a proof of everything.
     for bench in trials.BENCHES:
-        own = [each for each in chosen if trials.bench(each.caught_by) is bench]
-        wanted += [] if few else trials.controls(own, parallel)
+        own = [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
+        planned += [] if few else trials.controls(own, parallel)
     file = None if only or just else results.file_of(shard)
-    kept = _kept(file, anew)
-    known = [outcome for trial in wanted if (outcome := kept.of(trial))]
+    earlier = _earlier_results(file, anew)
+    known = [outcome for trial in planned if (outcome := earlier.of(trial))]
     if known:
-        typer.echo(f"{file} has {len(known)} of {len(wanted)} already; --anew proves them again")
+        typer.echo(f"{file} has {len(known)} of {len(planned)} already; --anew proves them again")
 
     def keep(proof: Proof) -> None:
-        kept.add(Outcome.of(proof))
+        earlier.add(Outcome.of(proof))
         if file is not None:
-            kept.write(file)
+            earlier.write(file)
 
     proofs: list[Proof] = []
     for bench in trials.BENCHES:
-        left = [trial for trial in wanted if trial.bench is bench and kept.of(trial) is None]
+        left = [trial for trial in planned if trial.bench is bench and earlier.of(trial) is None]
         proofs += prove(left, parallel, bench, keep)
     outcomes = [*known, *map(Outcome.of, proofs)]
     typer.echo(results.summary(outcomes) + (f"; kept in {file}" if file else ""))
-    sys.exit(0 if outcomes and all(each.right for each in outcomes) else 1)
+    sys.exit(0 if outcomes and all(outcome.right for outcome in outcomes) else 1)
 
 
-def _kept(file: Path | None, anew: bool) -> Results:
-    """Return what an interrupted run of the same shard has shown of the same code."""
+def _earlier_results(file: Path | None, anew: bool) -> Results:
+    """Return the results of an interrupted run of the same shard with the same code."""
     if file is None or anew:
         return Results(results.code())
     try:
-        found = results.read(file) if file.exists() else Results(results.code())
+        earlier = results.read(file) if file.exists() else Results(results.code())
     except results.UnreadableError as error:
         raise typer.BadParameter(f"{error}; --anew replaces it", param_hint="--shard") from None
-    if found.code == results.code():
-        return found
+    if earlier.code == results.code():
+        return earlier
     typer.echo(f"{file} is of other code, and will be replaced")
     return Results(results.code())
 
@@ -113,15 +113,15 @@ def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
 
 
 def prove(
-    wanted: Sequence[Trial], parallel: int, bench: Bench, keep: Callable[[Proof], None] = lambda proof: None
+    planned: Sequence[Trial], parallel: int, bench: Bench, keep: Callable[[Proof], None] = lambda proof: None
 ) -> list[Proof]:
     """Run trials of one bench on lanes, longest first; keep and show each proof when it is there."""
-    if not wanted:
+    if not planned:
         return []
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
     console = Console(soft_wrap=True, highlight=False, markup=False)
     proofs: list[Proof] = []
-    with Lanes(min(parallel, len(wanted)), bench) as lanes, ThreadPoolExecutor(parallel) as pool:
+    with Lanes(min(parallel, len(planned)), bench) as lanes, ThreadPoolExecutor(parallel) as pool:
 
         def on_a_lane(trial: Trial) -> Proof:
             kubeconfig = lanes.free.get()
@@ -130,9 +130,9 @@ def prove(
             finally:
                 lanes.free.put(kubeconfig)
 
-        futures = [pool.submit(on_a_lane, trial) for trial in trials.longest_first(wanted)]
+        futures = [pool.submit(on_a_lane, trial) for trial in trials.longest_first(planned)]
         try:
-            for proof in shown(futures, console):
+            for proof in with_progress(futures, console):
                 proofs.append(proof)
                 keep(proof)
                 console.print(lines(proof))
@@ -146,7 +146,7 @@ def prove(
     return proofs
 
 
-def shown(futures: Sequence[Future[Proof]], console: Console, every: float = COUNT_SECONDS) -> Iterator[Proof]:
+def with_progress(futures: Sequence[Future[Proof]], console: Console, every: float = COUNT_SECONDS) -> Iterator[Proof]:
     """Yield proofs as they come, with a progress bar on a terminal, and elsewhere a count now and then."""
     columns = (TextColumn("proofs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console) if console.is_terminal else None

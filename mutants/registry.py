@@ -27,7 +27,7 @@ class Switch:
     name: str
     role: Role
     text: str
-    """What the process does, in one sentence without a subject."""
+    """A description of the behavior of the process, in one sentence without a subject."""
     apply: Apply
     """Called once at start; changes the process."""
 
@@ -133,11 +133,11 @@ def permitted() -> dict[str, list[str]]:
 
 
 def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    claimants: dict[str, list[str]] = {}
     for name, ids in claims:
         for id in ids:
-            found.setdefault(id, []).append(name)
-    return found
+            claimants.setdefault(id, []).append(name)
+    return claimants
 
 
 def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()) -> Callable[[Apply], Apply]:

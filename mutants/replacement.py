@@ -44,9 +44,9 @@ def replace(target: Any, name: str, wrong: Any) -> None:
     right = getattr(target, name)
     called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
     if inspect.isroutine(right) and inspect.isroutine(called):
-        wanted = inspect.signature(right).parameters.values()
-        positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        inspect.signature(called).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
+        parameters = inspect.signature(right).parameters.values()
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        inspect.signature(called).bind(*positional, **{p.name: None for p in parameters if p.kind == p.KEYWORD_ONLY})
     setattr(target, name, _noted(wrong, _named(target, name)))
 
 
@@ -104,12 +104,12 @@ def uncalled(file: Path) -> set[str] | None:
     """Return the replacements that were put in place and never called, or never made a difference, or None if nothing
     was replaced at all."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    seen: dict[str, set[str]] = {word: set() for word in (_REPLACED, _CALLED, _ALTERS, _ALTERED)}
+    noted: dict[str, set[str]] = {word: set() for word in (_REPLACED, _CALLED, _ALTERS, _ALTERED)}
     for line in lines:
         word, _, name = line.partition(" ")
-        seen[word].add(name)
-    idle = (seen[_REPLACED] - seen[_CALLED]) | (seen[_ALTERS] - seen[_ALTERED])
-    return idle if seen[_REPLACED] else None
+        noted[word].add(name)
+    idle = (noted[_REPLACED] - noted[_CALLED]) | (noted[_ALTERS] - noted[_ALTERED])
+    return idle if noted[_REPLACED] else None
 
 
 def _named(target: Any, name: str) -> str:

@@ -39,7 +39,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one trial has shown. `outcome` is the word of its proof, `reason` why it is not the right one."""
+    """The result of a trial. `outcome` is the word of its proof, `reason` says why it is not the right one."""
 
     kind: str
     name: str
@@ -70,22 +70,24 @@ class Results:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def of(self, trial: Trial) -> Outcome | None:
-        """Return what a trial has shown before, if its run had a verdict."""
-        found = (each for each in self.outcomes if (each.kind, each.name, each.ids) == _key(trial))
-        return next((each for each in found if each.outcome != NO_VERDICT), None)
+        """Return the earlier outcome of a trial, if its run had a verdict."""
+        outcomes = (outcome for outcome in self.outcomes if (outcome.kind, outcome.name, outcome.ids) == _key(trial))
+        return next((outcome for outcome in outcomes if outcome.outcome != NO_VERDICT), None)
 
     def add(self, outcome: Outcome) -> None:
         """Add an outcome. It takes the place of one that had no verdict."""
         same = (outcome.kind, outcome.name, outcome.ids)
         self.outcomes = [
-            each for each in self.outcomes if each.outcome != NO_VERDICT or (each.kind, each.name, each.ids) != same
+            known
+            for known in self.outcomes
+            if known.outcome != NO_VERDICT or (known.kind, known.name, known.ids) != same
         ]
         self.outcomes.append(outcome)
 
     def write(self, path: Path) -> None:
-        """Write the file completely or not at all: whoever is killed meanwhile keeps what was there."""
+        """Write the file completely or not at all: a process that is killed meanwhile leaves the former one."""
         lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"code: {self.code}", "outcomes:"]
-        lines += [f"- {json.dumps(asdict(each), ensure_ascii=False)}" for each in self.outcomes]  # JSON is YAML
+        lines += [f"- {json.dumps(asdict(outcome), ensure_ascii=False)}" for outcome in self.outcomes]  # JSON is YAML
         if not self.outcomes:
             lines[-1] += " []"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +118,7 @@ def read(path: Path) -> Results:
         raise UnreadableError(f"{path}: is not YAML: {str(error).splitlines()[0]}") from error
     except jsonschema.ValidationError as error:
         raise UnreadableError(f"{path}: is no result of mutants: {error.json_path}: {error.message[:200]}") from error
-    outcomes = [Outcome(**{**each, "ids": tuple(each["ids"])}) for each in document["outcomes"]]
+    outcomes = [Outcome(**{**entry, "ids": tuple(entry["ids"])}) for entry in document["outcomes"]]
     return Results(document["code"], outcomes)
 
 
@@ -134,11 +136,11 @@ def code(project: Path = PROJECT) -> str:
 def summary(outcomes: Iterable[Outcome]) -> str:
     """Return the counts of outcomes in one line."""
     listed: Sequence[Outcome] = list(outcomes)
-    words = Counter((each.kind, each.outcome) for each in listed)
-    variants = sum(each.kind == "variant" for each in listed)
+    words = Counter((outcome.kind, outcome.outcome) for outcome in listed)
+    variants = sum(outcome.kind == "variant" for outcome in listed)
     killed, survived, rejected = words["mutant", "killed"], words["mutant", "SURVIVED"], words["variant", "REJECTED"]
     text = f"{killed} killed, {survived} survived; {rejected} of {variants} variants rejected"
     for word in ("NOT CALLED", NO_VERDICT):
-        count = sum(each.outcome == word for each in listed)
+        count = sum(outcome.outcome == word for outcome in listed)
         text += f"; {count} {word.lower()}" if count else ""
     return text

@@ -44,7 +44,7 @@ def lanes(cores: int, memory: int) -> int:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the run of a trial has shown."""
+    """The result of the run of a trial."""
 
     trial: Trial
     wrong: dict[str, str]
@@ -54,7 +54,7 @@ class Proof:
     seconds: float
     detail: str
     judged: bool = True
-    """Whether the run ended with a verdict, and not because the suite, its cluster or somebody stopped it."""
+    """Whether the run ended with a verdict, and was not stopped by the suite, its cluster or a user."""
 
     @property
     def right(self) -> bool:
@@ -183,8 +183,8 @@ def _uncalled(trial: Trial, calls: Path) -> tuple[str, ...]:
     """Return the replacements of a mutant or variant that its run never called."""
     if trial.kind == "reference":
         return ()
-    found = replacement.uncalled(calls)
-    return ("nothing was replaced",) if found is None else tuple(sorted(found))
+    idle = replacement.uncalled(calls)
+    return ("nothing was replaced",) if idle is None else tuple(sorted(idle))
 
 
 def _requirements(folder: Path) -> list[dict[str, Any]]:

@@ -20,12 +20,12 @@ INVARIANT = "INV"
 """The area of requirements that every test judges."""
 
 SECONDS = Path(__file__).parent.parent / "reports" / "mutants.json"
-"""How long each trial took when it ran last."""
+"""The duration of the last run of each trial."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What trials run on: an implementation, and the options of its cluster."""
+    """An implementation that trials run on, and the options of its cluster."""
 
     implementation: str
     cluster: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ BENCHES = (USUAL, NAMES, KAI, WORKLOAD_API)
 
 
 def bench(ids: Iterable[str]) -> Bench:
-    """Return what trials of these requirements run on."""
-    asked = set(ids)
-    if any(identity.startswith("WAPI-") for identity in asked):
+    """Return the bench that trials of these requirements run on."""
+    requested = set(ids)
+    if any(identity.startswith("WAPI-") for identity in requested):
         return WORKLOAD_API
-    if not asked.isdisjoint(OF_KAI):
+    if not requested.isdisjoint(OF_KAI):
         return KAI
-    return USUAL if asked.isdisjoint(OF_NAMES) else NAMES
+    return USUAL if requested.isdisjoint(OF_NAMES) else NAMES
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Trial:
     ids: tuple[str, ...]
     time_scale: str = TIME_SCALE
     blocked: tuple[str, ...] = ()
-    """Those of the ids that a test which ends early must leave without a verdict."""
+    """The ids that a test which ends early must leave without a verdict."""
     profiles: tuple[str, ...] = ()
     """Profiles that are run as a whole; none of their requirements may be open, either."""
     exempt: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Trial:
     armed: tuple[str, ...] = ()
     """The switches that are armed, if not just the one that it is named after."""
     whole: bool = False
-    """Whether everything is judged, on clusters of the run's own."""
+    """Whether all requirements are judged, on clusters of the run's own."""
 
     def right(self, identity: str) -> str:
         """Return the outcome that a requirement must have."""
@@ -88,7 +88,7 @@ class Trial:
 
     @property
     def bench(self) -> Bench:
-        """What it runs on."""
+        """The bench that the trial runs on."""
         return bench(self.ids)
 
     @classmethod
@@ -109,8 +109,8 @@ def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]
     """Return a trial for each bench in which all variants are armed at once that can be: on what each names first, or,
     if `whole`, on everything."""
     listed = [variant for variant in variants if not variant.alone]
-    casts = [(each, [variant for variant in listed if bench(variant.passes) is each]) for each in BENCHES]
-    return [_at_once(cast, each, whole) for each, cast in casts if cast]
+    casts = [(target, [variant for variant in listed if bench(variant.passes) is target]) for target in BENCHES]
+    return [_at_once(cast, target, whole) for target, cast in casts if cast]
 
 
 def _at_once(cast: Sequence[Variant], on: Bench, whole: bool) -> Trial:
@@ -151,7 +151,7 @@ def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:
             f"{', '.join(sorted(share))}: the reference as it is",
             tuple(identity for area in sorted(share) for identity in areas[area]),
         )
-        for _, number, share in sorted(shares, key=lambda each: each[1])
+        for _, number, share in sorted(shares, key=lambda entry: entry[1])
     ]
 
 

@@ -85,9 +85,9 @@ def _layouts_of_former_lives() -> None:
     written: set[tuple[str, int]] = set()
 
     def stored(self: Layouts, pcs: Any, index: int) -> Any:
-        found = right(self, pcs, index)
-        if found is None:
+        current = right(self, pcs, index)
+        if current is None:
             written.add((pcs.metadata.uid, index))
-        return found if (pcs.metadata.uid, index) in written else None
+        return current if (pcs.metadata.uid, index) in written else None
 
     replace(Layouts, "stored", stored)

@@ -62,12 +62,12 @@ def _expired_watch_given_up() -> None:
     right = Reflector.run
 
     async def run(self: Reflector[Any]) -> None:
-        wanted = self._list
+        right_list = self._list
 
         async def once() -> None:
             if self._expired:
                 await asyncio.Event().wait()
-            await wanted()
+            await right_list()
 
         self._list = once  # type: ignore[method-assign]
         await right(self)
@@ -120,8 +120,8 @@ def _acts_on_the_past() -> None:
 
     async def patch_by_name(self: Client, resource: Any, namespace: Any, name: str, body: Any, **more: Any) -> Any:
         if isinstance(body, dict) and "metadata" in body:
-            kept = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
-            body = {**body, "metadata": kept}
+            metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
+            body = {**body, "metadata": metadata}
         return await patch(self, resource, namespace, name, body, **more)
 
     replace(Reflector, "read", read_cache)

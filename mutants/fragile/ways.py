@@ -18,11 +18,11 @@ def _versions_updated_once() -> None:
     right = update_set_replicas.advanced
     had: dict[str, set[str]] = {}
 
-    def advanced(pcs: Any, progress: Any, generation: str, found: Any, now: str) -> Any:
+    def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
         known = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
         if progress.update_ended_at is None and generation in known:
             return type(progress)(update_started_at=now, update_ended_at=now)
-        result = right(pcs, progress, generation, found, now)
+        result = right(pcs, progress, generation, observed, now)
         if result.update_ended_at is not None:
             known.add(generation)
         return result
@@ -35,10 +35,10 @@ def _sizes_of_former_sets() -> None:
     sizes: dict[tuple[str, str], int] = {}
     right, create = SetReconciler._clique, Writer.create
 
-    def clique(self: SetReconciler, pcs: Any, index: int, template: Any, found: Any, current: Any) -> Iterator[Any]:
-        if found is not None:
-            sizes[found.metadata.key] = found.spec.replicas
-        return right(self, pcs, index, template, found, current)
+    def clique(self: SetReconciler, pcs: Any, index: int, template: Any, existing: Any, current: Any) -> Iterator[Any]:
+        if existing is not None:
+            sizes[existing.metadata.key] = existing.spec.replicas
+        return right(self, pcs, index, template, existing, current)
 
     async def with_size(self: Writer, informer: Any, manifest: Any) -> Any:
         key = manifest["metadata"].get("namespace", ""), manifest["metadata"].get("name", "")
@@ -54,11 +54,11 @@ def _sizes_of_former_sets() -> None:
 def _updates_reset_sizes() -> None:
     right, generations = template_drift.clique, dict[str, str]()
 
-    def drift(template: Any, found: Any) -> Any:
-        change = right(template, found)
+    def drift(template: Any, existing: Any) -> Any:
+        change = right(template, existing)
         image = template.spec.pod_spec["containers"][0]["image"]
-        if generations.setdefault(found.metadata.uid, image) != image:
-            generations[found.metadata.uid] = image
+        if generations.setdefault(existing.metadata.uid, image) != image:
+            generations[existing.metadata.uid] = image
             change = {**(change or {}), "spec": {**(change or {}).get("spec", {}), "replicas": template.spec.replicas}}
         return change
 

@@ -248,7 +248,7 @@ def _policy_warning_untrue() -> None:
 def _first_error_only() -> None:
     from reference_impl.admission import result
 
-    replace(result, "aggregate", lambda found: errors.aggregate(list(found)[:1]))
+    replace(result, "aggregate", lambda field_errors: errors.aggregate(list(field_errors)[:1]))
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------
@@ -465,8 +465,8 @@ def _setless_objects_protected() -> None:
     right = authorizer.judge
 
     def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
-        found = right(request, pcs, allowed)
-        return AdmissionResult(refusal=found.warnings[0]) if found.allowed and found.warnings else found
+        result = right(request, pcs, allowed)
+        return AdmissionResult(refusal=result.warnings[0]) if result.allowed and result.warnings else result
 
     replace(authorizer, "judge", judge)
 

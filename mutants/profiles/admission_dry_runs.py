@@ -27,10 +27,10 @@ def _other_defaults_in_dry_runs() -> None:
     right = Hooks._default
 
     async def default(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
-        found = await right(hooks, request)
+        result = await right(hooks, request)
         if request.get("dryRun"):
-            return found
-        short = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in found.patch]
-        return dataclasses.replace(found, patch=short)
+            return result
+        short = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in result.patch]
+        return dataclasses.replace(result, patch=short)
 
     replace(Hooks, "_default", default)

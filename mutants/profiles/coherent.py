@@ -55,8 +55,8 @@ def _batch_without_limit() -> None:
     right = steps.sub_step
 
     def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Mapping[Key, int]) -> SubStep:
-        found = right(components, done, left)
-        return found if found.phase is Phase.ANCHOR else SubStep(found.phase, dict(left))
+        result = right(components, done, left)
+        return result if result.phase is Phase.ANCHOR else SubStep(result.phase, dict(left))
 
     replace(steps, "sub_step", sub_step)
     _ignore_the_budget()
@@ -64,9 +64,9 @@ def _batch_without_limit() -> None:
 
 def _ignore_the_budget() -> None:
     def affordable(
-        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
-        return {c.key: [s for s in places[c.key] if not s.done][: wanted[c.key]] for c in components}
+        return {c.key: [s for s in places[c.key] if not s.done][: counts[c.key]] for c in components}
 
     replace(budget, "affordable", affordable)
 
@@ -82,8 +82,8 @@ def _last_index_first() -> None:
 @mutant("broken-last", "operator", "replaces available members before unavailable ones", "COHR-063")
 def _broken_last() -> None:
     def sound_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        found = right_slots(layout, key, observed, generation)
-        return sorted(found, key=lambda slot: (not slot.available, slot.turn))
+        members = right_slots(layout, key, observed, generation)
+        return sorted(members, key=lambda slot: (not slot.available, slot.turn))
 
     replace(planner, "slots", sound_first)
     _ignore_the_budget()
@@ -94,11 +94,11 @@ def _broken_sets_wait() -> None:
     right = budget.affordable
 
     def affordable(
-        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
         if any(budget.shortage(component, places) for component in components):
             return {component.key: [] for component in components}
-        return right(components, places, wanted, whole=whole)
+        return right(components, places, counts, whole=whole)
 
     replace(budget, "affordable", affordable)
 
@@ -123,12 +123,12 @@ def _joined_pods_not_awaited() -> None:
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-    """Takes as many replicas as are done for those with the lowest indices: wrong after a revert."""
-    found = right_slots(layout, key, observed, generation)
+    """Take as many replicas as are done for those with the lowest indices: wrong after a revert."""
+    members = right_slots(layout, key, observed, generation)
     if key.kind is Kind.CLIQUE:
-        return found
-    done = sum(slot.done for slot in found)
-    return [dataclasses.replace(slot, done=slot.done or slot.index < done) for slot in found]
+        return members
+    done = sum(slot.done for slot in members)
+    return [dataclasses.replace(slot, done=slot.done or slot.index < done) for slot in members]
 
 
 @mutant("progress-by-count", "operator", "counts the replicas that are done, and not which ones are", "COHR-065")
@@ -146,11 +146,11 @@ def _progress_by_count() -> None:
     "COHR-098",
 )
 def _everything_in_scope() -> None:
-    def outdated(pcs: PodCliqueSet, held: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
-        old = [entry for entry in held.layout if entry.generation != present.generation]
+    def outdated(pcs: PodCliqueSet, stored: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
+        old = [entry for entry in stored.layout if entry.generation != present.generation]
         return {key for entry in old for key in entry.keys}
 
-    def settled(pcs: PodCliqueSet, held: Stored, entry: Entry, key: Key, present: Templates) -> bool:
+    def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, present: Templates) -> bool:
         return entry.generation == present.generation
 
     def all_of(
@@ -160,8 +160,8 @@ def _everything_in_scope() -> None:
 
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         new = {entry.key for entry in layout if entry.generation == generation}
-        found = right_slots(layout, key, observed, generation)
-        return [dataclasses.replace(slot, done=slot.entry in new) for slot in found]
+        members = right_slots(layout, key, observed, generation)
+        return [dataclasses.replace(slot, done=slot.entry in new) for slot in members]
 
     replace(planner, "slots", by_generation)
     replace(versions, "outdated", outdated)

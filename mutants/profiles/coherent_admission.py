@@ -112,13 +112,13 @@ def _members_get_a_budget() -> None:
     right = defaults._rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
-        found = list(right(template, strategy, created=created))
-        known = {each["path"] for each in found}
+        operations = list(right(template, strategy, created=created))
+        known = {operation["path"] for operation in operations}
         for number, clique in enumerate(template["cliques"]):
             path = f"{defaults.ROOT}/cliques/{number}/rollingUpdate"
-            if found and path not in known and "rollingUpdate" not in clique:
-                found.append({"op": "add", "path": path, "value": {"maxUnavailable": 1}})
-        return iter(found)
+            if operations and path not in known and "rollingUpdate" not in clique:
+                operations.append({"op": "add", "path": path, "value": {"maxUnavailable": 1}})
+        return iter(operations)
 
     replace(defaults, "_rolling_updates", rolling_updates)
     _accept_budgets_of_members()

@@ -40,8 +40,8 @@ def _budget_read_once() -> None:
     first: dict[tuple[str, int], list[Component]] = {}
 
     def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
-        found = right(self, pcs, index)
-        return first.setdefault((pcs.metadata.uid, index), found)
+        current = right(self, pcs, index)
+        return first.setdefault((pcs.metadata.uid, index), current)
 
     replace(Layouts, "components", components)
 
@@ -55,15 +55,15 @@ def _restart_begins_again() -> None:
         self: control.CoherentProgress,
         pcs: PodCliqueSet,
         generation: Revision,
-        found: update_set_replicas.Found,
+        observed: update_set_replicas.Found,
         step: planner.Step | None,
         now: str,
     ) -> SetUpdateProgress | None:
-        told = right(self, pcs, generation, found, step, now)
-        if told is None or told.update_ended_at is not None or pcs.metadata.uid in begun:
-            return told
+        result = right(self, pcs, generation, observed, step, now)
+        if result is None or result.update_ended_at is not None or pcs.metadata.uid in begun:
+            return result
         begun.add(pcs.metadata.uid)
-        return msgspec.structs.replace(told, update_started_at=now)
+        return msgspec.structs.replace(result, update_started_at=now)
 
     replace(control.CoherentProgress, "progress", progress)
 
@@ -96,10 +96,10 @@ def _generation_decides() -> None:
 @mutant("losses-uncounted", "operator", "counts lost pods as available", "COHR-074")
 def _losses_uncounted() -> None:
     def affordable(
-        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
         left = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
-        return {key: found[: wanted[key]] for key, found in left.items()}
+        return {key: open_slots[: counts[key]] for key, open_slots in left.items()}
 
     ever: dict[tuple[str, Key], set[str]] = {}
     right = progress.incomplete
@@ -161,12 +161,12 @@ def _order_replaces_pods() -> None:
     of_set, of_template = revisions.of_set, revisions.of_template
 
     def with_order(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
-        names = [each.name for each in pcs.spec.template.cliques]
+        names = [clique.name for clique in pcs.spec.template.cliques]
         hash = of_set(pcs, policy).hash + "".join(str(sorted(names).index(name)) for name in names)
         return Revision(hash, frozenset({hash}))
 
     def with_place(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
-        names = [each.name for each in pcs.spec.template.cliques]
+        names = [clique.name for clique in pcs.spec.template.cliques]
         hash = f"{of_template(pcs, template, policy).hash}{names.index(template.name)}"
         return Revision(hash, frozenset({hash}))
 
@@ -179,8 +179,8 @@ def _refusal_without_field() -> None:
     right = scaling.judge
 
     def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        found = right(request, pcs)
-        return AdmissionResult(refusal=found.refusal.replace("spec.replicas", "this")) if found.refusal else found
+        result = right(request, pcs)
+        return AdmissionResult(refusal=result.refusal.replace("spec.replicas", "this")) if result.refusal else result
 
     replace(scaling, "judge", judge)
 

@@ -36,12 +36,12 @@ from reference_impl.plan.topology import Topology
 @mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
 def _anchor_holds_all() -> None:
     def one_gang(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        found = first(components, generation, epochs)
+        layout = first(components, generation, epochs)
         groups: dict[str, tuple[int, ...]] = {}
-        for entry in found:
+        for entry in layout:
             for group, own in entry.groups.items():
                 groups[group] = tuple(sorted({*groups.get(group, ()), *own}))
-        return (dataclasses.replace(found[0], groups=groups),) if found else found
+        return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
 
     replace(control, "first", one_gang)
 
@@ -61,9 +61,9 @@ def _generation_label_moves_on() -> None:
     right = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        found = right(pcs, *rest, **named)
+        result = right(pcs, *rest, **named)
         return dataclasses.replace(
-            found, labels={**found.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
+            result, labels={**result.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
         )
 
     replace(gangs, "_planned", planned)
@@ -88,11 +88,11 @@ def _anchors_by_name() -> None:
         if place.placement.gangs[name].entry.anchor:
             return []
         return [
-            found
-            for found in self._cache.gangs
-            if found.metadata.name.startswith(f"{place.replica}-")
-            and found.metadata.namespace == place.pcs.metadata.namespace
-            and found.metadata.label(labels.GANG_ROLE) == Role.ANCHOR
+            gang
+            for gang in self._cache.gangs
+            if gang.metadata.name.startswith(f"{place.replica}-")
+            and gang.metadata.namespace == place.pcs.metadata.namespace
+            and gang.metadata.label(labels.GANG_ROLE) == Role.ANCHOR
         ]
 
     replace(CliqueReconciler, "_awaited", awaited)
@@ -102,10 +102,10 @@ def _anchors_by_name() -> None:
 def _map_without_owner() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        found = right(pcs, index, wanted)
-        del found["metadata"]["ownerReferences"]
-        return found
+    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+        body = right(pcs, index, stored)
+        del body["metadata"]["ownerReferences"]
+        return body
 
     replace(maps, "manifest", manifest)
 
@@ -114,9 +114,9 @@ def _map_without_owner() -> None:
 def _maps_of_the_first_replica() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        found = right(pcs, index, wanted)
-        return {**found, "spec": {**found["spec"], "podCliqueSetReplicaIndex": 0}}
+    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+        body = right(pcs, index, stored)
+        return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
     replace(maps, "manifest", manifest)
 
@@ -141,11 +141,11 @@ def _emptied_groups_stay() -> None:
     right = SetReconciler._gang_drift
 
     def gang_drift(
-        self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, binding: str
+        self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
     ) -> dict[str, Any]:
-        known = {group.name: group.min_replicas for group in found.spec.podgroups}
-        kept = dataclasses.replace(gang, minimums={**known, **gang.minimums})
-        return right(self, pcs, kept, found, binding)
+        known = {group.name: group.min_replicas for group in current.spec.podgroups}
+        whole = dataclasses.replace(gang, minimums={**known, **gang.minimums})
+        return right(self, pcs, whole, current, binding)
 
     replace(SetReconciler, "_gang_drift", gang_drift)
 
@@ -155,10 +155,10 @@ def _base_gang_stays() -> None:
     right = gangs.planned
 
     def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
-        found = right(pcs, index, *rest)
+        result = right(pcs, index, *rest)
         if not (pcs.status and pcs.status.available_replicas):
-            return found  # a set with a gang that nobody places would never be available
-        return [*found, PlannedGang(names.replica(pcs.metadata.name, index), {})]
+            return result  # a set with a gang that nobody places would never be available
+        return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
     replace(gangs, "planned", planned)
 
@@ -168,13 +168,13 @@ def _new_gangs_without_priority() -> None:
     right, drift = gangs.manifest, gangs._spec_drift
 
     def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
-        found = right(pcs, gang, scheduler_name, binding)
+        body = right(pcs, gang, scheduler_name, binding)
         if update.running(pcs):
-            found["spec"].pop("priorityClassName", None)
-        return found
+            body["spec"].pop("priorityClassName", None)
+        return body
 
-    def spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
-        return {key: value for key, value in drift(pcs, gang, found, pods).items() if key != "priorityClassName"}
+    def spec_drift(pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
+        return {key: value for key, value in drift(pcs, gang, current, pods).items() if key != "priorityClassName"}
 
     replace(gangs, "manifest", manifest)
     replace(gangs, "_spec_drift", spec_drift)
@@ -196,10 +196,10 @@ def _new_gangs_without_topology() -> None:
 def _gangs_without_replica() -> None:
     right = gangs.drift
 
-    def drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
+    def drift(pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
         available = pcs.status is not None and pcs.status.available_replicas > 0
         left = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
-        return right(pcs, gang, found, left, *rest)
+        return right(pcs, gang, current, left, *rest)
 
     replace(gangs, "drift", drift)
 
@@ -231,8 +231,8 @@ def _maps_orphaned() -> None:
     async def reconcile(self: SetReconciler, key: ObjectKey) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
-            for held in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
-                await self._writer.patch(self._cache.maps, held, {"metadata": {"ownerReferences": None}})
+            for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+                await self._writer.patch(self._cache.maps, gang_map, {"metadata": {"ownerReferences": None}})
         return await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
@@ -243,10 +243,10 @@ def _maps_of_removed_replicas_stay() -> None:
     _never_surplus("PodGangMap")
 
 
-def _never_surplus(kept: str) -> None:
+def _never_surplus(spared: str) -> None:
     right = DesiredSet.surplus
 
     def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
-        return right(self, kind, () if kind == kept else present)
+        return right(self, kind, () if kind == spared else present)
 
     replace(DesiredSet, "surplus", surplus)

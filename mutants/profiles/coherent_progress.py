@@ -65,14 +65,14 @@ def _replicas_take_turns() -> None:
     right = CoherentProgress.progress
 
     def progress(
-        self: CoherentProgress, pcs: PodCliqueSet, generation: Revision, found: Any, step: Any, now: str
+        self: CoherentProgress, pcs: PodCliqueSet, generation: Revision, cliques: Any, step: Any, now: str
     ) -> SetUpdateProgress | None:
-        result = right(self, pcs, generation, found, step, now)
+        result = right(self, pcs, generation, cliques, step, now)
         if result is None or not result.currently_updating or not result.currently_updating[0].message:
             return result
         own = result.currently_updating[0].replica_index
-        others = [index for index in self._waiting(pcs, generation, result, None) if index != own]
-        turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in others[:1]]
+        other_replicas = [index for index in self._waiting(pcs, generation, result, None) if index != own]
+        turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in other_replicas[:1]]
         return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
     replace(CoherentProgress, "progress", progress)
@@ -91,10 +91,10 @@ def _waiting_replicas_forgotten() -> None:
     interrupted: set[str] = set()
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-        found = right_begun(old, scope, now)
-        if found.update_started_at and old is not None and old.update_started_at == found.update_started_at:
-            interrupted.add(found.update_started_at)
-        return found
+        result = right_begun(old, scope, now)
+        if result.update_started_at and old is not None and old.update_started_at == result.update_started_at:
+            interrupted.add(result.update_started_at)
+        return result
 
     def advanced(
         progress: SetUpdateProgress,
@@ -116,11 +116,11 @@ def _scope_unreported() -> None:
     right = update.begun
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-        found = right(old, scope, now)
+        result = right(old, scope, now)
         if not scope:
-            return found
-        names = sorted({*(found.in_scope_standalone_pod_cliques or ()), "nothing"})
-        return msgspec.structs.replace(found, in_scope_standalone_pod_cliques=names)
+            return result
+        names = sorted({*(result.in_scope_standalone_pod_cliques or ()), "nothing"})
+        return msgspec.structs.replace(result, in_scope_standalone_pod_cliques=names)
 
     replace(update, "begun", begun)
 
@@ -143,7 +143,7 @@ def _restart_forgets_progress() -> None:
 
 @mutant("lost-old-pods-return", "operator", "recreates lost pods of old gangs in the new version", "COHR-067")
 def _lost_old_pods_return() -> None:
-    replace(versions, "fits", lambda held, entry, template, own, present: True)
+    replace(versions, "fits", lambda stored, entry, template, own, present: True)
 
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
@@ -151,10 +151,10 @@ def _lost_new_pods_stay_lost() -> None:
     right = pods.difference
 
     def difference(
-        shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+        shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.Difference:
-        known = {pod.metadata.label(labels.PODGANG) for pod in found}
-        return right(shares, found, target, lambda gang: may_create(gang) and gang not in known)
+        known = {pod.metadata.label(labels.PODGANG) for pod in members}
+        return right(shares, members, target, lambda gang: may_create(gang) and gang not in known)
 
     replace(pods, "difference", difference)
 
@@ -181,11 +181,11 @@ def _joined_gangs_restart() -> None:
     restarted: set[str] = set()
 
     def difference(
-        shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+        shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.Difference:
-        result = right(shares, found, target, may_create)
+        result = right(shares, members, target, may_create)
         joined = {gang for _, gang in result.missing} - restarted
-        again = [pod for pod in found if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined]
+        again = [pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined]
         restarted.update(pod.metadata.label(labels.PODGANG) for pod in again)
         return pods.Difference([*result.surplus, *again], result.missing)
 
@@ -214,12 +214,12 @@ def _scheduled_after_ready() -> None:
     right = of_gangs.status
 
     def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
-        old, found = gang.status or PodGangStatus(), right(gang, pods, now)
+        old, result = gang.status or PodGangStatus(), right(gang, pods, now)
         if conditions.is_true(old.conditions, of_gangs.READY):
-            return found
+            return result
         known = conditions.find(old.conditions, of_gangs.SCHEDULED)
         late = known or of_gangs._condition(of_gangs.SCHEDULED, False, now)
-        listed = [late if each.type == of_gangs.SCHEDULED else each for each in found.conditions or ()]
-        return msgspec.structs.replace(found, conditions=listed, last_scheduled=old.last_scheduled)
+        listed = [late if condition.type == of_gangs.SCHEDULED else condition for condition in result.conditions or ()]
+        return msgspec.structs.replace(result, conditions=listed, last_scheduled=old.last_scheduled)
 
     replace(of_gangs, "status", status)

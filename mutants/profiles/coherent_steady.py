@@ -27,13 +27,13 @@ def _added_replicas_share_a_gang() -> None:
     right = fitting._Fitting.for_scale_out
 
     def for_scale_out(self: fitting._Fitting) -> str:
-        found = right(self)
-        return next((entry.key for entry in self.entries.values() if entry.anchor), found)
+        key = right(self)
+        return next((entry.key for entry in self.entries.values() if entry.anchor), key)
 
     replace(fitting._Fitting, "for_scale_out", for_scale_out)
 
 
-Kept = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
+Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
 """Which of the replicas of a group stay, by entry, if so many are to stay."""
 
 
@@ -44,14 +44,14 @@ def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str,
 
 
 def _oldest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
-    held = {key: list(own) for key, own in before.items()}
-    for key in sorted(held):
-        while held[key] and sum(map(len, held.values())) > count:
-            held[key].pop(0)
-    return {key: tuple(own) for key, own in held.items()}
+    remaining = {key: list(own) for key, own in before.items()}
+    for key in sorted(remaining):
+        while remaining[key] and sum(map(len, remaining.values())) > count:
+            remaining[key].pop(0)
+    return {key: tuple(own) for key, own in remaining.items()}
 
 
-def _fitted_by(kept: Kept) -> Callable[..., Layout]:
+def _fitted_by(keep: Keep) -> Callable[..., Layout]:
     """Return a fitting that removes other replicas of scaling groups."""
 
     def fitted(
@@ -66,7 +66,7 @@ def _fitted_by(kept: Kept) -> Callable[..., Layout]:
         for component in components:
             before = indices_of_group(layout, component.key.name)
             if component.key.kind is Kind.GROUP and sum(map(len, before.values())) >= component.replicas > 0:
-                left = kept(before, component.replicas)
+                left = keep(before, component.replicas)
                 both = {entry.key: entry for entry in (*layout, *result)}
                 result = tuple(
                     entry.with_indices(component.key.name, left.get(entry.key, ())) for entry in both.values()
@@ -84,7 +84,7 @@ fitted_with_gaps = _fitted_by(_oldest_removed)
 
 
 def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
-    """Whether the layout holds as many members of each component as there should be, whichever they are."""
+    """Return whether the layout holds as many members of each component as there should be, with any indices."""
     return all(sum(entry.count(component.key) for entry in layout) == component.replicas for component in components)
 
 

@@ -43,10 +43,12 @@ def _joining_gangs_unheard() -> None:
 def _half_updated_gangs_joined() -> None:
     right = progress.made
 
-    def made(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
+    def without_components(
+        layout: Layout, generation: str, components: Sequence[Component], observed: Observed
+    ) -> Layout:
         return right(layout, generation, (), observed)
 
-    replace(progress, "made", made)
+    replace(progress, "made", without_components)
 
 
 @mutant(
@@ -56,22 +58,22 @@ def _half_updated_gangs_joined() -> None:
     "COHR-110",
 )
 def _parts_need_the_minimum() -> None:
-    def planned(found: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+    def planned(plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
         own = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
-        whole = {clique: minimum for clique, minimum in own.items() if clique in found.minimums}
-        return found if gang.entry.depends_on else dataclasses.replace(found, minimums=found.minimums | whole)
+        whole = {clique: minimum for clique, minimum in own.items() if clique in plan.minimums}
+        return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | whole)
 
     alter(gangs, "_planned", planned)
 
 
 @mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
 def _joining_starts_over() -> None:
-    right, seen = MapWriter._replica, dict[tuple[str, int], bool]()
+    right, previous = MapWriter._replica, dict[tuple[str, int], bool]()
 
     async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
         key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
-        stored, joined = self._layouts.stored(pcs, index), coherent and seen.get(key) is False
-        seen[key] = coherent
+        stored, joined = self._layouts.stored(pcs, index), coherent and previous.get(key) is False
+        previous[key] = coherent
         if joined and stored is not None:
             components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
             await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))

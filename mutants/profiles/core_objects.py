@@ -85,7 +85,7 @@ def finalizer_late() -> None:
 @mutant("service-of-another-replica", "operator", "lets a service select the pods of another replica", "CORE-006")
 def _service_of_another_replica() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"}))
-    replace(children, "right_service", lambda pcs, index, found: True)
+    replace(children, "right_service", lambda pcs, index, current: True)
 
 
 @mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
@@ -110,7 +110,7 @@ def make_services_on_demand() -> None:
 
     replace(defaults, "_zero", zero)
     replace(children, "service", service)
-    replace(children, "right_service", lambda pcs, index, found: True)
+    replace(children, "right_service", lambda pcs, index, current: True)
 
 
 @mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-115")
@@ -175,11 +175,11 @@ def reasons_of_its_own() -> None:
         return msgspec.structs.replace(condition, reason=f"PodsCounted{condition.status}")
 
     def group_status(status: ScalingGroupStatus, *_: Any) -> ScalingGroupStatus:
-        found = [
-            other(each) if each.type == termination.BREACHED and each.status != "Unknown" else each
-            for each in status.conditions or ()
+        listed = [
+            other(entry) if entry.type == termination.BREACHED and entry.status != "Unknown" else entry
+            for entry in status.conditions or ()
         ]
-        return msgspec.structs.replace(status, conditions=found)
+        return msgspec.structs.replace(status, conditions=listed)
 
     alter(statuses, "_scheduled_condition", other)
     alter(termination, "breached_condition", other)
@@ -190,8 +190,8 @@ def reasons_of_its_own() -> None:
 def _gated_for_ever() -> None:
     right, most = statuses.clique_status, Counter[str]()
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> PodCliqueStatus:
-        status = right(clique, found, *rest)
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
+        status = right(clique, members, *rest)
         # Statuses are written now and then: what none of them has said counts as well.
         gated = most[clique.metadata.uid] = max(status.schedule_gated_replicas, most[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
@@ -203,12 +203,12 @@ def _gated_for_ever() -> None:
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
-    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
-        what = right(shares, found, *rest)
-        if what.missing and found and owner_of(found) not in served and any(pod.terminating for pod in found):
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, members, *rest)
+        if what.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
             return Difference(what.surplus, [])
         if what.missing:
-            served.add(owner_of(found))
+            served.add(owner_of(members))
         return what
 
     replace(pods, "difference", difference)
@@ -241,11 +241,11 @@ def _unreported_is_sound() -> None:
 
     def group_status(group: Any, pcs: Any, clique: Callable[[str], PodClique | None], now: str) -> Any:
         def trusting(name: str) -> PodClique | None:
-            found = clique(name)
-            if found is None or (found.status is not None and found.status.conditions):
-                return found
+            member = clique(name)
+            if member is None or (member.status is not None and member.status.conditions):
+                return member
             status = msgspec.structs.replace(PodCliqueStatus(), conditions=[sound])
-            return msgspec.structs.replace(found, status=status)
+            return msgspec.structs.replace(member, status=status)
 
         return right(group, pcs, trusting, now)
 
@@ -374,8 +374,8 @@ def _gang_spec_kept() -> None:
 
 @mutant("template-unfollowed", "operator", "never updates cliques and scaling groups from their templates", "RES-027")
 def _template_unfollowed() -> None:
-    replace(template_drift, "clique", lambda template, found: {})
-    replace(template_drift, "group", lambda config, found: {})
+    replace(template_drift, "clique", lambda template, current: {})
+    replace(template_drift, "group", lambda config, current: {})
 
 
 @mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
@@ -427,8 +427,8 @@ def _group_replica_unnamed() -> None:
     )
     right = template_drift.marks
 
-    def marks(found: Object, wanted: Mapping[str, str | None]) -> Manifest:
-        return right(found, {key: value for key, value in wanted.items() if key != labels.SCALING_GROUP_REPLICA_INDEX})
+    def marks(current: Object, tags: Mapping[str, str | None]) -> Manifest:
+        return right(current, {key: value for key, value in tags.items() if key != labels.SCALING_GROUP_REPLICA_INDEX})
 
     replace(template_drift, "marks", marks)
 
@@ -472,7 +472,7 @@ def never_adopt(kind: str) -> None:
     right = Adoption._adopt
 
     async def adopt(self: Adoption, owner: Any, reference: Manifest, informers: Iterable[Any]) -> None:
-        await right(self, owner, reference, [each for each in informers if each.resource.kind != kind])
+        await right(self, owner, reference, [informer for informer in informers if informer.resource.kind != kind])
 
     replace(Adoption, "_adopt", adopt)
 
@@ -481,11 +481,11 @@ def never_adopt(kind: str) -> None:
 def _initialized_ignored() -> None:
     right, write = gates.removable, GangReconciler._write
 
-    def removable(clique: Any, found: Any, gang: Any, *rest: Any) -> list[Pod]:
+    def removable(clique: Any, members: Any, gang: Any, *rest: Any) -> list[Pod]:
         if gang is not None:
-            told = msgspec.structs.replace(gang.status or PodGangStatus(), conditions=[_INITIALIZED])
-            gang = msgspec.structs.replace(gang, status=told)
-        return right(clique, found, gang, *rest)
+            status = msgspec.structs.replace(gang.status or PodGangStatus(), conditions=[_INITIALIZED])
+            gang = msgspec.structs.replace(gang, status=status)
+        return right(clique, members, gang, *rest)
 
     async def write_late(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
         await asyncio.sleep(1)

@@ -92,8 +92,8 @@ def _reversed_variables(spec: Manifest) -> Manifest:
     def change(container: Manifest) -> Manifest:
         variables = container.get("env") or []
         own = [variable for variable in variables if variable["name"].startswith("GROVE_")]
-        others = [variable for variable in variables if not variable["name"].startswith("GROVE_")]
-        return {**container, "env": [*own, *others[::-1]]}
+        foreign = [variable for variable in variables if not variable["name"].startswith("GROVE_")]
+        return {**container, "env": [*own, *foreign[::-1]]}
 
     return _of_containers(spec, change)
 
@@ -101,8 +101,8 @@ def _reversed_variables(spec: Manifest) -> Manifest:
 def _reversed_init_containers(spec: Manifest) -> Manifest:
     containers = spec.get("initContainers") or []
     waiting = [container for container in containers if container["name"] == labels.INIT_CONTAINER]
-    others = [container for container in containers if container["name"] != labels.INIT_CONTAINER]
-    return {**spec, "initContainers": [*waiting, *others[::-1]]} if others else spec
+    foreign = [container for container in containers if container["name"] != labels.INIT_CONTAINER]
+    return {**spec, "initContainers": [*waiting, *foreign[::-1]]} if foreign else spec
 
 
 def _lost(spec: Manifest) -> Manifest:

@@ -43,8 +43,8 @@ def _crash_ignored() -> None:
 )
 def _crash_never_forgiven() -> None:
     def failing(pod: Pod) -> bool:
-        found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-        return any(status.failed for status in found)
+        container_statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+        return any(status.failed for status in container_statuses)
 
     replace(termination, "_failing", failing)
 

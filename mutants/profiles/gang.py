@@ -67,8 +67,8 @@ def _groups_by_themselves() -> None:
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
     """Register for the suite a mutant of the planning that is also proved against the oracle."""
-    [found] = [each for each in scheduler_placement.MUTANTS if each.name == planning]
-    mutant(name, "gang-scheduler", found.text, *caught_by)(found.apply)
+    [planning_mutant] = [candidate for candidate in scheduler_placement.MUTANTS if candidate.name == planning]
+    mutant(name, "gang-scheduler", planning_mutant.text, *caught_by)(planning_mutant.apply)
 
 
 _on_a_cluster("equals-evicted", "preempts-equals", "INV-009")
@@ -119,8 +119,8 @@ def _change_gates(gates: list[Manifest]) -> None:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
-        gone = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
-        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": gone}})
+        removed = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
+        await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
 
     def pod_has(pod: Pod, name: str) -> bool:
         return any(gate.name == name for gate in pod.spec.scheduling_gates or ())

@@ -34,9 +34,9 @@ def _map_misnamed() -> None:
 def _map_of_the_first_replica() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        found = right(pcs, index, wanted)
-        return {**found, "spec": {**found["spec"], "podCliqueSetReplicaIndex": 0}}
+    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+        body = right(pcs, index, stored)
+        return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
     replace(maps, "manifest", manifest)
 
@@ -44,13 +44,13 @@ def _map_of_the_first_replica() -> None:
 @mutant("tail-forgotten", "operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
 def _tail_forgotten() -> None:
     def without_tail(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        found = first(components, generation, epochs)
+        layout = first(components, generation, epochs)
         further: dict[str, tuple[int, ...]] = {}
-        for entry in found:
+        for entry in layout:
             further |= entry.groups if entry.role is Role.TAIL else {}
         return tuple(
             dataclasses.replace(entry, groups=further) if entry.role is Role.SCALE_OUT else entry
-            for entry in found
+            for entry in layout
             if entry.role is not Role.TAIL
         )
 
@@ -60,8 +60,8 @@ def _tail_forgotten() -> None:
 @mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
 def _epochs_backwards() -> None:
     def backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        found = first(components, generation, lambda count: epochs(count)[::-1])
-        return tuple(sorted(found, key=lambda entry: int(entry.key)))
+        layout = first(components, generation, lambda count: epochs(count)[::-1])
+        return tuple(sorted(layout, key=lambda entry: int(entry.key)))
 
     replace(control, "first", backwards)
 
@@ -79,9 +79,9 @@ def _gangs_without_their_last_clique() -> None:
     right = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> gangs.PlannedGang:
-        found = right(pcs, *rest, **named)
-        fewer = dict(list(found.minimums.items())[:-1])
-        return dataclasses.replace(found, minimums=fewer) if fewer and not rest[2].entry.anchor else found
+        result = right(pcs, *rest, **named)
+        fewer = dict(list(result.minimums.items())[:-1])
+        return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
 
     replace(gangs, "_planned", planned)
 
@@ -138,10 +138,12 @@ def _anchor_keeps_its_count() -> None:
     right = Layouts.components
 
     def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
-        declared = {each.name: each.spec.replicas for each in children.standalone_templates(pcs)}
+        declared = {component.name: component.spec.replicas for component in children.standalone_templates(pcs)}
         return [
-            dataclasses.replace(each, replicas=declared[each.key.name]) if each.key.kind is Kind.CLIQUE else each
-            for each in right(self, pcs, index)
+            dataclasses.replace(component, replicas=declared[component.key.name])
+            if component.key.kind is Kind.CLIQUE
+            else component
+            for component in right(self, pcs, index)
         ]
 
     replace(Layouts, "components", components)
@@ -198,8 +200,8 @@ def _scaled_back_without_anchor() -> None:
         groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
         if not groups:
             return first(components, generation, epochs)
-        gone, own = epochs(2)
-        return (Entry(own, generation, Role.SCALE_OUT, groups=groups, depends_on=(gone,)),)
+        lost, own = epochs(2)
+        return (Entry(own, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
 
     replace(fitting, "first", only_scale_out)
 
@@ -207,9 +209,9 @@ def _scaled_back_without_anchor() -> None:
 @mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
 def _anchor_runs_no_clique() -> None:
     def with_a_gone_epoch(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-        gone = epochs(1)
+        lost = epochs(1)
         return tuple(
-            dataclasses.replace(entry, depends_on=(*gone, *entry.depends_on)) if entry.role is Role.TAIL else entry
+            dataclasses.replace(entry, depends_on=(*lost, *entry.depends_on)) if entry.role is Role.TAIL else entry
             for entry in first(components, generation, epochs)
         )
 
@@ -218,14 +220,14 @@ def _anchor_runs_no_clique() -> None:
 
 
 def _keep_dependencies() -> None:
-    """Lets nothing remove dependencies on what is not there."""
+    """Keep dependencies on entries that do not exist."""
 
-    def kept(entries: Iterable[Entry]) -> Layout:
+    def with_dependencies(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
         own = {entry.key: entry.depends_on for entry in every}
         return tuple(dataclasses.replace(entry, depends_on=own[entry.key]) for entry in tidy(every))
 
-    replace(fitting, "tidy", kept)
+    replace(fitting, "tidy", with_dependencies)
 
 
 @mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
@@ -233,9 +235,9 @@ def _first_replica_has_no_gang() -> None:
     right = Placement.gang_of
 
     def gang_of(self: Placement, group: str, index: int) -> str | None:
-        found = right(self, group, index)
-        added = found is not None and self.gangs[found].entry.role is Role.SCALE_OUT
-        return None if added and index == 0 else found
+        gang = right(self, group, index)
+        added = gang is not None and self.gangs[gang].entry.role is Role.SCALE_OUT
+        return None if added and index == 0 else gang
 
     replace(Placement, "gang_of", gang_of)
 
@@ -252,7 +254,7 @@ def _rebuilt_from_the_template() -> None:
     def adopted(
         live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
     ) -> Layout:
-        declared = [dataclasses.replace(each, replicas=min(each.replicas, 2)) for each in components]
+        declared = [dataclasses.replace(component, replicas=min(component.replicas, 2)) for component in components]
         return right(live, declared, observed, generation, epochs)
 
     replace(control, "adopted", adopted)
@@ -263,19 +265,21 @@ def _rebuilt_by_index() -> None:
     right = adoption.live_layout
 
     def live_layout(live: Iterable[PodGang], observed: Observed, named: adoption.Named | None = None) -> Layout:
-        found = right(live, observed, named)
+        layout = right(live, observed, named)
         return tuple(
             dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
             if entry.role is Role.SCALE_OUT and entry.groups
             else entry
-            for entry in found
+            for entry in layout
         )
 
     def stay(
-        wanted: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
+        manifests: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
     ) -> members.Difference:
-        found = difference(wanted, present, may_create)
-        return members.Difference([each for each in found.surplus if each.metadata.name not in wanted], found.missing)
+        result = difference(manifests, present, may_create)
+        return members.Difference(
+            [clique for clique in result.surplus if clique.metadata.name not in manifests], result.missing
+        )
 
     difference = members.difference
     replace(control, "live_layout", live_layout)
@@ -287,12 +291,12 @@ def _index_in_two_gangs() -> None:
     right = fitting.violations
 
     def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-        seen: set[tuple[str, int]] = set()
+        known: set[tuple[str, int]] = set()
         once: list[Entry] = []
         for entry in layout:
-            held = {g: tuple(i for i in own if (g, i) not in seen) for g, own in entry.groups.items()}
-            seen |= {(group, index) for group, own in held.items() for index in own}
-            once.append(dataclasses.replace(entry, groups={group: own for group, own in held.items() if own}))
+            own_indices = {g: tuple(i for i in own if (g, i) not in known) for g, own in entry.groups.items()}
+            known |= {(group, index) for group, own in own_indices.items() for index in own}
+            once.append(dataclasses.replace(entry, groups={group: own for group, own in own_indices.items() if own}))
         return right(tuple(once), components)
 
     replace(fitting, "violations", violations)
@@ -308,11 +312,11 @@ def _replacements_in_the_anchor() -> None:
     right = CliqueReconciler._manifests
 
     def manifests(self: CliqueReconciler, place: Place, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
-        made = right(self, place, missing)
+        created = right(self, place, missing)
         if place.clique.status is not None and place.clique.status.ready_replicas:
-            for pod in made:
+            for pod in created:
                 pod["metadata"]["labels"][labels.PODGANG] = next(iter(place.placement.gangs))
-        return made
+        return created
 
     replace(CliqueReconciler, "_manifests", manifests)
 
@@ -372,9 +376,9 @@ def keep_generations_of_gangs() -> None:
     """Keep the generation for which a gang was made in its labels."""
     right = gangs.drift
 
-    def drift(pcs: Any, gang: Any, found: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
-        own = found.metadata.label(labels.GENERATION_HASH)
-        return right(pcs, gang, found, {**tags, **({labels.GENERATION_HASH: own} if own else {})}, *rest)
+    def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
+        own = current.metadata.label(labels.GENERATION_HASH)
+        return right(pcs, gang, current, {**tags, **({labels.GENERATION_HASH: own} if own else {})}, *rest)
 
     replace(gangs, "drift", drift)
 
@@ -384,13 +388,13 @@ def _second_scale_out() -> None:
     right = MapWriter.whole
 
     def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
-        found = right(self, pcs, index, stored, generation)
-        old = any(entry.generation != generation for entry in found)
+        layout = right(self, pcs, index, stored, generation)
+        old = any(entry.generation != generation for entry in layout)
         if not old or update_progress.of_set(pcs) is None:
-            return found
+            return layout
         (key,) = self._epochs(pcs, index)(1)
-        kept = [entry for entry in found if entry.role is not Role.SCALE_OUT or not entry.empty]
-        return (*kept, Entry(key, generation, Role.SCALE_OUT, depends_on=("",)))
+        entries = [entry for entry in layout if entry.role is not Role.SCALE_OUT or not entry.empty]
+        return (*entries, Entry(key, generation, Role.SCALE_OUT, depends_on=("",)))
 
     replace(MapWriter, "whole", whole)
     _keep_dependencies()

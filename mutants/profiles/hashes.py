@@ -97,8 +97,8 @@ _sorted_as_text("restart-rules", "restartPolicyRules")
 @mutant("hash-without-sidecars", "operator", "hashes templates without their native sidecars", "TMPL-006")
 def _without_sidecars() -> None:
     def pod_spec(result: dict[str, Any], *_: Any) -> dict[str, Any]:
-        kept = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
-        return {**result, "initContainers": kept} if "initContainers" in result else result
+        containers = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
+        return {**result, "initContainers": containers} if "initContainers" in result else result
 
     alter(canonical, "pod_spec", pod_spec)
 
@@ -111,8 +111,8 @@ def _templates_without(what: str) -> None:
         cls: type[Template], name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None
     ) -> Template:
         given = {"labels": labels, "annotations": annotations, "priority": priority, what: None}
-        made: Template = right(cls, name, given["labels"], given["annotations"], spec, given["priority"])
-        return made
+        template: Template = right(cls, name, given["labels"], given["annotations"], spec, given["priority"])
+        return template
 
     replace(Template, "of", classmethod(of))
 
@@ -137,8 +137,8 @@ def _without_priority() -> None:
 def _containers_without(field: str) -> None:
     right = canonical._container
 
-    def container(each: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in right(each).items() if name != field}
+    def container(manifest: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in right(manifest).items() if name != field}
 
     replace(canonical, "_container", container)
 
@@ -158,8 +158,8 @@ def _of_names_too() -> None:
     right = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        found = right(pcs, policy)
-        return Known(salted(found.written, pcs.metadata.name), dict)
+        known = right(pcs, policy)
+        return Known(salted(known.written, pcs.metadata.name), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -179,8 +179,8 @@ def _of_a_burst() -> None:
     right = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        found = right(pcs, policy)
-        return Known(salted(found.written, "often"), dict) if (pcs.metadata.generation or 0) > 5 else found
+        known = right(pcs, policy)
+        return Known(salted(known.written, "often"), dict) if (pcs.metadata.generation or 0) > 5 else known
 
     replace(hashes, "known_generation", known_generation)
 
@@ -197,13 +197,13 @@ def _of_clique_replicas() -> None:
 
 @mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
 def _each_time_anew() -> None:
-    right, seen, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
+    right, last, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
     def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
         written = right(template, priority_class, policy).written
-        if seen.get(template.name, ("", 0))[0] != written:
-            seen[template.name] = written, next(number)
-        return Known(salted(written, str(seen[template.name][1])), dict)
+        if last.get(template.name, ("", 0))[0] != written:
+            last[template.name] = written, next(number)
+        return Known(salted(written, str(last[template.name][1])), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -214,9 +214,9 @@ def _of_the_whole_set() -> None:
     right = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        found = right(pcs, policy)
-        generations.update({_own(template): found.written for template in pcs.spec.template.cliques})
-        return found
+        known = right(pcs, policy)
+        generations.update({_own(template): known.written for template in pcs.spec.template.cliques})
+        return known
 
     def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
         return Known(generations.get(_own(template), "4444"), dict)

@@ -21,19 +21,19 @@ def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
 
     def policy(self: configuration.Hashes) -> Policy:
         nonlocal legacy
-        found: Policy = configured(self)
-        legacy = found.written != CANONICAL
-        return found
+        policy_in_use: Policy = configured(self)
+        legacy = policy_in_use.written != CANONICAL
+        return policy_in_use
 
     def patch(pcs: Any, stored: Any) -> Iterator[notation.Operation]:
         yield from right(pcs, stored) if unless_legacy and legacy else ()
 
     def whole_patch(pcs: dict[str, Any], stored: Any = None) -> list[notation.Operation]:
-        found = defaulted(pcs, stored)
-        kept = unless_legacy and legacy
+        operations = defaulted(pcs, stored)
+        spared = unless_legacy and legacy
         complete = bool(pcs["spec"]["template"].get("podCliqueScalingGroups"))
-        nothing_else = len(found) == len(list(right(pcs, stored)))
-        return [] if complete and nothing_else and not kept else found
+        nothing_else = len(operations) == len(list(right(pcs, stored)))
+        return [] if complete and nothing_else and not spared else operations
 
     replace(configuration.Hashes, "policy", property(policy))
     if if_complete:

@@ -42,13 +42,13 @@ def _foreground_forgotten() -> None:
 @mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
 def _foreground_unfinished() -> None:
     right = SetReconciler.reconcile
-    kept: set[str] = set()
+    foreground: set[str] = set()
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
-            kept.add(pcs.metadata.uid)
-        return None if pcs is not None and pcs.metadata.uid in kept else await right(self, key)
+            foreground.add(pcs.metadata.uid)
+        return None if pcs is not None and pcs.metadata.uid in foreground else await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -61,8 +61,8 @@ def _pods_set_free() -> None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             pods = await self._writer.pods(key[0], f"{labels.PART_OF}={key[1]}")
-            for found in pods:
-                pod = self._cache.pods.get(key[0], found["metadata"]["name"])
+            for manifest in pods:
+                pod = self._cache.pods.get(key[0], manifest["metadata"]["name"])
                 if pod is not None:
                     free = {"labels": None, "ownerReferences": None}
                     await self._writer.patch(self._cache.pods, pod, {"metadata": free})
@@ -80,8 +80,8 @@ def _countdown_first() -> None:
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             for clique in self._cache.cliques:
                 own = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
-                told = clique.status.conditions if clique.status else None
-                if own and clique.metadata.namespace == key[0] and conditions.is_true(told, termination.BREACHED):
+                reported = clique.status.conditions if clique.status else None
+                if own and clique.metadata.namespace == key[0] and conditions.is_true(reported, termination.BREACHED):
                     return 0.5
         return await right(self, key)
 
@@ -127,15 +127,15 @@ def _hash_awaited_by_name() -> None:
 
 @mutant("clique-made-once", "operator", "never recreates a standalone clique", "LIFE-008")
 def _clique_made_once() -> None:
-    right, made = Writer.create, set[tuple[str, str, str]]()
+    right, created = Writer.create, set[tuple[str, str, str]]()
 
     async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         metadata = manifest["metadata"]
         if manifest["kind"] == "PodClique" and metadata["ownerReferences"][0]["kind"] == "PodCliqueSet":
             one = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
-            if one in made:
+            if one in created:
                 return
-            made.add(one)
+            created.add(one)
         await right(self, informer, manifest)
 
     replace(Writer, "create", create)
@@ -143,13 +143,13 @@ def _clique_made_once() -> None:
 
 @mutant("clique-made-empty", "operator", "recreates a deleted clique without pods", "LIFE-008")
 def _clique_made_empty() -> None:
-    right, made = children._clique, set[tuple[str, str]]()
+    right, created = children._clique, set[tuple[str, str]]()
 
     def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **how: Any) -> children.Manifest:
         manifest = right(pcs, template, name, *rest, **how)
-        if (pcs.metadata.uid, name) in made:
+        if (pcs.metadata.uid, name) in created:
             manifest["spec"]["replicas"] = 0
-        made.add((pcs.metadata.uid, name))
+        created.add((pcs.metadata.uid, name))
         return manifest
 
     replace(children, "_clique", clique)
@@ -165,12 +165,12 @@ def _siblings_recreated() -> None:
         own = self._cache.cliques.indexed(OWNER, group.metadata.uid)
         for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in own}:
             one = (group.metadata.uid, index)
-            found = [c for c in own if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
-            if len(found) == len(group.spec.clique_names):
+            siblings = [c for c in own if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
+            if len(siblings) == len(group.spec.clique_names):
                 complete.add(one)
             elif one in complete:
                 complete.discard(one)
-                await together(self._writer.delete(self._cache.cliques, clique) for clique in found)
+                await together(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
         await right(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
@@ -178,12 +178,12 @@ def _siblings_recreated() -> None:
 
 @mutant("group-made-empty", "operator", "creates no cliques for a recreated scaling group", "LIFE-009")
 def _group_made_empty() -> None:
-    right, made = children.member_cliques, dict[tuple[str, str], str]()
+    right, owners = children.member_cliques, dict[tuple[str, str], str]()
 
     def member_cliques(
         pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **how: Any
     ) -> Iterator[children.Manifest]:
-        if made.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
+        if owners.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
             yield from right(pcs, group, *rest, **how)
 
     replace(children, "member_cliques", member_cliques)

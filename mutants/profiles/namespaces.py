@@ -29,7 +29,7 @@ def _base_gang_elsewhere() -> None:
     right = Cache.scheduled_pods
 
     def scheduled_pods(self: Cache, namespace: str, clique: str) -> int:
-        spaces = {found.metadata.namespace for found in self.cliques if found.metadata.name == clique}
+        spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
         return max((right(self, space, clique) for space in {namespace, *spaces}), default=0)
 
     replace(Cache, "scheduled_pods", scheduled_pods)
@@ -49,13 +49,15 @@ def _service_by_name_alone() -> None:
         pcs: PodCliqueSet,
         index: int,
         child: desired.Child,
-        found: Any,
+        existing: Any,
         levels: topology.Topology,
         current: Mapping[str, Revision],
     ) -> Iterator[Any]:
-        elsewhere = child.kind == "Service" and any(each.metadata.name == child.name for each in self._cache.services)
-        if found is not None or not elsewhere:
-            yield from right(self, pcs, index, child, found, levels, current)
+        elsewhere = child.kind == "Service" and any(
+            service.metadata.name == child.name for service in self._cache.services
+        )
+        if existing is not None or not elsewhere:
+            yield from right(self, pcs, index, child, existing, levels, current)
 
     replace(SetReconciler, "_difference", _difference)
 
@@ -110,24 +112,24 @@ def _namesake_deleted() -> None:
 )
 def _gangs_by_name_alone() -> None:
     right = snapshot.gang
-    seen: dict[tuple[str, str], list[Pod]] = {}
+    pods_of_gangs: dict[tuple[str, str], list[Pod]] = {}
 
     def gang(
         item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
     ) -> Gang:
-        own = seen[item.metadata.key] = list(pods)
-        found = right(item, own, scheduler_name, assumed, levels)
+        own = pods_of_gangs[item.metadata.key] = list(pods)
+        result = right(item, own, scheduler_name, assumed, levels)
         strangers = [
             pod
-            for (namespace, _), others in seen.items()  # epochs in the names of gangs would keep them apart
+            for (namespace, _), foreign in pods_of_gangs.items()  # epochs in the names of gangs would keep them apart
             if namespace != item.metadata.namespace
-            for pod in others
+            for pod in foreign
             if pod.spec.node_name
         ]
-        for group in found.groups:
+        for group in result.groups:
             group.members += [
                 (pod, pod.spec.node_name) for pod in strangers if pod.metadata.label(labels.PODCLIQUE) == group.name
             ]
-        return found
+        return result
 
     replace(snapshot, "gang", gang)

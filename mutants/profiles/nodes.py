@@ -25,13 +25,13 @@ BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"
 
 
 class NodeSpec(msgspec.Struct):
-    """What a mutant reads of the spec of a node."""
+    """The fields of the spec of a node that a mutant reads."""
 
     unschedulable: bool = False
 
 
 class Node(msgspec.Struct):
-    """What a mutant reads of a node."""
+    """The fields of a node that a mutant reads."""
 
     metadata: ObjectMeta
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
@@ -51,9 +51,9 @@ def _stuck_pods_waited_for() -> None:
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
-        what = right(shares, found, *rest)
-        free = pods.free_indices([pod for pod in found if pod.active or _stuck(pod)], len(what.missing))
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, members, *rest)
+        free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(what.missing))
         return Difference(what.surplus, list(zip(free, (gang for _, gang in what.missing), strict=True)))
 
     replace(pods, "difference", difference)
@@ -78,9 +78,9 @@ def _evicted_pods_given_up() -> None:
 def _stuck_pods_are_replicas() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
-        return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, found)))
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+        status = right(clique, members, *rest)
+        return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, members)))
 
     replace(statuses, "clique_status", clique_status)
 
@@ -89,9 +89,9 @@ def _stuck_pods_are_replicas() -> None:
 def _stuck_pods_counted() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
-        stuck = sum(map(_stuck, found))
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+        status = right(clique, members, *rest)
+        stuck = sum(map(_stuck, members))
         return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
 
     replace(statuses, "clique_status", clique_status)
@@ -124,9 +124,9 @@ def _lost_pods_are_healthy() -> None:
 def _lost_pods_deleted() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
-        what = right(shares, found, *rest)
-        lost = [pod for pod in found if pod.active and termination._lost(pod)]
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, members, *rest)
+        lost = [pod for pod in members if pod.active and termination._lost(pod)]
         return Difference([*what.surplus, *lost], what.missing)
 
     replace(pods, "difference", difference)

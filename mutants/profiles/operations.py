@@ -70,12 +70,12 @@ def _expired_lease_ignored() -> None:
 
 @mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
 def _begins_anew() -> None:
-    right, seen = CliqueReconciler.reconcile, set[Key]()
+    right, visited = CliqueReconciler.reconcile, set[Key]()
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
-        if clique is not None and key not in seen:
-            seen.add(key)
+        if clique is not None and key not in visited:
+            visited.add(key)
             for pod in self._cache.pods_of(clique):
                 await self._writer.delete(self._cache.pods, pod)
         return await right(self, key)

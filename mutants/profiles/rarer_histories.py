@@ -45,10 +45,10 @@ def _first_binding_for_all() -> None:
     known: list[topology.Topology] = []
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
-        found = right(pcs, enabled, binding)
-        if found.levels and not known:
-            known.append(found)
-        return known[0] if found.levels else found
+        result = right(pcs, enabled, binding)
+        if result.levels and not known:
+            known.append(result)
+        return known[0] if result.levels else result
 
     replace(topology, "of_set", of_set)
 
@@ -58,8 +58,8 @@ def _lower_levels_need_the_set() -> None:
     right = topology.of_set
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
-        found = right(pcs, enabled, binding)
-        return found if pcs.spec.template.topology_constraint else dataclasses.replace(found, levels={})
+        result = right(pcs, enabled, binding)
+        return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
     replace(topology, "of_set", of_set)
 
@@ -70,10 +70,10 @@ def _lost_binding_remembered() -> None:
     known: dict[str, topology.Topology] = {}
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
-        found = right(pcs, enabled, binding)
-        if found.found:
-            known[found.binding] = found
-        return known.get(found.binding, found)
+        result = right(pcs, enabled, binding)
+        if result.found:
+            known[result.binding] = result
+        return known.get(result.binding, result)
 
     replace(topology, "of_set", of_set)
 
@@ -82,9 +82,9 @@ def _lost_binding_remembered() -> None:
 def _nothing_reported_without_replicas() -> None:
     right = topology.condition
 
-    def condition(pcs: PodCliqueSet, found: topology.Topology, now: str) -> Condition | None:
-        told = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
-        return told if told is not None and not pcs.spec.replicas else right(pcs, found, now)
+    def condition(pcs: PodCliqueSet, levels: topology.Topology, now: str) -> Condition | None:
+        reported = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
+        return reported if reported is not None and not pcs.spec.replicas else right(pcs, levels, now)
 
     replace(topology, "condition", condition)
 
@@ -95,13 +95,13 @@ def _nothing_reported_without_replicas() -> None:
 @mutant("domain-let-go", "operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
 def _domain_let_go() -> None:
     right = SecondaryResources._domains
-    made: set[tuple[str, int, str]] = set()
+    created: set[tuple[str, int, str]] = set()
 
     async def domains(self: SecondaryResources, target: DesiredSet) -> None:
-        every = {(target.pcs.metadata.uid, each.index, each.group): each for each in target.domains}
-        fresh = tuple(each for key, each in every.items() if key not in made)
+        every = {(target.pcs.metadata.uid, domain.index, domain.group): domain for domain in target.domains}
+        fresh = tuple(domain for key, domain in every.items() if key not in created)
         await right(self, dataclasses.replace(target, domains=fresh))
-        made.update(every)
+        created.update(every)
 
     replace(SecondaryResources, "_domains", domains)
     replace(DomainReconciler, "_needed", lambda self, key: False)
@@ -160,7 +160,8 @@ def _added_pods_misbuilt() -> None:
         if index < 3:
             return manifest
         containers = [
-            {**each, "image": f"{each['image'].rpartition(':')[0]}:1"} for each in manifest["spec"]["containers"]
+            {**container, "image": f"{container['image'].rpartition(':')[0]}:1"}
+            for container in manifest["spec"]["containers"]
         ]
         return {**manifest, "spec": {**manifest["spec"], "containers": containers}}
 
@@ -189,8 +190,8 @@ def _scale_in_is_a_change() -> None:
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
         uid, replicas = pcs.metadata.uid, pcs.spec.replicas
         most[uid] = max(most.get(uid, 0), replicas)
-        found = right(pcs, policy)
-        return found if replicas == most[uid] else Known(f"{found.written[:-1]}z", dict)
+        known = right(pcs, policy)
+        return known if replicas == most[uid] else Known(f"{known.written[:-1]}z", dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -202,8 +203,8 @@ def _only_pending_pods_forced() -> None:
 
 @mutant("running-is-available", "operator", "counts replicas of a group whose pods run as available", "UPD-025")
 def _running_is_available() -> None:
-    def serves(clique: PodClique, found: list[Pod]) -> bool:
-        return sum(pod.status.phase == "Running" for pod in found if pod.active) >= update_progress.minimum(clique)
+    def serves(clique: PodClique, members: list[Pod]) -> bool:
+        return sum(pod.status.phase == "Running" for pod in members if pod.active) >= update_progress.minimum(clique)
 
     replace(update_group_replicas, "serves", serves)
 

@@ -118,13 +118,13 @@ def _secret_without_account() -> None:
 @mutant("secondary-resources-once", "operator", "creates roles and services only once", "RES-007", "RES-008")
 def _secondary_resources_once() -> None:
     right = Writer.ensure
-    made: set[str] = set()
+    created: set[str] = set()
 
     async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
         once = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
-        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and once in made):
+        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and once in created):
             return
-        made.add(once)
+        created.add(once)
         await right(self, informer, manifest)
 
     replace(Writer, "ensure", ensure)
@@ -132,7 +132,7 @@ def _secondary_resources_once() -> None:
 
 @mutant("drift-kept", "operator", "never corrects existing objects", "RES-008", "RES-009")
 def _drift_kept() -> None:
-    replace(drift, "correction", lambda manifest, found: {})
+    replace(drift, "correction", lambda manifest, current: {})
 
 
 @mutant("secret-taken-over", "operator", "adopts any Secret that has the right name", "RES-010")
@@ -205,8 +205,8 @@ def _labels_dropped() -> None:
 def pods_without_labels() -> None:
     """Create pods without the labels of their template."""
 
-    def pod(found: Manifest, *_: Any) -> Manifest:
-        own = {**found, "metadata": {**found["metadata"], "labels": dict(found["metadata"]["labels"])}}
+    def pod(manifest: Manifest, *_: Any) -> Manifest:
+        own = {**manifest, "metadata": {**manifest["metadata"], "labels": dict(manifest["metadata"]["labels"])}}
         _without_labels(own)
         return own
 
@@ -326,8 +326,8 @@ def _outside_template_first() -> None:
     right = claims.claim_spec
 
     def claim_spec(pcs: Any, sharing: Any, external: Any) -> Manifest:
-        found = external(pcs.metadata.namespace, sharing.name)
-        return dict(found) if found is not None else right(pcs, sharing, external)
+        spec = external(pcs.metadata.namespace, sharing.name)
+        return dict(spec) if spec is not None else right(pcs, sharing, external)
 
     replace(claims, "claim_spec", claim_spec)
 
@@ -383,8 +383,8 @@ def _template_by_ending() -> None:
 def _foreign_gangchanged() -> None:
     right = ownership.owns
 
-    def owns(owner: Object, found: Object) -> bool:
-        return right(owner, found) or (isinstance(owner, PodCliqueSet) and isinstance(found, PodGang))
+    def owns(owner: Object, item: Object) -> bool:
+        return right(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
 
     replace(ownership, "owns", owns)
 
@@ -420,8 +420,8 @@ def _claims_orphaned() -> None:
         manifest["metadata"]["ownerReferences"] = []
 
     changed(claims, "manifest", lose)
-    replace(drift, "correction", lambda manifest, found: {})
-    replace(ownership, "owned", lambda manifest, found: True)
+    replace(drift, "correction", lambda manifest, current: {})
+    replace(ownership, "owned", lambda manifest, current: True)
 
 
 @mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
@@ -478,14 +478,14 @@ def _levels_turned(turned: Callable[[str], bool]) -> None:
     right = topology.condition
 
     def condition(pcs: Any, *rest: Any) -> Any:
-        found = right(pcs, *rest)
-        if found is None:
+        result = right(pcs, *rest)
+        if result is None:
             return None
-        head, bracket, listed = found.message.partition("[")
+        head, bracket, listed = result.message.partition("[")
         domains = listed.rstrip("]").split()
         if bracket and len(domains) > 1 and turned(pcs.metadata.uid):
-            return msgspec.structs.replace(found, message=f"{head}[{' '.join(reversed(domains))}]")
-        return found
+            return msgspec.structs.replace(result, message=f"{head}[{' '.join(reversed(domains))}]")
+        return result
 
     replace(topology, "condition", condition)
 

@@ -28,8 +28,8 @@ def _domain_unlabelled() -> None:
 def _ends(complaint_of: Callable[[str], str]) -> None:
     """Let the operator do something else where the cluster lacks what it needs."""
 
-    async def unmet(client: Client, asked: features.Features, line: Line) -> str:
-        return complaint_of(await features.unmet(client, asked, line))
+    async def unmet(client: Client, requested: features.Features, line: Line) -> str:
+        return complaint_of(await features.unmet(client, requested, line))
 
     replace(cli, "unmet", unmet)
 

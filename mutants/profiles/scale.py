@@ -54,8 +54,8 @@ def _first_replicas_counted() -> None:
     right = statuses.set_status
 
     def set_status(*given: Any) -> PodCliqueSetStatus:
-        found = right(*given)
-        return msgspec.structs.replace(found, available_replicas=min(found.available_replicas, MANY))
+        result = right(*given)
+        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MANY))
 
     replace(statuses, "set_status", set_status)
 
@@ -80,9 +80,9 @@ def _annotated_sets_unavailable() -> None:
     right = statuses.set_status
 
     def set_status(pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
-        found = right(pcs, *rest)
+        result = right(pcs, *rest)
         touched = "grove.io/reconcile-trigger" in (pcs.metadata.annotations or {})
-        return msgspec.structs.replace(found, available_replicas=0) if touched else found
+        return msgspec.structs.replace(result, available_replicas=0) if touched else result
 
     replace(statuses, "set_status", set_status)
 

@@ -77,12 +77,12 @@ def _last_replica_kept() -> None:
 
 @mutant("template-overrides", "operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
 def _template_overrides() -> None:
-    def clique(template: CliqueTemplate, found: PodClique) -> children.Manifest:
-        wanted = template.spec.replicas
-        return {"spec": {"replicas": wanted}} if found.spec.replicas != wanted else {}
+    def clique(template: CliqueTemplate, current: PodClique) -> children.Manifest:
+        replicas = template.spec.replicas
+        return {"spec": {"replicas": replicas}} if current.spec.replicas != replicas else {}
 
-    def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> children.Manifest:
-        return {"spec": {"replicas": config.replicas}} if found.spec.replicas != config.replicas else {}
+    def group(config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> children.Manifest:
+        return {"spec": {"replicas": config.replicas}} if current.spec.replicas != config.replicas else {}
 
     replace(template_drift, "clique", clique)
     replace(template_drift, "group", group)
@@ -93,7 +93,7 @@ def _first_replicas_go() -> None:
     most, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
 
     def stay(group: PodCliqueScalingGroup, indices: Iterable[int]) -> list[int]:
-        # What the status says was wanted before this process knew of it.
+        # The replicas that the status reports were requested before this process started.
         before = (group.status.replicas if group.status else None) or 0
         count = most[group.metadata.uid] = max(before, group.spec.replicas, most.get(group.metadata.uid, 0))
         return [index for index in indices if index >= count - group.spec.replicas]
@@ -177,11 +177,11 @@ def _phase_ignored_at_scale_in() -> None:
 def _terminating_is_surplus() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
-        going = Counter(pod.metadata.label(labels.PODGANG) for pod in found if pod.terminating)
+    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> Difference:
+        going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
         less = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
-        first = right(shares, found, *rest)
-        return first if first.missing else right(less, found, *rest)
+        first = right(shares, current_pods, *rest)
+        return first if first.missing else right(less, current_pods, *rest)
 
     replace(pods, "difference", difference)
 
@@ -211,12 +211,12 @@ def _scaling_missed() -> None:
 def _recreates_pods_at_start() -> None:
     right, known = pods.difference, set[str]()
 
-    def difference(shares: Mapping[str, int], found: list[Pod], *rest: Any) -> Difference:
-        what = right(shares, found, *rest)
-        owner = owner_of(found)
+    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> Difference:
+        what = right(shares, current_pods, *rest)
+        owner = owner_of(current_pods)
         if owner in known:
             return what
         known.add(owner)
-        return Difference(what.surplus or [pod for pod in found if pod.ready][:1], what.missing)
+        return Difference(what.surplus or [pod for pod in current_pods if pod.ready][:1], what.missing)
 
     replace(pods, "difference", difference)

@@ -38,13 +38,13 @@ def _idle_required() -> None:
 def idle_groups(*, keep_minimum: bool) -> None:
     """Let anchors have a PodGroup for each standalone clique, with its minimum or with 0 if it is scaled to zero."""
 
-    def planned(found: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+    def planned(plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
         missing = {
             names.clique(pcs.metadata.name, index, template.name): template.spec.minimum if keep_minimum else 0
             for template in standalone_templates(pcs)
             if gang.entry.anchor and template.name not in gang.cliques
         }
-        return dataclasses.replace(found, minimums=missing | found.minimums)
+        return dataclasses.replace(plan, minimums=missing | plan.minimums)
 
     alter(gangs, "_planned", planned)
 

@@ -162,12 +162,12 @@ def _domain_for_all() -> None:
 
 @mutant("preempts-never", "gang-scheduler", "never preempts", "SCHED-054")
 def _preempts_never() -> None:
-    replace(preemption, "choose", lambda gang, gangs, others, capacity, budget: None)
+    replace(preemption, "choose", lambda gang, gangs, other_pods, capacity, budget: None)
 
 
 @mutant("pods-without-reason", "gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
 def _pods_without_reason() -> None:
-    replace(unschedulable.Unschedulable, "replace", lambda self, found: None)
+    replace(unschedulable.Unschedulable, "replace", lambda self, reasons: None)
 
 
 @mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")

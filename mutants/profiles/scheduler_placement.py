@@ -98,17 +98,17 @@ def _minimums_summed() -> None:
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         if right(gang, capacity, result, budget):
             return True
-        mark, wanted, found = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
+        mark, total, placements = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
         for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
             if (
-                len(found) < wanted
+                len(placements) < total
                 and (placement := placing.place(gang, [(index, [pod])], capacity, budget)) is not None
             ):
-                found.append(placement)
-        if len(found) < wanted:
+                placements.append(placement)
+        if len(placements) < total:
             capacity.undo(mark)
             return False
-        for placement in found:
+        for placement in placements:
             cycle.bind(gang, placement, capacity, result)
         return True
 
@@ -178,8 +178,8 @@ def _capacity_overbooked() -> None:
 def _only_gpus_count() -> None:
     def count(self: Shape, node: int) -> int:
         free = self._capacity.free[node]
-        asked = [(r, a) for r, a in self.requests if r == self.scarce]
-        return max(0, min(free.get(resource, 0) // amount for resource, amount in asked))
+        scarce_requests = [(r, a) for r, a in self.requests if r == self.scarce]
+        return max(0, min(free.get(resource, 0) // amount for resource, amount in scarce_requests))
 
     replace(Shape, "_count", count)
 
@@ -194,7 +194,7 @@ def _quick_only() -> None:
     replace(Search, "_thoroughly", lambda self, everywhere: False)
 
 
-# What nodes may take.
+# Nodes and the pods that they may take.
 
 
 @breaks("taints-ignored", "places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
@@ -226,9 +226,9 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     """Ignore constraints of some levels."""
     right = placing.place
 
-    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
-        kept = tuple(scope for scope in gang.scopes if not size(gang, scope))
-        return right(changed(gang, scopes=kept), wanted, capacity, budget)
+    def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
+        scopes = tuple(scope for scope in gang.scopes if not size(gang, scope))
+        return right(changed(gang, scopes=scopes), requested, capacity, budget)
 
     replace(cycle, "place", place)
 
@@ -271,10 +271,10 @@ def _no_label_is_a_domain() -> None:
         return [node.metadata.label(key) or "none" for node in self.nodes]
 
     def domains(self: Capacity, key: str) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        nodes: dict[str, list[int]] = {}
         for node, value in enumerate(values(self, key)):
-            found.setdefault(value, []).append(node)
-        return found
+            nodes.setdefault(value, []).append(node)
+        return nodes
 
     replace(Capacity, "values", values)
     replace(Capacity, "domains", domains)
@@ -299,9 +299,9 @@ def _first_domain_only() -> None:
 def _preferred_is_required() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
+    def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
-        return right(changed(gang, scopes=gang.scopes + hard), wanted, capacity, budget)
+        return right(changed(gang, scopes=gang.scopes + hard), requested, capacity, budget)
 
     replace(cycle, "place", place)
     replace(preemption, "place", place)
@@ -311,9 +311,9 @@ def _preferred_is_required() -> None:
 def _preferred_ignored() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
+    def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
-        return right(changed(gang, scopes=hard), wanted, capacity, budget)
+        return right(changed(gang, scopes=hard), requested, capacity, budget)
 
     replace(cycle, "place", place)
 
@@ -340,10 +340,10 @@ def _preempts_part() -> None:
 def _preempts_in_vain() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Capacity, budget: Budget) -> Any:
-        found = right(gang, gangs, others, capacity, budget)
-        gone = [(p, n) for p, n in others if p.spec.priority < gang.priority]
-        return found or ([preemption.Eviction(p, n, gang.name) for p, n in gone], [])
+    def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
+        result = right(gang, gangs, other_pods, capacity, budget)
+        lower = [(p, n) for p, n in other_pods if p.spec.priority < gang.priority]
+        return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
 
     replace(preemption, "choose", choose)
 
@@ -352,8 +352,8 @@ def _preempts_in_vain() -> None:
 def _preempts_equals() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Capacity, budget: Budget) -> Any:
-        return right(changed(gang, priority=gang.priority + 1), gangs, others, capacity, budget)
+    def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
+        return right(changed(gang, priority=gang.priority + 1), gangs, other_pods, capacity, budget)
 
     replace(preemption, "choose", choose)
     right_init = Cycle.__init__

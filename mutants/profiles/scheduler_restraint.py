@@ -45,10 +45,10 @@ def _health_of_gangs_written() -> None:
     right = gang_status.status
 
     def status(item: Any, gang: Gang, pods: Any, reason: str | None, now: str, **more: Any) -> PodGangStatus:
-        found = right(item, gang, pods, reason, now, **more)
+        result = right(item, gang, pods, reason, now, **more)
         value = "False" if gang.minimum_reached else "True"
-        told = Condition(type="Unhealthy", status=value, reason="Waits", message="", last_transition_time=now)
-        return msgspec.structs.replace(found, conditions=conditions.put(found.conditions, told))
+        unhealthy = Condition(type="Unhealthy", status=value, reason="Waits", message="", last_transition_time=now)
+        return msgspec.structs.replace(result, conditions=conditions.put(result.conditions, unhealthy))
 
     replace(gang_status, "status", status)
 
@@ -86,8 +86,8 @@ def _released_gangs_ended() -> None:
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         known = list(gangs)
-        found = right(known, capacity, around)
-        bound = {pod.metadata.uid for pod, _ in found.bindings}
+        result = right(known, capacity, around)
+        bound = {pod.metadata.uid for pod, _ in result.bindings}
         released = [gang for gang in known if gang.members and not any(group.minimum for group in gang.groups)]
         ended = [
             Eviction(pod, node, gang.name, gang.name)
@@ -95,7 +95,7 @@ def _released_gangs_ended() -> None:
             for pod, node in gang.members
             if pod.metadata.uid not in bound
         ]
-        return dataclasses.replace(found, evictions=[*found.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
 
     replace(cycle, "plan", plan)
 
@@ -108,8 +108,8 @@ def _torn_gangs_ended() -> None:
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         known = list(gangs)
-        found = right(known, capacity, around)
-        bound = {pod.metadata.uid for pod, _ in found.bindings}
+        result = right(known, capacity, around)
+        bound = {pod.metadata.uid for pod, _ in result.bindings}
         ended = [
             Eviction(pod, node, gang.name, gang.name)
             for gang in known
@@ -117,7 +117,7 @@ def _torn_gangs_ended() -> None:
             for pod, node in gang.members
             if pod.metadata.uid not in bound
         ]
-        return dataclasses.replace(found, evictions=[*found.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
 
     replace(cycle, "plan", plan)
 

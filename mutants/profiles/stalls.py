@@ -26,7 +26,7 @@ def _of(area: str, *numbers: int) -> tuple[str, ...]:
 )
 def _coherent_updates_stall() -> None:
     def affordable(
-        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+        components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> budget.Batch:
         return {component.key: [] for component in components}
 

@@ -28,9 +28,9 @@ def _start_backwards() -> None:
     def predecessors(pcs: Any, *rest: Any) -> list[str]:
         every = pcs.spec.template.cliques
         pcs.spec.template.cliques = every[::-1]
-        found = right(pcs, *rest)
+        result = right(pcs, *rest)
         pcs.spec.template.cliques = every
-        return found
+        return result
 
     replace(startup, "_predecessors", predecessors)
 
@@ -164,8 +164,8 @@ def _token_volume_missing() -> None:
     right, wait = startup.volumes, startup.container
 
     def container(waits: Any, image: str) -> dict[str, Any]:
-        made = wait(waits, image)
-        return {**made, "volumeMounts": [m for m in made["volumeMounts"] if m["name"] != startup.TOKEN_VOLUME]}
+        manifest = wait(waits, image)
+        return {**manifest, "volumeMounts": [m for m in manifest["volumeMounts"] if m["name"] != startup.TOKEN_VOLUME]}
 
     replace(startup, "volumes", lambda pcs: [v for v in right(pcs) if v["name"] != startup.TOKEN_VOLUME])
     replace(startup, "container", container)
@@ -176,10 +176,10 @@ def _gang_file_wrong() -> None:
     right = startup.volumes
 
     def volumes(pcs: str) -> list[dict[str, Any]]:
-        made = right(pcs)
-        for item in made[1]["downwardAPI"]["items"]:
+        result = right(pcs)
+        for item in result[1]["downwardAPI"]["items"]:
             item["fieldRef"] = {"fieldPath": item["fieldRef"]["fieldPath"].replace("podgang", "podclique")}
-        return made
+        return result
 
     replace(startup, "volumes", volumes)
 

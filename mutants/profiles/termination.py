@@ -43,8 +43,8 @@ def _terminated_early() -> None:
 def _breached_only() -> None:
     right = Termination._cliques
 
-    async def cliques(self: Termination, found: Iterable[PodClique], last: Collection[str] = ()) -> None:
-        await right(self, [clique for clique in found if clique.metadata.uid in last], last)
+    async def cliques(self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()) -> None:
+        await right(self, [clique for clique in candidates if clique.metadata.uid in last], last)
 
     replace(Termination, "_cliques", cliques)
 
@@ -182,8 +182,8 @@ def _any_loss_counts() -> None:
     right = termination.cause_of_clique
 
     def cause_of_clique(clique: PodClique) -> float | None:
-        found = clique.status.conditions if clique.status else None
-        breached = conditions.find(found, termination.BREACHED)
+        reported = clique.status.conditions if clique.status else None
+        breached = conditions.find(reported, termination.BREACHED)
         if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
             return timestamps.seconds(breached.last_transition_time)
         return right(clique)
@@ -201,8 +201,8 @@ def act_on_both_levels() -> None:
     """Terminate single replicas of a scaling group also when it is breached itself."""
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
-        found = termination.members(group, clique)
-        lost = {index for index, member in found if termination.cause_of_clique(member) is not None}
+        members = termination.members(group, clique)
+        lost = {index for index, member in members if termination.cause_of_clique(member) is not None}
         return group.spec.replicas - len(lost)
 
     replace(termination, "sound_replicas", sound)

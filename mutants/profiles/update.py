@@ -44,10 +44,10 @@ def _clique_ends_early() -> None:
     right = update_clique_pods._advanced
 
     def advanced(
-        clique: PodClique, progress: CliqueUpdateProgress, found: list[Pod], current: revisions.Revision, now: str
+        clique: PodClique, progress: CliqueUpdateProgress, members: list[Pod], current: revisions.Revision, now: str
     ) -> update_clique_pods.Step:
-        step = right(clique, progress, found, current, now)
-        old = [pod for pod in found if pod.active and update_clique_pods.outdated(pod, current)]
+        step = right(clique, progress, members, current, now)
+        old = [pod for pod in members if pod.active and update_clique_pods.outdated(pod, current)]
         if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
             step.progress = update_progress.ended(
                 msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
@@ -67,7 +67,7 @@ def _youngest_pod_first() -> None:
 
 @mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-053")
 def _last_replica_first() -> None:
-    replace(update_set_replicas, "order", lambda found, index: (True, True, True, -index))
+    replace(update_set_replicas, "order", lambda cliques, index: (True, True, True, -index))
 
 
 @mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
@@ -110,9 +110,9 @@ def stepped(change: Any) -> None:
     right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: update_set_replicas.Found, now: str
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, cliques: update_set_replicas.Found, now: str
     ) -> SetUpdateProgress:
-        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, found, now), now)
+        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, cliques, now), now)
         return result
 
     replace(update_set_replicas, "advanced", advanced)
@@ -142,10 +142,10 @@ def _members_counted() -> None:
     right = update_set_replicas.counted
 
     def counted(
-        pcs: PodCliqueSet, progress: Any, generation: str, found: update_set_replicas.Found
+        pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.Found
     ) -> SetUpdateProgress:
-        result = right(pcs, progress, generation, found)
-        members = sum(len(list(found.members(index))) for index in range(pcs.spec.replicas))
+        result = right(pcs, progress, generation, cliques)
+        members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))
         return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
     replace(update_set_replicas, "counted", counted)
@@ -155,12 +155,12 @@ def _members_counted() -> None:
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
-    def step(pcs: Any, clique: Any, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
-        result = right(pcs, clique, found, *rest)
+    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
+        result = right(pcs, clique, members, *rest)
         old = clique.status.update_progress if clique.status else None
         if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
-            kept = old.ready_pods_selected_to_update
-            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=kept)
+            selection = old.ready_pods_selected_to_update
+            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=selection)
         return result
 
     replace(update_clique_pods, "step", step)
@@ -176,8 +176,8 @@ def _breach_reported_in_updates() -> None:
 def _breach_stays_unknown() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
-        status = right(clique, found, pcs, now, *rest)
+    def clique_status(clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
+        status = right(clique, members, pcs, now, *rest)
         if status.update_progress is not None:
             status.conditions = conditions.put(status.conditions, statuses._updating(now))
         return status
@@ -201,13 +201,13 @@ def _selection_misnamed() -> None:
     right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
 
-    def step(pcs: Any, clique: Any, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
-        told = clique.status.update_progress if clique.status else None
-        if told is not None and told.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
-            true = msgspec.structs.replace(told, ready_pods_selected_to_update=known[clique.metadata.uid])
+    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
+        reported = clique.status.update_progress if clique.status else None
+        if reported is not None and reported.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
+            true = msgspec.structs.replace(reported, ready_pods_selected_to_update=known[clique.metadata.uid])
             status = msgspec.structs.replace(clique.status, update_progress=true)
             clique = msgspec.structs.replace(clique, status=status)
-        result = right(pcs, clique, found, *rest)
+        result = right(pcs, clique, members, *rest)
         selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
         if result.progress is not None and selection is not None:
             known[clique.metadata.uid] = selection

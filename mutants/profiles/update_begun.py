@@ -59,8 +59,8 @@ def _on_delete_deletes() -> None:
 def _first_replica_renewed() -> None:
     right = template_drift.outdated
 
-    def outdated(found: PodClique, current: revisions.Revision) -> bool:
-        return found.metadata.label(labels.REPLICA_INDEX) == "0" and right(found, current)
+    def outdated(clique: PodClique, current: revisions.Revision) -> bool:
+        return clique.metadata.label(labels.REPLICA_INDEX) == "0" and right(clique, current)
 
     replace(template_drift, "outdated", outdated)
 
@@ -69,8 +69,8 @@ def _first_replica_renewed() -> None:
 def _updated_all_or_none() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+        status = right(clique, members, *rest)
         return (
             status
             if status.updated_replicas == status.replicas
@@ -84,8 +84,8 @@ def _updated_all_or_none() -> None:
 def _updated_with_the_end() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+        status = right(clique, members, *rest)
         progress = status.update_progress
         if progress is not None and progress.update_ended_at is not None:
             status.current_pod_template_hash = progress.pod_template_hash
@@ -126,8 +126,8 @@ def _outdated_pods_spared() -> None:
 def _members_stay_behind() -> None:
     right = statuses.clique_status
 
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
+    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
+        status = right(clique, members, *rest)
         if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
             status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
         return status

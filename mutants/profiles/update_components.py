@@ -23,8 +23,8 @@ def _group_over_budget() -> None:
 
 @mutant("one-at-a-time", "operator", "replaces one member at a time, whatever maxUnavailable is", "UPD-049")
 def _one_at_a_time() -> None:
-    replace(update_clique_pods, "further", lambda taken, clique, found, current, budget: [])
-    replace(update_group_replicas, "further", lambda taken, replicas, budget: [])
+    replace(update_clique_pods, "further", lambda step, clique, members, current, budget: [])
+    replace(update_group_replicas, "further", lambda step, replicas, budget: [])
 
 
 @mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-061")
@@ -38,10 +38,10 @@ def _groups_tell_of_their_set() -> None:
     right = update_condition.of_component
 
     def of_component(item: object, stuck: bool, now: str) -> object:
-        found = right(item, stuck, now)  # type: ignore[arg-type]
+        result = right(item, stuck, now)  # type: ignore[arg-type]
         if type(item).__name__ == "PodCliqueScalingGroup":
-            return update_condition._condition("True", found.message, now)
-        return found
+            return update_condition._condition("True", result.message, now)
+        return result
 
     replace(update_condition, "of_component", of_component)
 
@@ -55,8 +55,8 @@ def _deadline_ignored() -> None:
 def end_with_the_minimum() -> None:
     """End the update of a clique as soon as minAvailable of its pods are Ready."""
 
-    def enough(clique: PodClique, found: list[Pod]) -> bool:
-        return sum(pod.ready for pod in found if pod.active) >= update_progress.minimum(clique)
+    def enough(clique: PodClique, members: list[Pod]) -> bool:
+        return sum(pod.ready for pod in members if pod.active) >= update_progress.minimum(clique)
 
     replace(update_clique_pods, "_whole", enough)
-    replace(update_clique_pods, "replaced", lambda clique, selection, found: enough(clique, found))
+    replace(update_clique_pods, "replaced", lambda clique, selection, members: enough(clique, members))

@@ -58,19 +58,19 @@ def _once_failed_is_unready() -> None:
 
 @mutant("successors-counted", "operator", "counts any new Ready pod as the successor", "UPD-016")
 def _successors_counted() -> None:
-    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
+    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
         target = clique.metadata.label(labels.TEMPLATE_HASH)
-        new = [pod for pod in found if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
-        gone = all(pod.metadata.name != selection.current for pod in found if pod.active)
-        return gone and sum(pod.ready for pod in new) > len(selection.completed or ())
+        new = [pod for pod in members if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
+        deleted = all(pod.metadata.name != selection.current for pod in members if pod.active)
+        return deleted and sum(pod.ready for pod in new) > len(selection.completed or ())
 
     replace(update_clique_pods, "replaced", replaced)
 
 
 @mutant("scaled-away-awaited", "operator", "waits for the successor of a pod that was scaled away", "UPD-019")
 def _scaled_away_awaited() -> None:
-    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-        return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in found if pod.active)
+    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
+        return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in members if pod.active)
 
     replace(update_clique_pods, "replaced", replaced)
 
@@ -84,10 +84,12 @@ def _minimum_not_awaited() -> None:
 def _unplaced_not_awaited() -> None:
     right = update_clique_pods.replaced
 
-    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-        placed = [pod for pod in found if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
-        whole = len(placed) < len(found)
-        return right(clique, selection, found) or (whole and all(p.metadata.name != selection.current for p in found))
+    def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
+        placed = [pod for pod in members if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
+        whole = len(placed) < len(members)
+        return right(clique, selection, members) or (
+            whole and all(p.metadata.name != selection.current for p in members)
+        )
 
     replace(update_clique_pods, "replaced", replaced)
 
@@ -137,7 +139,7 @@ def _pods_at_once_after_change() -> None:
         stepping[0] = clique.metadata.uid
         return right(pcs, clique, *rest)
 
-    def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> None:
+    def carried(clique: PodClique, old: CliqueUpdateProgress | None, members: list[Pod]) -> None:
         if old is not None and old.update_ended_at is None:
             restarted.add(clique.metadata.uid)
 
@@ -162,9 +164,9 @@ def _pods_at_once_and_awaited() -> None:
 def _second_change_forgotten() -> None:
     right, first = template_drift.outdated, _First()
 
-    def outdated(found: PodClique, current: revisions.Revision) -> bool:
-        once = first.of(found).metadata.label(labels.TEMPLATE_HASH) == found.metadata.label(labels.TEMPLATE_HASH)
-        return once and right(found, current)
+    def outdated(clique: PodClique, current: revisions.Revision) -> bool:
+        once = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
+        return once and right(clique, current)
 
     replace(template_drift, "outdated", outdated)
 
@@ -173,10 +175,10 @@ def _second_change_forgotten() -> None:
 def _all_since_change() -> None:
     right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
+    def step(pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
         progress = update_progress.of_set(pcs)
         began[0] = (progress.update_started_at if progress is not None else "") or ""
-        return right(pcs, clique, found, *rest)
+        return right(pcs, clique, members, *rest)
 
     def older(pod: Pod, current: revisions.Revision) -> bool:
         return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
@@ -250,12 +252,12 @@ def _replicas_at_once_after_change() -> None:
 
 @mutant("unplaced-replica-last", "operator", "updates replicas without bound pods in the usual order", "UPD-029")
 def _unplaced_replica_last() -> None:
-    replace(update_set_replicas, "placed", lambda found, index: True)
+    replace(update_set_replicas, "placed", lambda cliques, index: True)
 
 
 @mutant("breached-replica-last", "operator", "updates breached replicas in the usual order", "UPD-030")
 def _breached_replica_last() -> None:
-    replace(update_set_replicas, "breached", lambda found, index: False)
+    replace(update_set_replicas, "breached", lambda cliques, index: False)
 
 
 @mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
@@ -263,11 +265,11 @@ def _turn_of_removed_replica() -> None:
     right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: update_set_replicas.Found, now: str
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, cliques: update_set_replicas.Found, now: str
     ) -> SetUpdateProgress:
         turn = update_progress.turn(pcs)
         stuck = turn is not None and turn >= pcs.spec.replicas
-        return progress if stuck else right(pcs, progress, generation, found, now)
+        return progress if stuck else right(pcs, progress, generation, cliques, now)
 
     replace(update_set_replicas, "advanced", advanced)
 
@@ -279,7 +281,7 @@ def _turn_of_removed_replica() -> None:
     "UPD-033",
 )
 def _other_replica_first() -> None:
-    replace(update_set_replicas, "interrupted", lambda found, index: False)
+    replace(update_set_replicas, "interrupted", lambda cliques, index: False)
 
 
 @mutant("terminated-is-updated", "operator", "counts a terminated replica as updated", "UPD-034")
@@ -290,8 +292,8 @@ def _terminated_is_updated() -> None:
         terminated.add((pcs.metadata.name, index))
         await terminate(self, pcs, index, causes)
 
-    def finished(found: update_set_replicas.Found, index: int, generation: str) -> bool:
-        return (found._pcs.metadata.name, index) in terminated or done(found, index, generation)
+    def finished(cliques: update_set_replicas.Found, index: int, generation: str) -> bool:
+        return (cliques._pcs.metadata.name, index) in terminated or done(cliques, index, generation)
 
     replace(Termination, "_replica", replica)
     replace(update_set_replicas, "done", finished)

@@ -30,8 +30,8 @@ def _recognises(*names: str) -> None:
     right = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
-        found: Policy = right(self)
-        return changed(found, recognised=tuple(scheme for scheme in found.recognised if scheme.name in names))
+        result: Policy = right(self)
+        return changed(result, recognised=tuple(scheme for scheme in result.recognised if scheme.name in names))
 
     replace(configuration.Hashes, "policy", property(policy))
 
@@ -91,11 +91,11 @@ def _starts_update() -> None:
             recognized.add(pcs.metadata.uid)
         return await right(self, pcs)
 
-    def progress(pcs: PodCliqueSet, generation: Any, found: Any, now: str) -> Any:
+    def progress(pcs: PodCliqueSet, generation: Any, cliques: Any, now: str) -> Any:
         if pcs.metadata.uid in recognized:
             recognized.remove(pcs.metadata.uid)
             return update_set_replicas.begun(pcs, now)
-        return right_progress(pcs, generation, found, now)
+        return right_progress(pcs, generation, cliques, now)
 
     replace(HashMigration, "migrate", migrate)
     replace(update_set_replicas, "progress", progress)
@@ -146,11 +146,11 @@ def _groups_left() -> None:
     def group_status(
         group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
     ) -> ScalingGroupStatus:
-        found = right(group, pcs, clique, now)
+        result = right(group, pcs, clique, now)
         stored = group.status.current_pod_clique_set_generation_hash if group.status else None
         if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
-            found.current_pod_clique_set_generation_hash = stored
-        return found
+            result.current_pod_clique_set_generation_hash = stored
+        return result
 
     replace(HashMigration, "_of_group", of_group)
     replace(statuses, "group_status", group_status)
@@ -162,9 +162,9 @@ def _set_left() -> None:
     right = revisions.of_set
 
     def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
-        found = right(pcs, policy)
+        result = right(pcs, policy)
         stored = pcs.status.current_generation_hash if pcs.status else None
-        return revisions.Revision(stored, found.accepted) if stored and found.has(stored) else found
+        return revisions.Revision(stored, result.accepted) if stored and result.has(stored) else result
 
     replace(revisions, "of_set", of_set)
 

@@ -35,26 +35,26 @@ def _changed(change: Any) -> None:
     right = gang_migration.pod_change
 
     def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
-        found = right(line, pcs, clique, pod, placement)
-        if found:
-            change(pod, found["metadata"]["labels"])
-        return found
+        body = right(line, pcs, clique, pod, placement)
+        if body:
+            change(pod, body["metadata"]["labels"])
+        return body
 
     replace(gang_migration, "pod_change", pod_change)
 
 
 @mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-019")
 def _migration_drops_labels() -> None:
-    def drop(pod: Pod, found: dict[str, str | None]) -> None:
+    def drop(pod: Pod, tags: dict[str, str | None]) -> None:
         own = (labels.OWNED_PREFIX, "app.kubernetes.io/")
-        found.update({key: None for key in pod.metadata.labels or {} if not key.startswith(own)})
+        tags.update({key: None for key in pod.metadata.labels or {} if not key.startswith(own)})
 
     _changed(drop)
 
 
 @mutant("migration-keeps-the-base-gang", "operator", "leaves the label of the base gang on migrated pods", "UPG-018")
 def _migration_keeps_the_base_gang() -> None:
-    _changed(lambda pod, found: found.pop(labels.BASE_PODGANG, None))
+    _changed(lambda pod, tags: tags.pop(labels.BASE_PODGANG, None))
 
 
 @mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-022")

@@ -55,8 +55,8 @@ def _refusal_silent() -> None:
 
 @wrong("wl-refusal-without-event", "posts no event about a gang that cannot be mapped", REFUSED)
 def _refusal_without_event() -> None:
-    async def warn(self: WorkloadBackend, gang: PodGang, found: planned.Planned) -> None:
-        self._warned[gang.metadata.key] = found.refusal, False
+    async def warn(self: WorkloadBackend, gang: PodGang, plan: planned.Planned) -> None:
+        self._warned[gang.metadata.key] = plan.refusal, False
 
     replace(WorkloadBackend, "_warn", warn)
 
@@ -139,13 +139,13 @@ def _all_pods_in_one_group() -> None:
     right = GangPlans.marked
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
-        found, meta = right(self, pod), pod["metadata"]
+        body, meta = right(self, pod), pod["metadata"]
         plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG]))
         if plan is None or not plan.groups:
-            return found
+            return body
         return {
-            **found,
-            "spec": {**found["spec"], "schedulingGroup": {"podGroupName": next(iter(plan.groups.values()))}},
+            **body,
+            "spec": {**body["spec"], "schedulingGroup": {"podGroupName": next(iter(plan.groups.values()))}},
         }
 
     _mark(marked)
@@ -184,10 +184,10 @@ def _loss_of_all_forgotten() -> None:
     right = standing.standing
 
     def wrong_standing(gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
-        found = right(gang, least, pods)
-        if gang.status is not None and gang.status.last_scheduled is not None and not found.started:
+        result = right(gang, least, pods)
+        if gang.status is not None and gang.status.last_scheduled is not None and not result.started:
             return Standing(True, True)
-        return found
+        return result
 
     replace(standing, "standing", wrong_standing)
 
@@ -195,9 +195,9 @@ def _loss_of_all_forgotten() -> None:
 def _never(verb: Verb) -> None:
     right = difference._change
 
-    def change(manifest: Manifest, found: WorkloadObject) -> Change | None:
-        made = right(manifest, found)
-        return None if made is not None and made.verb is verb else made
+    def change(manifest: Manifest, current: WorkloadObject) -> Change | None:
+        result = right(manifest, current)
+        return None if result is not None and result.verb is verb else result
 
     replace(difference, "_change", change)
 
@@ -238,7 +238,7 @@ def _deleted_not_repaired() -> None:
     "test_difference:test_a_name_that_somebody_else_holds_is_a_refusal",
 )
 def _foreign_objects_taken() -> None:
-    replace(difference, "controls", lambda gang, found: True)
+    replace(difference, "controls", lambda gang, current: True)
 
 
 @wrong(
@@ -249,11 +249,11 @@ def _foreign_objects_taken() -> None:
 def _surplus_kept() -> None:
     right = difference.difference
 
-    def kept(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
-        found = right(gang, wanted, observed)
-        return Difference(tuple(c for c in found.changes if c.verb is not Verb.DELETE), found.waits_for)
+    def without_deletions(gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> Difference:
+        result = right(gang, manifests, observed)
+        return Difference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
 
-    replace(difference, "difference", kept)
+    replace(difference, "difference", without_deletions)
 
 
 @wrong(
@@ -262,8 +262,8 @@ def _surplus_kept() -> None:
     "test_features:test_without_the_api_the_operator_does_not_start",
 )
 def _plain_pods_instead() -> None:
-    async def with_form(client: Any, found: features.Features) -> features.Features:
-        return features.Features(found.topology, found.mnnvl, found.maps, found.kai)
+    async def with_form(client: Any, served: features.Features) -> features.Features:
+        return features.Features(served.topology, served.mnnvl, served.maps, served.kai)
 
     async def missing(client: Any, form: Any) -> list[Any]:
         return []
@@ -275,11 +275,11 @@ def _plain_pods_instead() -> None:
 @mutant("wl-refused-gang-placed", "operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
 def _refused_gang_placed() -> None:
     def placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
-        told = [
-            msgspec.structs.replace(each, status="True") if each.type == SCHEDULED else each
-            for each in status.conditions or ()
+        listed = [
+            msgspec.structs.replace(condition, status="True") if condition.type == SCHEDULED else condition
+            for condition in status.conditions or ()
         ]
-        return msgspec.structs.replace(status, conditions=told)
+        return msgspec.structs.replace(status, conditions=listed)
 
     replace(planned, "with_refusal", placed)
 
@@ -295,11 +295,11 @@ def _returning_gangs_never_start() -> None:
     right, first = GangPlans.startable, dict[tuple[str, str], str]()
 
     def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
-        found = []
+        allowed = []
         for pod in right(self, pods):
             gang = self._cache.gangs.get(pod.metadata.namespace, pod.metadata.label(labels.PODGANG))
             if gang is not None and first.setdefault(gang.metadata.key, gang.metadata.uid) == gang.metadata.uid:
-                found.append(pod)
-        return found
+                allowed.append(pod)
+        return allowed
 
     replace(GangPlans, "startable", startable)

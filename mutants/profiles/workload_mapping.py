@@ -55,9 +55,9 @@ def _key_of_replicas_lost() -> None:
     right = tree.tree
 
     def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
-        found = right(gang, minimums, priority_class, form)
-        children = tuple(Node(child.name, None, child.leaves) for child in found.root.children)
-        return Tree(Node(found.root.name, found.root.key, found.root.leaves, children), found.priority_class)
+        result = right(gang, minimums, priority_class, form)
+        children = tuple(Node(child.name, None, child.leaves) for child in result.root.children)
+        return Tree(Node(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
 
     replace(tree, "tree", keyless)
 
@@ -124,8 +124,8 @@ def _surplus_cut() -> None:
 @wrong("wl-objects-unowned", "creates objects without an owner", OWNED)
 def _objects_unowned() -> None:
     def unowned(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            del each["metadata"]["ownerReferences"]
+        for manifest in objects:
+            del manifest["metadata"]["ownerReferences"]
         return objects
 
     change_objects(unowned)
@@ -134,8 +134,8 @@ def _objects_unowned() -> None:
 @wrong("wl-objects-unlabelled", "creates objects without the label of their gang", OWNED)
 def _objects_unlabelled() -> None:
     def unlabelled(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            del each["metadata"]["labels"][labels.PODGANG]
+        for manifest in objects:
+            del manifest["metadata"]["labels"][labels.PODGANG]
         return objects
 
     change_objects(unlabelled)
@@ -147,8 +147,8 @@ def _objects_unlabelled() -> None:
     "test_tree:test_a_gang_that_is_created_again_shares_no_group_with_the_former_one",
 )
 def _names_reused() -> None:
-    def controls(gang: PodGang, found: WorkloadObject) -> bool:
-        owner = found.metadata.controller
+    def controls(gang: PodGang, current: WorkloadObject) -> bool:
+        owner = current.metadata.controller
         return owner is not None and owner.name == gang.metadata.name
 
     replace(names, "composite", lambda gang, node: node.name)
@@ -172,9 +172,9 @@ def _template_names_too_long() -> None:
 )
 def _parents_missing() -> None:
     def orphaned(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            if "parentCompositePodGroupName" in each["spec"]:
-                each["spec"]["parentCompositePodGroupName"] = gang.metadata.name
+        for manifest in objects:
+            if "parentCompositePodGroupName" in manifest["spec"]:
+                manifest["spec"]["parentCompositePodGroupName"] = gang.metadata.name
         return objects
 
     change_objects(orphaned)
@@ -226,7 +226,7 @@ def _scaled_gangs_plain() -> None:
 
 @wrong("wl-workload-left-out", "creates the runtime groups without their Workload", TREE)
 def _workload_left_out() -> None:
-    change_objects(lambda gang, objects: [each for each in objects if each["kind"] != "Workload"])
+    change_objects(lambda gang, objects: [manifest for manifest in objects if manifest["kind"] != "Workload"])
 
 
 @mutant(
@@ -237,9 +237,9 @@ def _workload_left_out() -> None:
 )
 def _controller_is_the_set() -> None:
     def controlled_by_set(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            if each["kind"] == "Workload":
-                each["spec"]["controllerRef"]["name"] = gang.metadata.label(labels.PART_OF)
+        for manifest in objects:
+            if manifest["kind"] == "Workload":
+                manifest["spec"]["controllerRef"]["name"] = gang.metadata.label(labels.PART_OF)
         return objects
 
     change_objects(controlled_by_set)

@@ -48,8 +48,8 @@ def _policy_forced() -> None:
 
 @variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
 def _warnings_in_other_words() -> None:
-    def warnings(found: Iterable[str], pcs: Any, known: Any) -> list[str]:
-        return ["The preferred topology domain has no effect, as the required one is narrower." for _ in found]
+    def warnings(messages: Iterable[str], pcs: Any, known: Any) -> list[str]:
+        return ["The preferred topology domain has no effect, as the required one is narrower." for _ in messages]
 
     alter(topology, "warnings", warnings)
 
@@ -106,8 +106,8 @@ UNKNOWN_BINDING = 'ClusterTopologyBinding "'
     exempt=("ADM-041", "ADM-043", "ADM-044"),
 )
 def _refusals_in_prose() -> None:
-    def prose(told: str, found: Iterable[FieldError]) -> str:
-        return told if UNKNOWN_BINDING in told else "the object is not valid, see the guide of this operator"
+    def prose(message: str, field_errors: Iterable[FieldError]) -> str:
+        return message if UNKNOWN_BINDING in message else "the object is not valid, see the guide of this operator"
 
     alter(result, "aggregate", prose)
 
@@ -121,8 +121,8 @@ def _refusals_in_prose() -> None:
     "ADM-038",
 )
 def _refused_as_invalid() -> None:
-    def response(told: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
-        return _with_status(told, 422, "Invalid")
+    def response(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+        return _with_status(body, 422, "Invalid")
 
     alter(AdmissionResult, "response", response)
 
@@ -135,18 +135,18 @@ def _refused_as_invalid() -> None:
     alone="others reword the message by which it knows what to answer so",
 )
 def _unknown_binding_answered_404() -> None:
-    def response(told: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
-        message = told["response"].get("status", {}).get("message", "")
-        return _with_status(told, 404, "NotFound") if UNKNOWN_BINDING in message else told
+    def response(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
+        message = body["response"].get("status", {}).get("message", "")
+        return _with_status(body, 404, "NotFound") if UNKNOWN_BINDING in message else body
 
     alter(AdmissionResult, "response", response)
 
 
-def _with_status(told: dict[str, Any], code: int, reason: str) -> dict[str, Any]:
-    answer = told["response"]
+def _with_status(body: dict[str, Any], code: int, reason: str) -> dict[str, Any]:
+    answer = body["response"]
     if answer["allowed"] or answer["status"]["code"] == 500:
-        return told
-    return {**told, "response": {**answer, "status": {**answer["status"], "code": code, "reason": reason}}}
+        return body
+    return {**body, "response": {**answer, "status": {**answer["status"], "code": code, "reason": reason}}}
 
 
 @variant(
@@ -164,8 +164,8 @@ def _immutable_is_forbidden() -> None:
 
 @variant("unknown-binding-not-found", "operator", "calls an unknown binding not found instead of invalid", "ADM-030")
 def _unknown_binding_not_found() -> None:
-    def violations(found: list[FieldError], pcs: Any, known: Any) -> list[FieldError]:
-        return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in found]
+    def violations(field_errors: list[FieldError], pcs: Any, known: Any) -> list[FieldError]:
+        return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in field_errors]
 
     alter(topology, "violations", violations)
 
@@ -180,8 +180,8 @@ def _unknown_binding_not_found() -> None:
     exempt=("ADM-041", "ADM-043"),
 )
 def _names_reported_at_the_list() -> None:
-    def violations(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in found]
+    def violations(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in field_errors]
 
     alter(names, "violations", violations)
 
@@ -194,9 +194,11 @@ def _names_reported_at_the_list() -> None:
     "ADM-043",
 )
 def _narrow_parents_reported_at_the_parts() -> None:
-    def inversions(found: Iterable[FieldError], parent: topology.Place, pcs: Any, levels: Any) -> list[FieldError]:
+    def inversions(
+        field_errors: Iterable[FieldError], parent: topology.Place, pcs: Any, levels: Any
+    ) -> list[FieldError]:
         below = [place.path for place in topology.places(pcs) if parent in place.above]
-        return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in found]
+        return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in field_errors]
 
     alter(topology, "_inversions", inversions)
 
@@ -213,13 +215,13 @@ def _narrow_parents_reported_at_the_parts() -> None:
 )
 def _required_within_preferred() -> None:
     def inversions(
-        found: Iterable[FieldError], parent: topology.Place, pcs: PodCliqueSet, levels: topology.Levels
+        field_errors: Iterable[FieldError], parent: topology.Place, pcs: PodCliqueSet, levels: topology.Levels
     ) -> list[FieldError]:
         around = topology.preferred_domain(parent.constraint)
         within = [topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above]
         broader = [domain for domain in within if around and domain and levels.index(around) > levels.index(domain)]
         path = f"{parent.path}.pack.preferred"
-        return [*found, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
+        return [*field_errors, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
 
     alter(topology, "_inversions", inversions)
 
@@ -237,8 +239,8 @@ def _required_within_preferred() -> None:
     exempt=("ADM-052",),
 )
 def _durations_as_written() -> None:
-    def termination_delay(found: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
-        return list(found) if given is None else []
+    def termination_delay(operations: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
+        return list(operations) if given is None else []
 
     alter(defaults, "_termination_delay", termination_delay)
 
@@ -252,8 +254,8 @@ def _durations_as_written() -> None:
     "ADM-037",
 )
 def _no_replicas_refused() -> None:
-    def clique(found: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [operation for operation in found if operation["path"] != f"{root}/replicas"]
+    def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+        return [operation for operation in operations if operation["path"] != f"{root}/replicas"]
 
     alter(defaults, "_clique", clique)
 
@@ -268,8 +270,8 @@ def _no_replicas_refused() -> None:
     exempt=("ADM-052",),
 )
 def _pod_defaults_left_to_pods() -> None:
-    def clique(found: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [operation for operation in found if not operation["path"].startswith(f"{root}/podSpec/")]
+    def clique(operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+        return [operation for operation in operations if not operation["path"].startswith(f"{root}/podSpec/")]
 
     alter(defaults, "_clique", clique)
 
@@ -282,8 +284,8 @@ def _pod_defaults_left_to_pods() -> None:
     "ADM-037",
 )
 def _group_autoscaling_below_minimum() -> None:
-    def violations(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [error for error in found if not error.path.endswith("scaleConfig.minReplicas")]
+    def violations(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [error for error in field_errors if not error.path.endswith("scaleConfig.minReplicas")]
 
     alter(groups, "violations", violations)
 
@@ -309,10 +311,10 @@ def _variables_of_printable_characters() -> None:
     exempt=("ADM-037",),
 )
 def _inherited_binding_named() -> None:
-    def violations(found: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
+    def violations(field_errors: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
         whole = pcs.spec.template.topology_constraint
         inherited = f"topologyName cannot be changed from '' to '{whole.topology_name if whole else ''}'"
-        return [error for error in found if not error.detail.endswith(inherited)]
+        return [error for error in field_errors if not error.detail.endswith(inherited)]
 
     alter(topology_updates, "violations", violations)
 
@@ -325,9 +327,9 @@ def _inherited_binding_named() -> None:
     exempt=("ADM-047", "ADM-048"),
 )
 def _stored_constraints_immutable() -> None:
-    def violations(found: list[FieldError], pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
+    def violations(field_errors: list[FieldError], pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
         same = _constraints(pcs) == _constraints(old)
-        return found if found or same else [forbidden(topology_updates.SET, "it is immutable")]
+        return field_errors if field_errors or same else [forbidden(topology_updates.SET, "it is immutable")]
 
     alter(topology_updates, "violations", violations)
 
@@ -346,8 +348,8 @@ def _constraints(pcs: PodCliqueSet) -> list[Any]:
     exempt=("ADM-066",),
 )
 def _bindings_may_differ() -> None:
-    def wrong_names(found: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        return [error for error in found if error.detail != topology.MIXED]
+    def wrong_names(field_errors: list[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        return [error for error in field_errors if error.detail != topology.MIXED]
 
     alter(topology, "wrong_names", wrong_names)
 
@@ -360,8 +362,8 @@ def _bindings_may_differ() -> None:
     exempt=("ADM-065",),
 )
 def _namespaces_are_external() -> None:
-    def violations(found: Iterable[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        return [error for error in found if not error.path.endswith(".namespace")]
+    def violations(field_errors: Iterable[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        return [error for error in field_errors if not error.path.endswith(".namespace")]
 
     alter(sharing, "violations", violations)
 
@@ -375,8 +377,8 @@ def _namespaces_are_external() -> None:
     exempt=("ADM-037",),
 )
 def _mnnvl_with_gpus_only() -> None:
-    def on_create(found: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
-        return [*found, *_groups_without_gpus(pcs)]
+    def on_create(field_errors: Iterable[FieldError], pcs: Any, enabled: bool) -> list[FieldError]:
+        return [*field_errors, *_groups_without_gpus(pcs)]
 
     alter(mnnvl, "on_create", on_create)
 
@@ -395,8 +397,8 @@ def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
     "ADM-040",
 )
 def _queues_reported_at_labels() -> None:
-    def queues(found: Iterable[FieldError], pcs: Any) -> list[FieldError]:
-        return [dataclasses.replace(error, path="metadata.labels") for error in found]
+    def queues(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
+        return [dataclasses.replace(error, path="metadata.labels") for error in field_errors]
 
     alter(schedulers, "_queues", queues)
 
@@ -409,8 +411,8 @@ def _queues_reported_at_labels() -> None:
     "ADM-058",
 )
 def _setless_objects_unwarned() -> None:
-    def judge(found: AdmissionResult, *request: Any) -> AdmissionResult:
-        return dataclasses.replace(found, warnings=())
+    def judge(verdict: AdmissionResult, *request: Any) -> AdmissionResult:
+        return dataclasses.replace(verdict, warnings=())
 
     alter(authorizer, "judge", judge)
 

@@ -43,9 +43,9 @@ from reference_impl.plan.observed import Observed
 def _entries_reversed() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        found = right(pcs, index, wanted)
-        return {**found, "spec": {**found["spec"], "entries": found["spec"]["entries"][::-1]}}
+    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+        body = right(pcs, index, stored)
+        return {**body, "spec": {**body["spec"], "entries": body["spec"]["entries"][::-1]}}
 
     replace(maps, "manifest", manifest)
 
@@ -61,8 +61,8 @@ def _odd_replicas_first() -> None:
     right = slots.slots
 
     def mixed(found_layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        found = right(found_layout, key, observed, generation)
-        lost, sound = [slot for slot in found if not slot.available], [slot for slot in found if slot.available]
+        members = right(found_layout, key, observed, generation)
+        lost, sound = [slot for slot in members if not slot.available], [slot for slot in members if slot.available]
         return [*lost, *sound[1::2], *sound[::2]]
 
     replace(planner, "slots", mixed)
@@ -91,11 +91,11 @@ def _gates_one_by_one() -> None:
 def _further_map_labels() -> None:
     right = maps.manifest
 
-    def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        found = right(pcs, index, wanted)
-        found["metadata"]["labels"]["example.com/team"] = "blue"
-        found["metadata"]["annotations"]["example.com/note"] = "kept"
-        return found
+    def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
+        body = right(pcs, index, stored)
+        body["metadata"]["labels"]["example.com/team"] = "blue"
+        body["metadata"]["annotations"]["example.com/note"] = "kept"
+        return body
 
     replace(maps, "manifest", manifest)
 
@@ -106,8 +106,8 @@ def _maps_written_twice() -> None:
 
     async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
         await right(self, pcs, index, stored, layout)
-        wanted = versions.with_layout(stored, layout, self._layouts.templates(pcs))
-        name = maps.manifest(pcs, index, wanted)["metadata"]["name"]
+        desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
+        name = maps.manifest(pcs, index, desired)["metadata"]["name"]
         written = self._cache.maps.get(pcs.metadata.namespace, name)
         if written is not None and (stored is None or stored.layout != layout):
             note = {"metadata": {"annotations": {"example.com/entries": f"{len(layout)} entries, twice"}}}
@@ -123,9 +123,13 @@ def _maps_written_twice() -> None:
     *("COHR-020", "COHR-030", "COHR-036", "GANG-005"),
 )
 def _anchors_without_gates() -> None:
-    def ungated(made: list[Manifest], self: CliqueReconciler, place: Place, _: Any) -> list[Manifest]:
+    def ungated(manifests: list[Manifest], self: CliqueReconciler, place: Place, _: Any) -> list[Manifest]:
         in_update = update.running(place.pcs) and not place.clique.metadata.label(labels.SCALING_GROUP)
-        return made if not update.coherent(place.pcs) or in_update else [open_(each, place) for each in made]
+        return (
+            manifests
+            if not update.coherent(place.pcs) or in_update
+            else [open_(manifest, place) for manifest in manifests]
+        )
 
     def open_(pod: Manifest, place: Place) -> Manifest:
         if not place.placement.gangs[pod["metadata"]["labels"][labels.PODGANG]].entry.anchor:
@@ -165,8 +169,8 @@ def _budget_of_other_strategies_open() -> None:
     alone="it refuses sets of other strategies that scenes create",
 )
 def _low_budget_refused_whatever_the_strategy() -> None:
-    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        template, errors = pcs.spec.template, list(found)
+    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        template, errors = pcs.spec.template, list(violations)
         parts = [(clique.rolling_update, clique.spec.minimum) for clique in template.cliques]
         parts += [(group.rolling_update, group.min_available) for group in template.pod_clique_scaling_groups or ()]
         for given, minimum in parts if not errors else ():
@@ -211,10 +215,10 @@ def _terminated_into_new_epochs() -> None:
     exempt=("COHR-049",),
 )
 def _further_replicas_one_by_one() -> None:
-    def smaller(found: SubStep, *rest: Any) -> SubStep:
-        if found.phase is Phase.ANCHOR:
-            return found
-        return SubStep(found.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in found.wanted.items()})
+    def smaller(step: SubStep, *rest: Any) -> SubStep:
+        if step.phase is Phase.ANCHOR:
+            return step
+        return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.wanted.items()})
 
     alter(steps, "sub_step", smaller)
 
@@ -247,11 +251,11 @@ def _sub_steps_follow_scheduling() -> None:
     exempt=("COHR-051",),
 )
 def _set_scaled_during_updates() -> None:
-    def accepted(found: AdmissionResult, request: Mapping[str, Any], pcs: Any) -> AdmissionResult:
-        return AdmissionResult() if (request.get("resource") or {}).get("resource") == "podcliquesets" else found
+    def accepted(verdict: AdmissionResult, request: Mapping[str, Any], pcs: Any) -> AdmissionResult:
+        return AdmissionResult() if (request.get("resource") or {}).get("resource") == "podcliquesets" else verdict
 
     alter(scaling, "judge", accepted)
-    alter(rules, "changes", lambda found, pcs, old: [])
+    alter(rules, "changes", lambda violations, pcs, old: [])
 
 
 @variant(
@@ -262,12 +266,14 @@ def _set_scaled_during_updates() -> None:
     exempt=("COHR-052", "COHR-113"),
 )
 def _other_replicas_scaled_during_updates() -> None:
-    def accepted(found: AdmissionResult, request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+    def accepted(
+        verdict: AdmissionResult, request: Mapping[str, Any], pcs: Mapping[str, Any] | None
+    ) -> AdmissionResult:
         if pcs is None or (request.get("resource") or {}).get("resource") == "podcliquesets":
-            return found
+            return verdict
         turns = ((pcs.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or []
         own = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
-        return found if str(request.get("name")).startswith(own) else AdmissionResult()
+        return verdict if str(request.get("name")).startswith(own) else AdmissionResult()
 
     alter(scaling, "judge", accepted)
 
@@ -279,8 +285,8 @@ def _other_replicas_scaled_during_updates() -> None:
     *("COHR-004", "COHR-006", "COHR-009"),
 )
 def _high_budget_refused() -> None:
-    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        errors = list(found)
+    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        errors = list(violations)
         for i, clique in enumerate(pcs.spec.template.cliques if update.coherent(pcs) else ()):
             given = clique.rolling_update.max_unavailable if clique.rolling_update else None
             if given is not None and given > clique.spec.replicas:
@@ -299,10 +305,11 @@ def _high_budget_refused() -> None:
     exempt=("COHR-103",),
 )
 def _low_budget_without_its_path() -> None:
-    def unnamed(found: Iterator[FieldError], path: str, given: Any, minimum: int) -> list[FieldError]:
+    def unnamed(violations: Iterator[FieldError], path: str, given: Any, minimum: int) -> list[FieldError]:
         low = "must not be less than minAvailable"
         return [
-            dataclasses.replace(each, path="spec") if (each.detail or "").startswith(low) else each for each in found
+            dataclasses.replace(violation, path="spec") if (violation.detail or "").startswith(low) else violation
+            for violation in violations
         ]
 
     alter(rules, "_budget", unnamed)
@@ -316,7 +323,7 @@ def _low_budget_without_its_path() -> None:
     exempt=("COHR-108",),
 )
 def _added_pods_join_the_newest_anchor() -> None:
-    def newest(found: str, self: fitting._Fitting, key: Key) -> str:
+    def newest(home: str, self: fitting._Fitting, key: Key) -> str:
         return [entry for entry in self.entries.values() if entry.anchor][-1].key
 
     alter(fitting._Fitting, "_home", newest)

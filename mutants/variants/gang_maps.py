@@ -50,11 +50,11 @@ def _maps_written_often() -> None:
     right, looks = MapWriter.renew, itertools.count()
 
     async def renew(self: MapWriter, pcs: PodCliqueSet) -> Step | None:
-        found = await right(self, pcs)
-        for held in self._cache.maps.indexed("owner", pcs.metadata.uid):
+        step = await right(self, pcs)
+        for gang_map in self._cache.maps.indexed("owner", pcs.metadata.uid):
             body = {"metadata": {"annotations": {LOOKS: str(next(looks))}}}
-            await self._writer.patch(self._cache.maps, held, body)
-        return found
+            await self._writer.patch(self._cache.maps, gang_map, body)
+        return step
 
     replace(MapWriter, "renew", renew)
 
@@ -71,8 +71,8 @@ def _maps_written_often() -> None:
 def _cliques_by_their_own_names() -> None:
     manifest, read = maps.manifest, maps.read
 
-    def with_own_names(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
-        written = manifest(pcs, index, wanted)
+    def with_own_names(pcs: PodCliqueSet, index: int, content: Stored) -> dict[str, Any]:
+        written = manifest(pcs, index, content)
         for entry in written["spec"]["entries"]:
             if cliques := entry.get("podCliques"):
                 entry["podCliques"] = {names.clique(pcs.metadata.name, index, key): n for key, n in cliques.items()}
@@ -98,9 +98,9 @@ def _epochs_far_apart() -> None:
     right, apart = EpochSource.take, 10**9
 
     def take(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
-        found = right(self, 1, existing) if count else []
+        first = right(self, 1, existing) if count else []
         self._last += apart * count
-        return [str(int(found[0]) + apart * number) for number in range(count)]
+        return [str(int(first[0]) + apart * number) for number in range(count)]
 
     replace(EpochSource, "take", take)
 
@@ -116,9 +116,9 @@ def _epochs_far_apart() -> None:
     exempt=("MAP-021", "MAP-046", "MAP-065", "MAP-066"),
 )
 def _gangs_named_by_numbers() -> None:
-    def name_by_number(found: str, replica: str, entries: Layout, gang: Gang) -> str:
+    def name_by_number(default_name: str, replica: str, entries: Layout, gang: Gang) -> str:
         if gang.entry.anchor:
-            return found
+            return default_name
         return f"{replica}-{int(gang.entry.key) + zlib.crc32(f'{gang.group}-{gang.index}'.encode()) + 1}"
 
     alter(lines, "_name_by_epoch", name_by_number)
@@ -133,7 +133,7 @@ def _gangs_named_by_numbers() -> None:
     alone="the others need the gangs that it replaces",
 )
 def _maps_made_anew() -> None:
-    alter(control, "live_layout", lambda found, live, observed, named=None: ())
+    alter(control, "live_layout", lambda layout, live, observed, named=None: ())
 
 
 @variant(
@@ -147,10 +147,10 @@ def _empty_members_listed() -> None:
     right = maps._stored
 
     def stored(entry: Entry) -> MapEntry:
-        found = right(entry)
+        result = right(entry)
         if entry.role is Role.SCALE_OUT and not entry.groups:
-            return msgspec.structs.replace(found, pcsg_replica_indices={"g": []})
-        return found
+            return msgspec.structs.replace(result, pcsg_replica_indices={"g": []})
+        return result
 
     replace(maps, "_stored", stored)
 
@@ -166,9 +166,9 @@ def _gang_labels_move_first() -> None:
     right = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        found = right(pcs, *rest, **named)
+        result = right(pcs, *rest, **named)
         generation = update_progress.generation(pcs)
-        return dataclasses.replace(found, labels={**found.labels, labels.GENERATION_HASH: generation})
+        return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
 
     replace(gangs, "_planned", planned)
 
@@ -251,7 +251,7 @@ def _declared_replicas_return_to_the_tail() -> None:
         back = {
             config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
         }
-        held = [
+        scaled_out = [
             (entry, g, i)
             for entry in layout
             if entry.role is Role.SCALE_OUT
@@ -259,7 +259,7 @@ def _declared_replicas_return_to_the_tail() -> None:
             for i in own
         ]
         running = self._layouts.observed(pcs, index).replicas
-        moved = [(g, i) for _, g, i in held if i in back.get(g, ()) and i not in running.get(g, {})]
+        moved = [(g, i) for _, g, i in scaled_out if i in back.get(g, ()) and i not in running.get(g, {})]
         anchor = next((entry for entry in layout if entry.anchor), None)
         if update.coherent(pcs) or not moved or anchor is None:
             return layout
@@ -332,14 +332,14 @@ def _gangs_controlled_by_their_maps() -> None:
             informer, manifest = write.args
             metadata = manifest["metadata"]
             reference = children.owner_reference(PODGANGMAPS.api_version, PODGANGMAPS.kind, owner.metadata)
-            owners = [reference, *({**each, "controller": False} for each in metadata["ownerReferences"])]
+            owners = [reference, *({**entry, "controller": False} for entry in metadata["ownerReferences"])]
             yield partial(write.func, informer, {**manifest, "metadata": {**metadata, "ownerReferences": owners}})
 
     def controller(self: ObjectMeta) -> OwnerReference | None:
-        found: OwnerReference | None = right_controller(self)
-        if found is None or found.kind != PODGANGMAPS.kind:
-            return found
-        return next((owner for owner in self.owner_references or () if owner.kind == "PodCliqueSet"), found)
+        current: OwnerReference | None = right_controller(self)
+        if current is None or current.kind != PODGANGMAPS.kind:
+            return current
+        return next((owner for owner in self.owner_references or () if owner.kind == "PodCliqueSet"), current)
 
     replace(SetReconciler, "_difference", difference)
     replace(ObjectMeta, "controller", property(controller))

@@ -50,22 +50,23 @@ def _minimums_released() -> None:
         pcs: PodCliqueSet,
         _: int,
         planned: PlannedGang,
-        found: PodGang,
+        current: PodGang,
         *__: Any,
     ) -> dict[str, Any]:
         namespace, cliques = pcs.metadata.namespace, self._cache.cliques
         if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
-            released.add(found.metadata.uid)
-        if update.coherent(pcs) or found.metadata.uid not in released:
+            released.add(current.metadata.uid)
+        if update.coherent(pcs) or current.metadata.uid not in released:
             return body
         members = {
             n for n in planned.minimums if (c := cliques.get(namespace, n)) and c.metadata.label(labels.SCALING_GROUP)
         }
-        seen, spec = wire(found.spec.podgroups), dict(body.get("spec", {}))
+        stored, spec = wire(current.spec.podgroups), dict(body.get("spec", {}))
         groups = [
-            each if each["name"] in members else {**each, "minReplicas": 0} for each in spec.pop("podgroups", seen)
+            group if group["name"] in members else {**group, "minReplicas": 0}
+            for group in spec.pop("podgroups", stored)
         ]
-        if groups != seen:
+        if groups != stored:
             spec["podgroups"] = groups
         changed = {"metadata": body.get("metadata"), "spec": spec}
         return {key: value for key, value in changed.items() if value}

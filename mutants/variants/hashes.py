@@ -19,10 +19,13 @@ from reference_impl.plan.hashing import canonical
     exempt=("TMPL-010",),
 )
 def _resize_policy_without_order() -> None:
-    def container(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        policies = made.get("resizePolicy")
-        if not isinstance(policies, list) or not all(isinstance(each, Mapping) for each in policies):
-            return made
-        return {**made, "resizePolicy": sorted(policies, key=lambda each: str(each.get("resourceName")))}
+    def container(result: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        policies = result.get("resizePolicy")
+        if not isinstance(policies, list) or not all(isinstance(resize_policy, Mapping) for resize_policy in policies):
+            return result
+        return {
+            **result,
+            "resizePolicy": sorted(policies, key=lambda resize_policy: str(resize_policy.get("resourceName"))),
+        }
 
     alter(canonical, "_container", container)

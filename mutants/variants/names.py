@@ -27,12 +27,12 @@ def _foreign_gang_refused() -> None:
 
     async def validate_set(self: Hooks, request: Any) -> AdmissionResult:
         metadata = (request.get("object") or {}).get("metadata") or {}
-        found = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
-        if found is not None and request.get("operation") == "CREATE":
-            other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), found["set"]) or {}
+        match = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
+        if match is not None and request.get("operation") == "CREATE":
+            other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), match["set"]) or {}
             template = other.get("spec", {}).get("template", {})
-            if found["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
-                return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {found['set']} have these names")
+            if match["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
+                return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {match['set']} have these names")
         return await right(self, request)
 
     replace(Hooks, "_validate_set", validate_set)

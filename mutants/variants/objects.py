@@ -48,10 +48,10 @@ def _service_by_set_and_replica() -> None:
         selector = {key: value for key, value in spec["selector"].items() if key != labels.MANAGED_BY}
         return {**manifest, "spec": {**spec, "selector": selector}}
 
-    def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
-        selector = {labels.MANAGED_BY: labels.MANAGER, **(found.spec.selector or {})}
-        spec = msgspec.structs.replace(found.spec, selector=selector)
-        return right(pcs, index, msgspec.structs.replace(found, spec=spec))
+    def right_service(pcs: PodCliqueSet, index: int, current: Service) -> bool:
+        selector = {labels.MANAGED_BY: labels.MANAGER, **(current.spec.selector or {})}
+        spec = msgspec.structs.replace(current.spec, selector=selector)
+        return right(pcs, index, msgspec.structs.replace(current, spec=spec))
 
     alter(children, "service", service)
     replace(children, "right_service", right_service)
@@ -142,11 +142,11 @@ def _service_of_the_whole_set() -> None:
         name = f"{pcs.metadata.name}-all"
         if index or child.kind != "Service" or self._cache.services.get(pcs.metadata.namespace, name) is not None:
             return
-        found = children.service(pcs, index)
-        selector = {key: value for key, value in found["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
-        owners = [{**owner, "controller": False} for owner in found["metadata"]["ownerReferences"]]
+        service = children.service(pcs, index)
+        selector = {key: value for key, value in service["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
+        owners = [{**owner, "controller": False} for owner in service["metadata"]["ownerReferences"]]
         metadata = {"name": name, "namespace": pcs.metadata.namespace, "ownerReferences": owners}
-        whole = {**found, "metadata": metadata, "spec": {**found["spec"], "selector": selector}}
+        whole = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
         yield partial(self._writer.create, self._cache.services, whole)
 
     replace(SetReconciler, "_difference", difference)

@@ -53,10 +53,10 @@ def _works_intermittently() -> None:
 )
 def _begins_late() -> None:
     right = SetReconciler.reconcile
-    seen: dict[Key, float] = {}
+    first_seen: dict[Key, float] = {}
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        wait = LATE - (time.monotonic() - seen.setdefault(key, time.monotonic()))
+        wait = LATE - (time.monotonic() - first_seen.setdefault(key, time.monotonic()))
         return wait if wait > 0 else await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)

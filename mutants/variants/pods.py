@@ -57,7 +57,7 @@ def _variables_reversed() -> None:
             return {**old, "env": [*reversed(env[: len(environment)]), *env[len(environment) :]]}
 
         both = [field for field in ("initContainers", "containers") if spec.get(field)]
-        return {**spec, **{field: [container(each) for each in spec[field]] for field in both}}
+        return {**spec, **{field: [container(item) for item in spec[field]] for field in both}}
 
     alter(pods, "with_environment", with_environment)
 

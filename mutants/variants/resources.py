@@ -50,12 +50,12 @@ def _pods_without_template_labels() -> None:
 
 @variant("members-in-any-order", "operator", "keeps the order that a scaling group has of its cliques", "RES-027")
 def _members_in_any_order() -> None:
-    def group(patch: Manifest, config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> Manifest:
+    def group(patch: Manifest, config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> Manifest:
         spec = patch.get("spec", {})
-        if set(found.spec.clique_names) != set(config.clique_names):
+        if set(current.spec.clique_names) != set(config.clique_names):
             return patch
-        kept = {key: value for key, value in spec.items() if key != "cliqueNames"}
-        return {"spec": kept} if kept else {}
+        remaining = {key: value for key, value in spec.items() if key != "cliqueNames"}
+        return {"spec": remaining} if remaining else {}
 
     alter(template_drift, "group", group)
 
@@ -83,8 +83,8 @@ def _claims_for_first_containers() -> None:
     def with_claims(result: Manifest, spec: Manifest, _: Any) -> Manifest:
         first, *_ = result["containers"]
         _, *rest = spec["containers"]
-        others = {"initContainers": spec["initContainers"]} if "initContainers" in spec else {}
-        return {**result, **others, "containers": [first, *rest]}
+        init_containers = {"initContainers": spec["initContainers"]} if "initContainers" in spec else {}
+        return {**result, **init_containers, "containers": [first, *rest]}
 
     alter(claims, "with_claims", with_claims)
 

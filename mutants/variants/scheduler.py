@@ -35,8 +35,8 @@ from reference_impl.scheduler.unschedulable import Unschedulable
     "SCHED-068",
 )
 def _gangs_wait_in_other_words() -> None:
-    def reworded(found: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
-        return [(pod, f"not yet: {reason}") for pod, reason in found]
+    def reworded(reasons: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
+        return [(pod, f"not yet: {reason}") for pod, reason in reasons]
 
     alter(scheduler, "reasons", reworded)
 
@@ -70,24 +70,24 @@ def _gangs_without_events() -> None:
     "SCHED-070",
 )
 def _gang_conditions_in_other_words() -> None:
-    def reworded(found: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
-        told = [
+    def reworded(status: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+        listed = [
             condition
             if condition.type == "Initialized"
             else msgspec.structs.replace(condition, reason="AsPlanned", message=f"{condition.type} as planned")
-            for condition in found.conditions or ()
+            for condition in status.conditions or ()
         ]
-        return msgspec.structs.replace(found, conditions=told)
+        return msgspec.structs.replace(status, conditions=listed)
 
     alter(gang_status, "status", reworded)
 
 
 @variant("gangs-without-phase", "gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
 def _gangs_without_phase() -> None:
-    def kept(found: PodGangStatus, item: PodGang, *arguments: Any, **more: Any) -> PodGangStatus:
-        return msgspec.structs.replace(found, phase=item.status.phase if item.status else "Pending")
+    def keep_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **more: Any) -> PodGangStatus:
+        return msgspec.structs.replace(status, phase=item.status.phase if item.status else "Pending")
 
-    alter(gang_status, "status", kept)
+    alter(gang_status, "status", keep_phase)
 
 
 @variant(
@@ -98,16 +98,16 @@ def _gangs_without_phase() -> None:
     "SCHED-070",
 )
 def _condition_of_its_own() -> None:
-    def reserved(found: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **more: Any) -> Any:
+    def reserved(status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **more: Any) -> Any:
         own = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
-        return msgspec.structs.replace(found, conditions=conditions.put(found.conditions, own))
+        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, own))
 
     alter(gang_status, "status", reserved)
 
 
 @variant("placements-unscored", "gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")
 def _placements_unscored() -> None:
-    alter(scheduler, "score", lambda found, *arguments: None)
+    alter(scheduler, "score", lambda result, *arguments: None)
 
 
 @variant(
@@ -119,9 +119,11 @@ def _placements_unscored() -> None:
     "SCHED-054",
 )
 def _preempted_gangs_unmarked() -> None:
-    def unmarked(found: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
-        rest: list[Condition] = [each for each in found.conditions or () if each.type != gang_status.DISRUPTION]
-        return msgspec.structs.replace(found, conditions=rest)
+    def unmarked(status: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+        rest: list[Condition] = [
+            condition for condition in status.conditions or () if condition.type != gang_status.DISRUPTION
+        ]
+        return msgspec.structs.replace(status, conditions=rest)
 
     alter(gang_status, "status", unmarked)
 
@@ -137,8 +139,8 @@ def _preempted_gangs_unmarked() -> None:
     "INV-003",
 )
 def _pods_bound_in_another_order() -> None:
-    def reversed_order(found: Plan, *arguments: Any) -> Plan:
-        return dataclasses.replace(found, bindings=found.bindings[::-1])
+    def reversed_order(plan: Plan, *arguments: Any) -> Plan:
+        return dataclasses.replace(plan, bindings=plan.bindings[::-1])
 
     alter(cycle, "plan", reversed_order)
 
@@ -260,8 +262,8 @@ def _gangs_below_minimum_ended() -> None:
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         known = list(gangs)
-        found = right(known, capacity, around)
-        bound = {pod.metadata.uid for pod, _ in found.bindings}
+        result = right(known, capacity, around)
+        bound = {pod.metadata.uid for pod, _ in result.bindings}
         torn = [gang for gang in known if not gang.minimum_reached]
         ended = [
             Eviction(pod, node, gang.name, gang.name)
@@ -269,6 +271,6 @@ def _gangs_below_minimum_ended() -> None:
             if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
             for pod, node in gang.members
         ]
-        return dataclasses.replace(found, evictions=[*found.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
 
     replace(cycle, "plan", plan)

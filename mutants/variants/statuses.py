@@ -61,8 +61,8 @@ def _members_select() -> None:
     exempt=("NODE-008",),
 )
 def _terminating_scheduled() -> None:
-    def clique_status(status: PodCliqueStatus, clique: PodClique, found: list[Pod], *_: Any) -> PodCliqueStatus:
-        leaving = sum(pod.terminating and pod.scheduled for pod in found)
+    def clique_status(status: PodCliqueStatus, clique: PodClique, members: list[Pod], *_: Any) -> PodCliqueStatus:
+        leaving = sum(pod.terminating and pod.scheduled for pod in members)
         return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + leaving)
 
     alter(statuses, "clique_status", clique_status)
@@ -127,12 +127,12 @@ def _scaled_to_zero_in_silence() -> None:
 def _completed_kept() -> None:
     right = update_clique_pods._advanced
 
-    def advanced(clique: PodClique, progress: CliqueUpdateProgress, found: Any, current: Any, now: str) -> Step:
-        step, selection = right(clique, progress, found, current, now), progress.ready_pods_selected_to_update
+    def advanced(clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str) -> Step:
+        step, selection = right(clique, progress, members, current, now), progress.ready_pods_selected_to_update
         if step.progress is None or step.progress.update_ended_at is None or selection is None:
             return step
-        kept = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
-        ended = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=kept)
+        extended = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
+        ended = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
         return dataclasses.replace(step, progress=ended)
 
     replace(update_clique_pods, "_advanced", advanced)
@@ -148,8 +148,8 @@ def _completed_kept() -> None:
 def _condition_in_other_words() -> None:
     right = topology.condition
 
-    def condition(pcs: Any, found: Any, now: str) -> Condition | None:
-        told = right(pcs, found, now)
-        return told and msgspec.structs.replace(told, message=f"Topology: {told.reason}")
+    def condition(pcs: Any, levels: Any, now: str) -> Condition | None:
+        reported = right(pcs, levels, now)
+        return reported and msgspec.structs.replace(reported, message=f"Topology: {reported.reason}")
 
     replace(topology, "condition", condition)

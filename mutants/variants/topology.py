@@ -38,8 +38,8 @@ def _nothing_inherited() -> None:
 
 @variant("missing-binding-is-true", "operator", "reports a missing binding with the status True", "RES-065")
 def _missing_binding_is_true() -> None:
-    def condition(found: Condition | None, *_: Any) -> Condition | None:
-        missing = found is not None and found.reason == "ClusterTopologyNotFound"
-        return msgspec.structs.replace(found, status="True") if found is not None and missing else found
+    def condition(current: Condition | None, *_: Any) -> Condition | None:
+        missing = current is not None and current.reason == "ClusterTopologyNotFound"
+        return msgspec.structs.replace(current, status="True") if current is not None and missing else current
 
     alter(topology, "condition", condition)

@@ -21,8 +21,8 @@ from reference_impl.plan import update_clique_pods, update_condition, update_gro
     exempt=("UPD-049",),
 )
 def _budget_unused() -> None:
-    replace(update_clique_pods, "further", lambda taken, clique, found, current, budget: [])
-    replace(update_group_replicas, "further", lambda taken, replicas, budget: [])
+    replace(update_clique_pods, "further", lambda step, clique, members, current, budget: [])
+    replace(update_group_replicas, "further", lambda step, replicas, budget: [])
 
 
 @variant(
@@ -46,12 +46,12 @@ def _sets_say_nothing_of_updates() -> None:
     *("UPD-035", "UPD-037", "UPD-038", "COHR-090", "COHR-093"),
 )
 def _no_budget_with_on_delete() -> None:
-    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
         template = pcs.spec.template
         parts = [*template.cliques, *(template.pod_clique_scaling_groups or ())]
         if not update_progress.on_delete(pcs) or not any(part.rolling_update for part in parts):
-            return list(found)
-        return [*found, forbidden("spec.updateStrategy.type", "has no use for rollingUpdate")]
+            return list(violations)
+        return [*violations, forbidden("spec.updateStrategy.type", "has no use for rollingUpdate")]
 
     alter(rules, "violations", refused)
 
@@ -64,8 +64,8 @@ def _no_budget_with_on_delete() -> None:
     exempt=("COHR-008", "UPD-060"),
 )
 def _low_budget_refused_with_rolling_recreate() -> None:
-    def refused(found: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
-        errors = list(found)
+    def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
+        errors = list(violations)
         if update_progress.on_delete(pcs):
             return errors
         for i, clique in enumerate(pcs.spec.template.cliques):

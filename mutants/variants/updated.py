@@ -18,7 +18,7 @@ from reference_impl.plan.update_group_replicas import Replica
 
 @variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
 def _selection_cleared() -> None:
-    replace(update_clique_pods, "carried", lambda clique, old, found: None)
+    replace(update_clique_pods, "carried", lambda clique, old, members: None)
 
 
 @variant(
@@ -36,7 +36,7 @@ def _selected_replica_cleared() -> None:
     exempt=("UPD-053",),
 )
 def _last_replica_of_a_set_first() -> None:
-    alter(update_set_replicas, "order", lambda key, found, index: (*key[:-1], -index))
+    alter(update_set_replicas, "order", lambda key, cliques, index: (*key[:-1], -index))
 
 
 @variant(
@@ -96,8 +96,8 @@ def _youngest_pod_first() -> None:
     *("UPD-014", "UPD-015", "UPD-016", "UPD-018", "UPD-021", "UPD-022"),
 )
 def _ready_pods_wait_for_all_others() -> None:
-    def waiting(step: update_clique_pods.Step, clique: Any, progress: Any, found: Any, *rest: Any) -> Any:
-        ready = sum(pod.ready for pod in found if pod.active)
+    def waiting(step: update_clique_pods.Step, clique: Any, progress: Any, members: Any, *rest: Any) -> Any:
+        ready = sum(pod.ready for pod in members if pod.active)
         if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
             return step
         return update_clique_pods.Step(progress, step.forced)
@@ -114,9 +114,9 @@ def _ready_pods_wait_for_all_others() -> None:
 )
 def _unready_pods_one_at_a_time() -> None:
     def one(
-        step: update_clique_pods.Step, clique: Any, progress: Any, found: Any, current: Any, _: Any
+        step: update_clique_pods.Step, clique: Any, progress: Any, members: Any, current: Any, _: Any
     ) -> update_clique_pods.Step:
-        new = [pod for pod in found if pod.active and not update_clique_pods.outdated(pod, current)]
+        new = [pod for pod in members if pod.active and not update_clique_pods.outdated(pod, current)]
         if any(not pod.ready for pod in new):
             return update_clique_pods.Step(progress)
         return update_clique_pods.Step(progress, step.forced[:1]) if step.forced else step
@@ -133,11 +133,11 @@ def _unready_pods_one_at_a_time() -> None:
 )
 def _members_counted_as_well() -> None:
     def counted(
-        progress: SetUpdateProgress, pcs: PodCliqueSet, _: Any, generation: str, found: update_set_replicas.Found
+        progress: SetUpdateProgress, pcs: PodCliqueSet, _: Any, generation: str, cliques: update_set_replicas.Found
     ) -> SetUpdateProgress:
         indices = range(pcs.spec.replicas)
-        groups = [group for index in indices for group in found.groups(index) if group is not None]
-        members = [member for index in indices for member in found.members(index)]
+        groups = [group for index in indices for group in cliques.groups(index) if group is not None]
+        members = [member for index in indices for member in cliques.members(index)]
         updated = sum(update_progress.updated(member, generation) for member in members)
         return msgspec.structs.replace(
             progress,
@@ -157,7 +157,7 @@ def _members_counted_as_well() -> None:
     exempt=("UPD-056",),
 )
 def _last_selection_kept() -> None:
-    def kept(step: update_clique_pods.Step, pcs: Any, clique: Any, *rest: Any) -> update_clique_pods.Step:
+    def keep_selection(step: update_clique_pods.Step, pcs: Any, clique: Any, *rest: Any) -> update_clique_pods.Step:
         old = clique.status.update_progress if clique.status else None
         if step.progress is None or old is None or update_progress.on_delete(pcs):
             return step
@@ -167,7 +167,7 @@ def _last_selection_kept() -> None:
         progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=selection)
         return dataclasses.replace(step, progress=progress)
 
-    alter(update_clique_pods, "step", kept)
+    alter(update_clique_pods, "step", keep_selection)
 
 
 @variant(

@@ -23,11 +23,11 @@ NEWEST = ("legacy-0.36", "canonical-0.36")
     *("UPG-012", "UPG-015", "UPG-022"),
 )
 def _migration_ends_with_false() -> None:
-    def left(found: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
+    def left(current: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
         if kind != gang_migration.CONDITION:
-            return found
+            return current
         done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
-        return [*(found or ()), done]
+        return [*(current or ()), done]
 
     alter(conditions, "without", left)
 
@@ -43,8 +43,8 @@ def _hashes_of_the_newest_libraries_unknown() -> None:
     right = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
-        found: Policy = right(self)
-        known = tuple(scheme for scheme in found.recognised if scheme.name not in NEWEST)
-        return dataclasses.replace(found, recognised=known)
+        configured: Policy = right(self)
+        known = tuple(scheme for scheme in configured.recognised if scheme.name not in NEWEST)
+        return dataclasses.replace(configured, recognised=known)
 
     replace(configuration.Hashes, "policy", property(policy))

@@ -46,9 +46,9 @@ def _other_template_names() -> None:
 def _leaves_first() -> None:
     right = difference.difference
 
-    def reversed_order(gang: PodGang, wanted: Iterable[Manifest], observed: Any) -> Difference:
-        found = right(gang, wanted, observed)
-        return Difference(tuple(reversed(found.changes)), found.waits_for)
+    def reversed_order(gang: PodGang, objects: Iterable[Manifest], observed: Any) -> Difference:
+        result = right(gang, objects, observed)
+        return Difference(tuple(reversed(result.changes)), result.waits_for)
 
     replace(difference, "difference", reversed_order)
 
@@ -56,13 +56,13 @@ def _leaves_first() -> None:
 @permitted("wl-workload-named-apart", "gives the Workload another name than its PodGang", WAITS)
 def _workload_named_apart() -> None:
     def renamed(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            if each["kind"] == "Workload":
-                each["metadata"]["name"] += "-workload"
-            elif "workloadRef" in each["spec"]:
-                each["spec"]["workloadRef"]["workloadName"] += "-workload"
+        for manifest in objects:
+            if manifest["kind"] == "Workload":
+                manifest["metadata"]["name"] += "-workload"
+            elif "workloadRef" in manifest["spec"]:
+                manifest["spec"]["workloadRef"]["workloadName"] += "-workload"
             else:
-                each["spec"]["podGroupTemplateRef"]["workload"]["workloadName"] += "-workload"
+                manifest["spec"]["podGroupTemplateRef"]["workload"]["workloadName"] += "-workload"
         return objects
 
     change_objects(renamed)
@@ -109,12 +109,12 @@ def _members_evicted_singly() -> None:
     "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels",
 )
 def _own_labels_only() -> None:
-    kept = (labels.PODGANG, labels.PODCLIQUE, labels.MANAGED_BY)
+    own_keys = (labels.PODGANG, labels.PODCLIQUE, labels.MANAGED_BY)
 
     def own_labels(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            tags = each["metadata"]["labels"]
-            each["metadata"]["labels"] = {key: tags[key] for key in kept if key in tags}
+        for manifest in objects:
+            tags = manifest["metadata"]["labels"]
+            manifest["metadata"]["labels"] = {key: tags[key] for key in own_keys if key in tags}
         return objects
 
     change_objects(own_labels)
@@ -133,12 +133,12 @@ def _objects_late() -> None:
 
 @variant("wl-warned-at-the-set", "operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
 def _warned_at_the_set() -> None:
-    async def warn(self: WorkloadBackend, gang: PodGang, found: Planned) -> None:
-        told, now = self._warned.get(gang.metadata.key, ("", False)), (found.refusal, prefers(gang))
+    async def warn(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
+        warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, prefers(gang))
         self._warned[gang.metadata.key] = now
         pcs = self._cache.set_of(gang)
-        if now != told and any(now) and pcs is not None:
-            note = found.refusal or "a preference is ignored"
+        if now != warned and any(now) and pcs is not None:
+            note = plan.refusal or "a preference is ignored"
             await self._writer.warn(models.PODCLIQUESETS, pcs, "NotAsAsked", note)
 
     replace(WorkloadBackend, "_warn", warn)
@@ -154,9 +154,9 @@ def _warned_at_the_set() -> None:
 )
 def _workloads_without_controller() -> None:
     def uncontrolled(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
-        for each in objects:
-            if each["kind"] == "Workload":
-                each["spec"].pop("controllerRef", None)
+        for manifest in objects:
+            if manifest["kind"] == "Workload":
+                manifest["spec"].pop("controllerRef", None)
         return objects
 
     change_objects(uncontrolled)
@@ -172,11 +172,11 @@ def _workloads_without_controller() -> None:
     alone="other profiles have such sets",
 )
 def _long_lists_rejected() -> None:
-    def rejected(found: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
+    def rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
         count = len(new["spec"]["template"]["cliques"])
         if count <= MAX_ENTRIES:
-            return found
+            return verdict
         error = FieldError("spec.template.cliques", ErrorType.INVALID, count, f"must have at most {MAX_ENTRIES} items")
-        return AdmissionResult([*found.errors, error], found.warnings)
+        return AdmissionResult([*verdict.errors, error], verdict.warnings)
 
     alter(podcliqueset, "judge", rejected)

@@ -175,7 +175,7 @@ def test_proofs_are_yielded_as_they_come_and_counted_in_between(terminal: bool) 
     first.set_result(proof)
     output = StringIO()
     console = Console(file=output, force_terminal=terminal, width=80)
-    proofs = prove.shown([first, second], console, every=0.01)
+    proofs = prove.with_progress([first, second], console, every=0.01)
     assert next(proofs) is proof
     Timer(0.1, second.set_result, [proof]).start()
     assert list(proofs) == [proof]
