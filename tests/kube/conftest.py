@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(autouse=True)
 async def no_task_left_behind() -> AsyncIterator[None]:
     yield
-    # What was cancelled a moment ago gets the turns that it needs to end.
+    # Let tasks that were cancelled a moment ago have the turns that they need to end.
     for _ in range(20):
         left = asyncio.all_tasks() - {asyncio.current_task()}
         if not left:

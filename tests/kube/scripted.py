@@ -81,13 +81,13 @@ def watch(*pieces: bytes | asyncio.Event, then: str = "close") -> Stream:
     return Stream(pieces, then)
 
 
-def held(*pieces: bytes) -> Stream:
+def held_open(*pieces: bytes) -> Stream:
     """A watch that stays open and silent after its last piece."""
     return Stream(pieces, "hold")
 
 
 class Scripted:
-    """The server's side of one test: what was asked so far, and the means to wait for the next request."""
+    """The server's side of one test: the requests so far, and the means to wait for the next one."""
 
     def __init__(self, script: Iterable[Answer | Stream]) -> None:
         self._script = list(script)
@@ -105,8 +105,8 @@ class Scripted:
         return [dict(request.query) for request in self.requests]
 
     @property
-    def asked(self) -> str:
-        """The sort of each request so far: L list, C list continued, W watch."""
+    def kinds(self) -> str:
+        """The kind of each request so far: L list, C list continued, W watch."""
         return "".join("W" if "watch" in q else "C" if "continue" in q else "L" for q in self.queries)
 
     @property
@@ -121,7 +121,7 @@ class Scripted:
     async def until_asked(self, count: int) -> None:
         await self.until(lambda server: len(server.requests) >= count)
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 
@@ -132,8 +132,8 @@ class Scripted:
         self.most_open = max(self.most_open, self.open)
         try:
             self.bodies.append(await request.read())
-            await self._tell()
-            return await self._answer(request, self._script[number] if number < len(self._script) else held())
+            await self._notify()
+            return await self._answer(request, self._script[number] if number < len(self._script) else held_open())
         except (ConnectionError, asyncio.CancelledError):
             self.cut.append(number)
             raise
@@ -183,7 +183,7 @@ async def serving(*script: Answer | Stream, **options: Any) -> AsyncIterator[tup
 
 
 class Diary:
-    """A sink that writes down what it is told."""
+    """A sink that records its calls."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str]] = []
@@ -199,18 +199,18 @@ class Diary:
         self.raw.append(item.raw)
         self._note(kind, f"{item.metadata.name}@{item.metadata.resource_version}")
 
-    def told(self, kind: str, before: Any, now: Any) -> None:
-        """As the handler of an informer."""
+    def record(self, kind: str, before: Any, now: Any) -> None:
+        """Record an event, as the handler of an informer."""
         self._note(kind, f"{now.metadata.name}/{now.metadata.uid}@{now.metadata.resource_version}")
 
     def _note(self, kind: str, what: str) -> None:
         self.entries.append((kind, what))
 
-        async def tell() -> None:
+        async def notify() -> None:
             async with self._changed:
                 self._changed.notify_all()
 
-        task = asyncio.get_running_loop().create_task(tell())
+        task = asyncio.get_running_loop().create_task(notify())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -225,10 +225,10 @@ class Naps:
     """Stands in for `asyncio.sleep`: writes the waits down and takes none."""
 
     def __init__(self) -> None:
-        self.taken: list[float] = []
+        self.waits: list[float] = []
 
     async def __call__(self, seconds: float) -> None:
-        self.taken.append(seconds)
+        self.waits.append(seconds)
         await asyncio.sleep(0)
 
 

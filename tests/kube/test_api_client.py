@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from scripted import Answer, held, page, pod, refusal, serving, watch
+from scripted import Answer, held_open, page, pod, refusal, serving, watch
 
 from kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Client
 from kube.config import Connection
@@ -143,7 +143,7 @@ async def test_a_refused_stream_is_an_error_with_its_body() -> None:
 
 
 async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None:
-    async with serving(*[held()] * 5, in_flight=3) as (server, client), asyncio.TaskGroup() as group:
+    async with serving(*[held_open()] * 5, in_flight=3) as (server, client), asyncio.TaskGroup() as group:
         async with client.stream("/watch", {}), client.stream("/watch", {}):
             tasks = [group.create_task(client.request("GET", f"/{n}")) for n in range(20)]
             await server.until_asked(5)
@@ -157,7 +157,7 @@ async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None
 
 
 async def test_waiting_for_a_turn_is_counted_and_not_part_of_the_time_out() -> None:
-    async with serving(*[held()] * 4, in_flight=1, timeout=0.1) as (server, client):
+    async with serving(*[held_open()] * 4, in_flight=1, timeout=0.1) as (server, client):
         results = await asyncio.gather(*(client.request("GET", "/x") for _ in range(4)), return_exceptions=True)
         assert [type(result) for result in results] == [TimeoutError] * 4
         # Each of them had its turn, although the last one waited longer than the time-out.
@@ -175,7 +175,7 @@ async def test_a_request_that_gets_no_answer_times_out() -> None:
 async def test_a_stream_has_no_time_out() -> None:
     later = asyncio.Event()
     async with (
-        serving(watch(b"one", later, b"two"), held(), timeout=0.05) as (_, client),
+        serving(watch(b"one", later, b"two"), held_open(), timeout=0.05) as (_, client),
         client.stream("/x", {}) as stream,
     ):
         assert await stream.readany() == b"one"
@@ -233,9 +233,9 @@ async def test_what_may_not_be_written_is_not_sent() -> None:
 
 
 async def test_answers_are_told_also_those_that_never_came() -> None:
-    told: list[tuple[str, int]] = []
-    async with serving(Answer(b"{}"), refusal(404), watch(), held(), timeout=0.05) as (_, client):
-        client.on_answer = lambda method, status: told.append((method, status))
+    answers: list[tuple[str, int]] = []
+    async with serving(Answer(b"{}"), refusal(404), watch(), held_open(), timeout=0.05) as (_, client):
+        client.on_answer = lambda method, status: answers.append((method, status))
         await client.request("GET", "/x")
         with pytest.raises(ApiError):
             await client.request("DELETE", "/x")
@@ -243,5 +243,5 @@ async def test_answers_are_told_also_those_that_never_came() -> None:
             pass
         with pytest.raises(TimeoutError):
             await client.request("POST", "/x", body={})
-    # What is held has sent its head already: there was an answer, not to its end.
-    assert told == [("GET", 200), ("DELETE", 404), ("WATCH", 200), ("POST", 200)]
+    # A response that is held open has sent its head already: there was an answer, not to its end.
+    assert answers == [("GET", 200), ("DELETE", 404), ("WATCH", 200), ("POST", 200)]

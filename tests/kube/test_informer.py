@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import Diary, event, held, page, pod, running, serving
+from scripted import Diary, event, held_open, page, pod, running, serving
 
 from kube.client import Client
 from kube.config import Connection
@@ -50,21 +50,21 @@ def read(item: dict[str, Any]) -> Pod:
 
 
 def informer() -> Informer[Pod]:
-    nobody = Client(Connection("http://127.0.0.1:1", None, lambda: None), user_agent="test")
-    made = Informer(nobody, PODS, decode)
+    unreachable = Client(Connection("http://127.0.0.1:1", None, lambda: None), user_agent="test")
+    cache = Informer(unreachable, PODS, decode)
     for name, function in INDICES.items():
-        made.add_index(name, function)
-    return made
+        cache.add_index(name, function)
+    return cache
 
 
 async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> None:
     there = page(pod("a", 1), pod("b", 2), version=2)
     now = page(pod("a", 5), pod("c", 3, "uid-other"), pod("d", 6), version=7)
     # The watch is at version 4: it has delivered that c came and went, and that b went, not yet what came after.
-    stream = held(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
+    stream = held_open(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
     async with serving(there, stream, now) as (_, client):
         cache, diary = Informer(client, PODS, decode), Diary()
-        cache.add_handler(diary.told)
+        cache.add_handler(diary.record)
         async with running(cache.run()):
             await diary.until(4)
             await cache.catch_up()
@@ -105,19 +105,19 @@ def book() -> Book:
 
 
 def fed(book: Book, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
-    made = informer()
-    made.add_handler(book)
+    cache = informer()
+    cache.add_handler(book)
     for kind, item in events:
-        made.changed(kind, read(item))
-    return made
+        cache.changed(kind, read(item))
+    return cache
 
 
 def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) -> None:
-    made = fed(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
+    cache = fed(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
     assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1"), ("ADDED", "second@5")]
-    found = made.get("ns", "a")
-    assert found is not None
-    assert found.metadata.uid == "second"
+    current = cache.get("ns", "a")
+    assert current is not None
+    assert current.metadata.uid == "second"
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) 
     ],
 )
 def test_what_is_older_than_what_is_known_is_ignored(book: Book, late: tuple[str, dict[str, Any]]) -> None:
-    made = fed(book, ("ADDED", pod("a", 10)), late)
+    cache = fed(book, ("ADDED", pod("a", 10)), late)
     assert book.calls == [("ADDED", "uid-a@10")]
-    assert len(made) == 1
+    assert len(cache) == 1
 
 
 def test_versions_compare_as_numbers(book: Book) -> None:
@@ -144,9 +144,9 @@ def test_versions_compare_as_numbers(book: Book) -> None:
 
 
 def test_the_end_of_an_unseen_successor_ends_the_old_object(book: Book) -> None:
-    made = fed(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
+    cache = fed(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
     assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1")]
-    assert len(made) == 0
+    assert len(cache) == 0
 
 
 def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
@@ -155,65 +155,65 @@ def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
 
 
 def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
-    made = informer()
-    made.changed("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
-    held_by_somebody = made.get("ns", "a")
+    cache = informer()
+    cache.changed("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
+    held_by_somebody = cache.get("ns", "a")
     assert held_by_somebody is not None
     held_by_somebody.spec.node_name = "other"
-    made.changed("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
-    assert [made.indexed("node", node) for node in ("n", "other")] == [[], []]
-    assert len(made.indexed("node", "m")) == 1
+    cache.changed("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
+    assert [cache.indexed("node", node) for node in ("n", "other")] == [[], []]
+    assert len(cache.indexed("node", "m")) == 1
 
 
 def test_our_own_write_shows_at_once_and_is_told_once(book: Book) -> None:
-    made = fed(book)
-    made._reflector._move("5")
-    made.observe(read(pod("a", 8)))
+    cache = fed(book)
+    cache._reflector._move("5")
+    cache.observe(read(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
     # A list that was under way knows nothing of it yet.
-    made._reflector._move("7")
-    made.replaced([])
-    made.changed("ADDED", read(pod("a", 8)))
+    cache._reflector._move("7")
+    cache.replaced([])
+    cache.changed("ADDED", read(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
-    made._reflector._move("9")
-    made.replaced([])
+    cache._reflector._move("9")
+    cache.replaced([])
     assert book.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
 
 
 def test_an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back(book: Book) -> None:
-    made = fed(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
-    made._reflector._move("7")
-    made.observe(read(pod("a", 6)))
+    cache = fed(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
+    cache._reflector._move("7")
+    cache.observe(read(pod("a", 6)))
     assert book.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
 
 
 def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
-    made = fed(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
-    made.observe_deletion(read(pod("a", 1, uid="another")))
-    assert len(made.indexed("node", "n")) == 1
-    made.observe_deletion(read(pod("a", 1)))
-    assert made.indexed("node", "n") == []
-    made.changed("MODIFIED", read(pod("a", 2)))  # an older state than our deletion, delivered late
-    found = made.get("ns", "a")
-    assert found is not None
-    assert found.metadata.deletion_timestamp is not None
-    made.changed("DELETED", read(pod("a", 3)))
-    made.changed("ADDED", read(pod("a", 4, uid="second")))
-    found = made.get("ns", "a")
-    assert found is not None
-    assert found.metadata.deletion_timestamp is None
+    cache = fed(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
+    cache.observe_deletion(read(pod("a", 1, uid="another")))
+    assert len(cache.indexed("node", "n")) == 1
+    cache.observe_deletion(read(pod("a", 1)))
+    assert cache.indexed("node", "n") == []
+    cache.changed("MODIFIED", read(pod("a", 2)))  # an older state than our deletion, delivered late
+    current = cache.get("ns", "a")
+    assert current is not None
+    assert current.metadata.deletion_timestamp is not None
+    cache.changed("DELETED", read(pod("a", 3)))
+    cache.changed("ADDED", read(pod("a", 4, uid="second")))
+    current = cache.get("ns", "a")
+    assert current is not None
+    assert current.metadata.deletion_timestamp is None
 
 
 async def test_handlers_have_heard_the_list_before_synced_returns() -> None:
     diary = Diary()
-    async with serving(page(pod("a", 1), version=5), held(event("MODIFIED", pod("a", 6)))) as (_, client):
-        made = Informer(client, PODS, decode)
-        made.add_handler(diary.told)
-        async with running(made.run()):
-            await made.synced()
+    async with serving(page(pod("a", 1), version=5), held_open(event("MODIFIED", pod("a", 6)))) as (_, client):
+        cache = Informer(client, PODS, decode)
+        cache.add_handler(diary.record)
+        async with running(cache.run()):
+            await cache.synced()
             assert diary.entries[0] == ("ADDED", "a/uid-a@1")
             await diary.until(2)
-            assert [item.metadata.resource_version for item in made] == ["6"]
+            assert [item.metadata.resource_version for item in cache] == ["6"]
 
 
 async def test_each_object_that_comes_over_the_wire_is_decoded_once() -> None:
@@ -225,13 +225,13 @@ async def test_each_object_that_comes_over_the_wire_is_decoded_once() -> None:
         return item
 
     diaries = [Diary(), Diary(), Diary()]
-    async with serving(page(pod("a", 1), version=5), held(event("MODIFIED", pod("a", 6)))) as (_, client):
-        made = Informer(client, PODS, counting)
+    async with serving(page(pod("a", 1), version=5), held_open(event("MODIFIED", pod("a", 6)))) as (_, client):
+        cache = Informer(client, PODS, counting)
         for name, function in INDICES.items():
-            made.add_index(name, function)
+            cache.add_index(name, function)
         for diary in diaries:
-            made.add_handler(diary.told)
-        async with running(made.run()):
+            cache.add_handler(diary.record)
+        async with running(cache.run()):
             for diary in diaries:
                 await diary.until(2)
     assert decoded == ["1", "6"]
@@ -306,8 +306,8 @@ class World:
             self.happen("ADDED", name, state, uid)
 
     def known(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
-        """What the cache must show: all that it heard, in the order in which it happened. Without the answers to our
-        own writes it is the collection as it was at the version of the last delivery."""
+        """Return the objects that the cache must show after all events in the order in which they happened. Without the
+        answers to our own writes it is the collection as it was at the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
         for number, (kind, item) in enumerate(self.log):
             if number < self.delivered or (answers and number in self.answered):
@@ -362,8 +362,8 @@ def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]
         before = len(book.calls)
         step(world, cache, action)
         expected = world.known()
-        shown = {item.metadata.name: item for item in cache}
-        assert {name: item.metadata.resource_version for name, item in shown.items()} == {
+        actual = {item.metadata.name: item for item in cache}
+        assert {name: item.metadata.resource_version for name, item in actual.items()} == {
             name: item["metadata"]["resourceVersion"] for name, item in expected.items()
         }
         assert book.items == {item.metadata.key: item for item in cache}

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import Answer, held, page, pod, reflecting
+from scripted import Answer, held_open, page, pod, reflecting
 
 from conformance.cluster import audit_bodies
 from conformance.cluster.audit import AuditLog
@@ -45,19 +45,19 @@ def event_of(raw: bytes, kind: str = "ADDED") -> bytes:
 @pytest.mark.parametrize("levels", DEEP)
 async def test_a_deep_object_is_watched_like_any_other(levels: int) -> None:
     pieces = (event_of(deep("a", levels, 6)), event_of(deep("a", levels, 7), "MODIFIED"), event_of(deep("b", 1, 8)))
-    async with reflecting(page(version=5), held(*pieces)) as (server, diary, naps):
+    async with reflecting(page(version=5), held_open(*pieces)) as (server, diary, naps):
         assert (await diary.until(4))[1:] == [("ADDED", "a@6"), ("MODIFIED", "a@7"), ("ADDED", "b@8")]
-    assert server.asked == "LW" and naps.taken == []
+    assert server.kinds == "LW" and naps.waits == []
     assert all(orjson.dumps(orjson.loads(raw)) for raw in diary.raw), "an object that is told can be read and written"
 
 
 @pytest.mark.parametrize("levels", DEEP)
 async def test_a_deep_object_is_listed_like_any_other(levels: int) -> None:
     listed = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (deep("a", levels), deep("b", 1))
-    async with reflecting(Answer(listed), held()) as (server, diary, naps):
+    async with reflecting(Answer(listed), held_open()) as (server, diary, naps):
         assert await diary.until(1) == [("LIST", "a b")]
         await server.until_asked(2)
-    assert naps.taken == []
+    assert naps.waits == []
 
 
 @pytest.mark.parametrize("levels", [300, 1_200])
@@ -83,13 +83,13 @@ def test_proxies_read_deep_writes() -> None:
 
 
 def test_audit_logs_with_bodies_are_read(tmp_path: Path) -> None:
-    said = b'{"stage":"ResponseComplete","verb":"create","responseObject":%s,"requestObject":%s,%s}\n' % (
+    line = b'{"stage":"ResponseComplete","verb":"create","responseObject":%s,"requestObject":%s,%s}\n' % (
         deep("a", 1_200),
         deep("a", 1_200),
         b'"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":201},"userAgent":"x",'
         b'"user":{"username":"u"},"stageTimestamp":"2026-01-01T00:00:00.000000Z"',
     )
-    (log := tmp_path / "audit.log").write_bytes(said)
+    (log := tmp_path / "audit.log").write_bytes(line)
     assert AuditLog(log).requests().total() == 1
     assert [write.target[3] for write in audit_bodies.writes(log, "ns")] == ["a"]
 
@@ -119,10 +119,10 @@ JSON = st.recursive(
 @given(JSON, st.integers(1, 400))
 def test_what_is_not_deep_stays_whatever_is_beside(value: Any, levels: int) -> None:
     raw = orjson.dumps([value, "HERE", value]).replace(b'"HERE"', b"[" * levels + b"]" * levels, 1)
-    found = orjson.loads(nesting.bounded(raw, "here"))
+    parsed = orjson.loads(nesting.bounded(raw, "here"))
     if b'"HERE"' not in raw:
-        assert found[0] == found[2] == value
-        depth, at = 0, found[1]
+        assert parsed[0] == parsed[2] == value
+        depth, at = 0, parsed[1]
         while isinstance(at, list):
             depth, at = depth + 1, at[0] if at else None
         assert depth == min(levels, nesting.DEPTH - 1)

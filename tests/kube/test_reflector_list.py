@@ -13,7 +13,7 @@ from scripted import (
     Stream,
     error,
     event,
-    held,
+    held_open,
     page,
     pod,
     reflecting,
@@ -35,7 +35,7 @@ class Pod(msgspec.Struct):
 
 async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
     pages = (page(pod("a", 1), version=7, more="t1"), page(pod("b", 2), version=7, more="t2"), page(version=7))
-    async with reflecting(*pages, held(), label_selector="app=x", field_selector="spec.nodeName=n") as run:
+    async with reflecting(*pages, held_open(), label_selector="app=x", field_selector="spec.nodeName=n") as run:
         server, diary, naps = run
         await server.until_asked(4)
     assert diary.entries == [("LIST", "a b")]
@@ -49,7 +49,7 @@ async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
     assert 300 <= int(watched.pop("timeoutSeconds")) <= 600
     assert watched == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "7", **selectors}
     assert {request.path for request in server.requests} == {"/api/v1/pods"}
-    assert naps.taken == []
+    assert naps.waits == []
 
 
 async def test_an_expired_continue_token_restarts_the_list_without_telling_half_of_it() -> None:
@@ -58,67 +58,77 @@ async def test_an_expired_continue_token_restarts_the_list_without_telling_half_
         refusal(410, "Expired"),
         page(pod("b", 2), version=9, more="t2"),
         page(pod("c", 3), version=9),
-        held(),
+        held_open(),
     )
     async with reflecting(*script) as (server, diary, naps):
         await server.until_asked(5)
-    assert server.asked == "LCLCW"
+    assert server.kinds == "LCLCW"
     assert diary.entries == [("LIST", "b c")]
     assert server.watched_from == ["9"]
-    assert naps.taken == []
+    assert naps.waits == []
 
 
-GONE: dict[str, Answer | Stream] = {
+EXPIRED: dict[str, Answer | Stream] = {
     "as a status": refusal(410, "Gone"),
     "as an event": watch(error(410, "Expired")),
-    "as an event on a stream that stays open": held(error(410, "Expired")),
+    "as an event on a stream that stays open": held_open(error(410, "Expired")),
 }
 
 
-@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
-async def test_an_expired_version_lists_again_and_each_difference_is_told_once(gone: Answer | Stream) -> None:
+@pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
+async def test_an_expired_version_lists_again_and_each_difference_is_told_once(expired: Answer | Stream) -> None:
     before = (pod("same", 1), pod("changed", 2), pod("left", 3), pod("remade", 4))
     after = (pod("same", 1), pod("changed", 12), pod("remade", 13, uid="second"), pod("new", 14))
-    script = (page(*before, version=5), gone, page(*after, version=15), held(event("MODIFIED", pod("new", 16))))
+    script = (page(*before, version=5), expired, page(*after, version=15), held_open(event("MODIFIED", pod("new", 16))))
     diary = Diary()
     async with serving(*script) as (server, client):
         informer = Informer(client, PODS, typed(Pod))
-        informer.add_handler(diary.told)
+        informer.add_handler(diary.record)
         async with running(informer.run()):
             await informer.synced()
             assert len(diary.entries) == 4
-            told = (await diary.until(10))[4:]
-    assert server.asked == "LWLW"
+            events = (await diary.until(10))[4:]
+    assert server.kinds == "LWLW"
     assert server.watched_from == ["5", "15"]
-    assert sorted(told[:-1]) == [
+    assert sorted(events[:-1]) == [
         ("ADDED", "new/uid-new@14"),
         ("ADDED", "remade/second@13"),
         ("DELETED", "left/uid-left@3"),
         ("DELETED", "remade/uid-remade@4"),
         ("MODIFIED", "changed/uid-changed@12"),
     ]
-    assert told.index(("DELETED", "remade/uid-remade@4")) < told.index(("ADDED", "remade/second@13"))
-    assert told[-1] == ("MODIFIED", "new/uid-new@16")
+    assert events.index(("DELETED", "remade/uid-remade@4")) < events.index(("ADDED", "remade/second@13"))
+    assert events[-1] == ("MODIFIED", "new/uid-new@16")
 
 
-@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
-async def test_the_first_expired_version_lists_at_once_however_long_the_back_off(gone: Answer | Stream) -> None:
+@pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
+async def test_the_first_expired_version_lists_at_once_however_long_the_back_off(expired: Answer | Stream) -> None:
     silent = [watch()] * 6  # watches that end without an event: the back-off grows
-    seen = watch(event("ADDED", pod("b", 6)))
-    script = (page(version=5), *silent, gone, page(version=9), seen, gone, page(version=12), gone, held())
+    one_event = watch(event("ADDED", pod("b", 6)))
+    script = (
+        page(version=5),
+        *silent,
+        expired,
+        page(version=9),
+        one_event,
+        expired,
+        page(version=12),
+        expired,
+        held_open(),
+    )
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(14)
-    assert server.asked == "L" + "W" * 7 + "LWWLWL"
+    assert server.kinds == "L" + "W" * 7 + "LWWLWL"
     # None before the two lists that follow a first refusal; one before the list after a second refusal in a row.
-    assert len(naps.taken) == 6 + 1
+    assert len(naps.waits) == 6 + 1
 
 
 async def test_a_server_that_always_says_gone_is_asked_less_and_less() -> None:
     script = [page(version=5), refusal(410, "Gone")] * 12
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(25)
-    assert server.asked.startswith("LW" * 12)
-    assert len(naps.taken) >= 11
+    assert server.kinds.startswith("LW" * 12)
+    assert len(naps.waits) >= 11
 
 
 async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_nobody(
@@ -135,31 +145,31 @@ async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_
         page(strict("good", 1, 1), strict("bad", 2, "x"), version=5),
         watch(event("MODIFIED", strict("good", 6, "x"))),
         page(strict("good", 6, "x"), strict("bad", 7, 7), version=8),
-        held(event("ADDED", strict("next", 9, 9))),
+        held_open(event("ADDED", strict("next", 9, 9))),
     )
     diary = Diary()
     async with serving(*script) as (server, client):
         informer = Informer(client, PODS, typed(Strict))
-        informer.add_handler(diary.told)
+        informer.add_handler(diary.record)
         async with running(informer.run()):
-            told = await diary.until(4)
-    assert told == [
+            events = await diary.until(4)
+    assert events == [
         ("ADDED", "good/uid-good@1"),
         ("DELETED", "good/uid-good@1"),
         ("ADDED", "bad/uid-bad@7"),
         ("ADDED", "next/uid-next@9"),
     ]
-    assert server.asked == "LWLW"
+    assert server.kinds == "LWLW"
     assert "cannot decode pods ns/bad" in caplog.text
     assert "cannot decode pods ns/good" in caplog.text
 
 
 @pytest.mark.parametrize("broken", [b"{", b"", b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}'])
 async def test_a_broken_list_is_asked_for_again(broken: bytes) -> None:
-    async with reflecting(Answer(broken), page(pod("a", 1), version=5), held()) as (server, diary, naps):
+    async with reflecting(Answer(broken), page(pod("a", 1), version=5), held_open()) as (server, diary, naps):
         await server.until_asked(3)
     assert diary.entries == [("LIST", "a")]
-    assert len(naps.taken) == 1
+    assert len(naps.waits) == 1
 
 
 class Failing:
@@ -179,7 +189,7 @@ class Failing:
 @pytest.mark.parametrize("cause", [KeyError("x"), OSError("disk full"), msgspec.ValidationError("x")], ids=repr)
 @pytest.mark.parametrize("items", [[pod("a", 1)], []], ids=["in the list", "in an event"])
 async def test_an_error_in_a_handler_ends_the_reflector_loudly(cause: Exception, items: list[Any]) -> None:
-    async with serving(page(*items, version=5), held(event("ADDED", pod("b", 6)))) as (_, client):
+    async with serving(page(*items, version=5), held_open(event("ADDED", pod("b", 6)))) as (_, client):
         reflector = Reflector(client, PODS, typed(Pod), Failing(cause), sleep=Naps())
         with pytest.raises(SinkFailed, match="pods: handling") as caught:
             await reflector.run()

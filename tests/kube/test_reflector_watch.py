@@ -15,7 +15,7 @@ from scripted import (
     bookmark,
     error,
     event,
-    held,
+    held_open,
     page,
     pod,
     reflecting,
@@ -27,32 +27,32 @@ from kube.reflector import INACTIVITY_SECONDS, Backoff, LineCutter
 
 
 async def test_a_bookmark_moves_the_version_and_is_no_event() -> None:
-    script = (page(version=5), watch(event("ADDED", pod("a", 6)), bookmark(90)), watch(bookmark(95)), held())
+    script = (page(version=5), watch(event("ADDED", pod("a", 6)), bookmark(90)), watch(bookmark(95)), held_open())
     async with reflecting(*script) as (server, diary, naps):
         await server.until_asked(4)
     assert server.watched_from == ["5", "90", "95"]
     assert diary.entries == [("LIST", ""), ("ADDED", "a@6")]
-    assert naps.taken == []
+    assert naps.waits == []
 
 
 async def test_a_bookmark_without_a_version_moves_nothing() -> None:
-    async with reflecting(page(version=5), watch(bookmark("")), held()) as (server, _, _naps):
+    async with reflecting(page(version=5), watch(bookmark("")), held_open()) as (server, _, _naps):
         await server.until_asked(3)
     assert server.watched_from == ["5", "5"]
 
 
 async def test_a_watch_that_ends_goes_on_where_it_ended_without_a_list() -> None:
-    script = (page(version=5), watch(event("ADDED", pod("a", 6))), watch(event("MODIFIED", pod("a", 7))), held())
+    script = (page(version=5), watch(event("ADDED", pod("a", 6))), watch(event("MODIFIED", pod("a", 7))), held_open())
     async with reflecting(*script) as (server, diary, naps):
         await server.until_asked(4)
-    assert server.asked == "LWWW"
+    assert server.kinds == "LWWW"
     assert server.watched_from == ["5", "6", "7"]
     assert diary.entries[1:] == [("ADDED", "a@6"), ("MODIFIED", "a@7")]
-    assert naps.taken == []
+    assert naps.waits == []
 
 
 async def test_a_silent_connection_is_cut_and_resumed() -> None:
-    script = (page(version=5), held(event("ADDED", pod("a", 6))), held(event("MODIFIED", pod("a", 7))))
+    script = (page(version=5), held_open(event("ADDED", pod("a", 6))), held_open(event("MODIFIED", pod("a", 7))))
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         await diary.until(3)
         # The first watch was not only left, its connection was closed.
@@ -62,7 +62,7 @@ async def test_a_silent_connection_is_cut_and_resumed() -> None:
 
 
 async def test_a_connection_that_is_silent_from_the_start_is_cut_too() -> None:
-    script = (page(version=5), held(), held(event("ADDED", pod("a", 6))))
+    script = (page(version=5), held_open(), held_open(event("ADDED", pod("a", 6))))
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         await diary.until(2)
         await server.until(lambda s: 1 in s.cut)
@@ -78,7 +78,11 @@ async def test_bytes_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None
         reschedule(self, when)
 
     monkeypatch.setattr(asyncio.Timeout, "reschedule", spy)
-    async with reflecting(page(version=5), held(event("ADDED", pod("a", 6))), inactivity=7777.0) as (_, diary, _naps):
+    async with reflecting(page(version=5), held_open(event("ADDED", pod("a", 6))), inactivity=7777.0) as (
+        _,
+        diary,
+        _naps,
+    ):
         await diary.until(2)
         end = asyncio.get_running_loop().time() + 7000
     (of_the_watch,) = [times for times in deadlines.values() if max(times) > end]
@@ -127,7 +131,7 @@ BAD: dict[str, Answer | Stream] = {
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -> None:
     # A list may come between: it is no sign that watches work again.
-    script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held()]
+    script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held_open()]
     if bad is BAD["no JSON"] or bad is BAD["refused as an event"]:
         listed = "LWWLWWWW"
     else:
@@ -135,8 +139,8 @@ async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -
         listed = "LWWWWWW"
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(len(script))
-    assert server.asked == listed
-    grown, again = naps.taken[:3], naps.taken[3]
+    assert server.kinds == listed
+    grown, again = naps.waits[:3], naps.waits[3]
     assert grown == sorted(set(grown))
     assert grown[2] == 4 * grown[0]
     assert again == grown[0]
@@ -149,28 +153,28 @@ async def test_retry_after_is_honoured_on_a_list_and_on_a_watch() -> None:
         page(version=5),
         refusal(429, "TooManyRequests", Retry_After="3"),
         refusal(503, "ServiceUnavailable", Retry_After="soon"),
-        held(),
+        held_open(),
     )
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(5)
-    assert server.asked == "LLWWW"
-    assert naps.taken == [7.0, 3.0, Backoff().next()]
+    assert server.kinds == "LLWWW"
+    assert naps.waits == [7.0, 3.0, Backoff().next()]
 
 
 @pytest.mark.parametrize("code", [400, 404])
 async def test_a_watch_that_will_never_be_served_lists_again(code: int) -> None:
-    async with reflecting(page(version=5), refusal(code), page(version=6), held()) as (server, _, naps):
+    async with reflecting(page(version=5), refusal(code), page(version=6), held_open()) as (server, _, naps):
         await server.until_asked(4)
-    assert server.asked == "LWLW"
-    assert len(naps.taken) == 1
+    assert server.kinds == "LWLW"
+    assert len(naps.waits) == 1
 
 
 async def test_a_stream_that_stays_broken_is_resumed_once_and_then_listed() -> None:
     poison = watch(b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff\xfe"}}}\n')
-    script = (page(version=5), poison, poison, page(pod("a", 6), version=6), held(event("ADDED", pod("b", 7))))
+    script = (page(version=5), poison, poison, page(pod("a", 6), version=6), held_open(event("ADDED", pod("b", 7))))
     async with reflecting(*script) as (server, diary, _):
         await diary.until(3)
-    assert server.asked == "LWWLW"
+    assert server.kinds == "LWWLW"
     assert diary.entries == [("LIST", ""), ("LIST", "a"), ("ADDED", "b@7")]
 
 
@@ -181,14 +185,18 @@ async def test_a_line_may_come_in_any_pieces_even_inside_a_character() -> None:
     line = orjson.dumps({"type": "ADDED", "object": WIDE}) + b"\n"
     assert len(line.decode()) < len(line)
     pieces = [line[i : i + 1] for i in range(len(line))]
-    async with reflecting(page(version=5), held(*pieces)) as (_, diary, _naps):
+    async with reflecting(page(version=5), held_open(*pieces)) as (_, diary, _naps):
         assert await diary.until(2) == [("LIST", ""), ("ADDED", f"{WIDE['metadata']['name']}@6")]
     assert diary.raw == [orjson.dumps(WIDE)]
 
 
 async def test_a_line_of_five_megabytes_loses_no_byte() -> None:
     big = pod("big", 6, annotations={"status": "ü" * 2_500_000})
-    async with reflecting(page(version=5), held(event("ADDED", big), event("ADDED", pod("b", 7)))) as (_, diary, _n):
+    async with reflecting(page(version=5), held_open(event("ADDED", big), event("ADDED", pod("b", 7)))) as (
+        _,
+        diary,
+        _n,
+    ):
         await diary.until(3)
     assert len(diary.raw[0]) > 5_000_000
     assert diary.raw[0] == orjson.dumps(big)
@@ -197,10 +205,10 @@ async def test_a_line_of_five_megabytes_loses_no_byte() -> None:
 
 async def test_empty_lines_are_nothing() -> None:
     pieces = (b"\n\n", event("ADDED", pod("a", 6)), b"\r\n  \n", event("ADDED", pod("b", 7)))
-    async with reflecting(page(version=5), held(*pieces)) as (server, diary, naps):
+    async with reflecting(page(version=5), held_open(*pieces)) as (server, diary, naps):
         assert (await diary.until(3))[1:] == [("ADDED", "a@6"), ("ADDED", "b@7")]
-    assert server.asked == "LW"
-    assert naps.taken == []
+    assert server.kinds == "LW"
+    assert naps.waits == []
 
 
 BROKEN = {
@@ -221,12 +229,12 @@ async def test_a_broken_end_of_a_stream_loses_nothing(broken: bytes, end: str) -
     script = (
         page(version=5),
         watch(event("ADDED", pod("a", 6)), broken, then=end),
-        held(event("MODIFIED", pod("a", 7)), event("ADDED", pod("b", 8))),
+        held_open(event("MODIFIED", pod("a", 7)), event("ADDED", pod("b", 8))),
     )
     # Where the stream says no more and stays open, only the silence ends it.
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         assert (await diary.until(4))[1:] == [("ADDED", "a@6"), ("MODIFIED", "a@7"), ("ADDED", "b@8")]
-    assert server.asked.startswith("LWW")
+    assert server.kinds.startswith("LWW")
     assert server.watched_from[1] == "6"
 
 
@@ -235,7 +243,7 @@ async def test_a_broken_end_of_a_stream_loses_nothing(broken: bytes, end: str) -
 def test_the_line_cutter_gives_the_lines_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines) + b"rest"
     borders = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
-    cutter, found = LineCutter(), []
+    cutter, complete = LineCutter(), []
     for start, end in zip([0, *borders], [*borders, len(stream)], strict=True):
-        found += list(cutter.feed(stream[start:end]))
-    assert found == [line for line in lines if line.strip()]
+        complete += list(cutter.feed(stream[start:end]))
+    assert complete == [line for line in lines if line.strip()]

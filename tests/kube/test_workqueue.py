@@ -380,12 +380,12 @@ def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], sett
             await asyncio.sleep(0)
             model.run(0)
             assert len(queue) == len(model.ready)
-        # Whatever is left is handed out in the end, each key once.
+        # All remaining keys are handed out in the end, each of them once.
         await play(queue, model, ("pass", 30))
         for key in sorted(model.working):
             await play(queue, model, ("done", key))
-        taken = [await queue.take() for _ in range(len(queue))]
-        assert sorted(taken) == sorted(model.ready)
-        assert len(set(taken)) == len(taken)
+        keys = [await queue.take() for _ in range(len(queue))]
+        assert sorted(keys) == sorted(model.ready)
+        assert len(set(keys)) == len(keys)
 
     leap(scenario())

@@ -59,39 +59,39 @@ def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, setting
     """The answer to creating `obj`, or to replacing `before` by it."""
     kind = obj["kind"]
     old = None if before is None else _defaulted(before)
-    made = _defaulted(obj, old)
-    if wrong := [*_breaches(kind, made), *_twice(made, schema(kind), "")]:
+    new = _defaulted(obj, old)
+    if wrong := [*_breaches(kind, new), *_twice(new, schema(kind), "")]:
         return Reply(422, errors=tuple(wrong), message=str([str(error) for error in wrong]))
     if kind == "PodCliqueSet":
-        verdict = podcliqueset.judge(made, old, settings, LEVELS)
+        verdict = podcliqueset.judge(new, old, settings, LEVELS)
     else:
-        verdict = topologybinding.judge(made, settings)
-    return _reply(verdict, made)
+        verdict = topologybinding.judge(new, settings)
+    return _reply(verdict, new)
 
 
-def _reply(verdict: AdmissionResult, made: dict[str, Any]) -> Reply:
+def _reply(verdict: AdmissionResult, obj: dict[str, Any]) -> Reply:
     response = verdict.response("")["response"]
-    told = tuple(response.get("warnings", ()))
+    warnings = tuple(response.get("warnings", ()))
     if verdict.allowed:
-        return Reply(201, made, warnings=told)
+        return Reply(201, obj, warnings=warnings)
     status = response["status"]
     errors = tuple(field_errors(status["message"], {}))
-    return Reply(status["code"], message=status["message"], errors=errors, warnings=told)
+    return Reply(status["code"], message=status["message"], errors=errors, warnings=warnings)
 
 
 def _defaulted(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    made = _schema_defaults(copy.deepcopy(dict(obj)), schema(obj["kind"]))
+    result = _schema_defaults(copy.deepcopy(dict(obj)), schema(obj["kind"]))
     if obj["kind"] == "PodCliqueSet":
-        for operation in defaults.patch(made, before):
+        for operation in defaults.patch(result, before):
             *way, last = (step.replace("~1", "/").replace("~0", "~") for step in operation["path"][1:].split("/"))
-            at: Any = made
+            at: Any = result
             for step in way:
                 at = at[int(step)] if isinstance(at, list) else at[step]
             if operation["op"] == "remove":
                 del at[last]
             else:
                 at[last] = copy.deepcopy(operation["value"])
-    return _schema_defaults(made, schema(obj["kind"]))
+    return _schema_defaults(result, schema(obj["kind"]))
 
 
 def _schema_defaults(value: Any, rules: Mapping[str, Any]) -> Any:
@@ -106,16 +106,16 @@ def _schema_defaults(value: Any, rules: Mapping[str, Any]) -> Any:
     return value
 
 
-def _breaches(kind: str, made: dict[str, Any]) -> list[FieldError]:
-    if (made["spec"].get("replicas") if isinstance(made.get("spec"), dict) else None) in (-1,):
+def _breaches(kind: str, obj: dict[str, Any]) -> list[FieldError]:
+    if (obj["spec"].get("replicas") if isinstance(obj.get("spec"), dict) else None) in (-1,):
         return [FieldError("spec.replicas", "Invalid")]
-    found = []
-    for error in _validator(kind).iter_errors(made):
+    errors = []
+    for error in _validator(kind).iter_errors(obj):
         steps = [step for step in error.absolute_path if isinstance(step, str)]
         if error.validator == "required":
             steps.append(error.message.split("'")[1])
-        found.append(FieldError(".".join(steps), _REASONS.get(str(error.validator), "Invalid")))
-    return found
+        errors.append(FieldError(".".join(steps), _REASONS.get(str(error.validator), "Invalid")))
+    return errors
 
 
 def _twice(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
@@ -127,8 +127,8 @@ def _twice(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
         ]
     if not isinstance(value, list) or "items" not in rules:
         return []
-    found = [error for item in value for error in _twice(item, rules["items"], path)]
+    errors = [error for item in value for error in _twice(item, rules["items"], path)]
     if keys := rules.get("x-kubernetes-list-map-keys"):
-        seen = [str([item.get(key) for key in keys]) for item in value if isinstance(item, dict)]
-        found += [FieldError(path.lstrip("."), "Duplicate")] if len(set(seen)) < len(seen) else []
-    return found
+        values = [str([item.get(key) for key in keys]) for item in value if isinstance(item, dict)]
+        errors += [FieldError(path.lstrip("."), "Duplicate")] if len(set(values)) < len(values) else []
+    return errors

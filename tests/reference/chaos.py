@@ -102,7 +102,7 @@ class CrashRun:
     clients: dict[Role, Mortal] = field(default_factory=dict)
     tasks: dict[Role, asyncio.Task[None]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
-    """What a chapter remembers for its end."""
+    """Values that a chapter remembers for its end."""
     line: Line = MAPS
     """The line of the contract that the operator plays which is started next."""
     armed: int = 0
@@ -143,8 +143,8 @@ class CrashRun:
         for task in self.tasks.values():
             await death(task)
 
-    async def tell(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
-        """Plays a chapter; gives how often the victim wrote until it died, or until the end."""
+    async def play_chapter(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
+        """Play a chapter; return how often the victim wrote until it died, or until the end."""
         self.armed = self.k if chapter.killed else 0
         mortal = self.clients[self.victim]
         mortal.writes, mortal.k = 0, self.armed
@@ -160,12 +160,12 @@ class CrashRun:
             if task.done():
                 await task
                 raise AssertionError(f"{self._about(chapter.name)}: the {role} has ended")
-        found = await ended
+        final = await ended
         died.cancel()
         mortal.k = 0
         if mortal.dead.is_set() and self.clients[self.victim] is mortal:
             await self._again()
-        differences = list(unlike(right.setdefault(chapter.name, found), found))
+        differences = list(unlike(right.setdefault(chapter.name, final), final))
         assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
         chapter.judge(self)
         return mortal.writes
@@ -183,9 +183,9 @@ class CrashRun:
             await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT)
             await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
         else:
-            wanted = lambda view: bool(done(view)) and normal(view, self.namespace) == right  # noqa: E731
+            reached = lambda view: bool(done(view)) and normal(view, self.namespace) == right  # noqa: E731
             with suppress(WaitTimeout):
-                await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT)
+                await asyncio.to_thread(self.history.wait, chapter.name, reached, WAIT)
             answer = done(self.history.view())
             assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
@@ -196,7 +196,7 @@ class CrashRun:
 
 @dataclass
 class Testbed:
-    """What all lives share."""
+    """The objects that all lives share."""
 
     name: str
     connection: config.Connection
@@ -207,14 +207,14 @@ class Testbed:
 async def play(
     testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
 ) -> dict[str, int]:
-    """One life; gives the victim's writes in each chapter."""
+    """Play one life; return the victim's writes in each chapter."""
     played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": played.namespace}}
     await testbed.client.create(NAMESPACES, body)
     played.start("operator")
     played.start("gang-scheduler")
     try:
-        return {chapter.name: await played.tell(chapter, right) for chapter in story}
+        return {chapter.name: await played.play_chapter(chapter, right) for chapter in story}
     finally:
         await played.stop()
 
@@ -222,12 +222,12 @@ async def play(
 async def all_deaths(
     cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, lives: int = LIVES
 ) -> dict[str, int]:
-    """Plays a story without a death, then with a death at each write of each chapter; gives the numbers of writes.
+    """Play a story without a death, then with a death at each write of each chapter; return the numbers of writes.
     `name` begins the names of the namespaces; so many `lives` are played at a time."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(4 * lives))  # waits block a thread each
     async with AsyncExitStack() as stack:
-        maps = () if any(each.resource == PODGANGMAPS for each in WATCHED) else (Watched(PODGANGMAPS),)
+        maps = () if any(watched.resource == PODGANGMAPS for watched in WATCHED) else (Watched(PODGANGMAPS),)
         recorder = Recorder(cluster.kubeconfig, "chaos", (*WATCHED, *maps))
         recorder.start()
         stack.callback(recorder.stop)
@@ -238,8 +238,8 @@ async def all_deaths(
         writes = await play(testbed, story, victim, 0, right)
         killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
 
-        def to_be_told(k: int) -> list[Chapter]:
-            """The story without what follows the last death."""
+        def until_death(k: int) -> list[Chapter]:
+            """Return the story without the chapters after the last death."""
             last = max(i for i, chapter in enumerate(story) if killed.get(chapter.name, 0) >= k)
             return list(story[: last + 1])
 
@@ -247,7 +247,7 @@ async def all_deaths(
 
         async def one(k: int) -> None:
             async with turns:
-                await play(testbed, to_be_told(k), victim, k, right)
+                await play(testbed, until_death(k), victim, k, right)
 
         async with asyncio.TaskGroup() as group:
             for k in range(PART, max(killed.values()) + 1, PARTS):
@@ -269,12 +269,12 @@ async def _set_up(client: Client) -> None:
 def pods_made(played: CrashRun) -> tuple[int, int]:
     """How many pods were made so far, and how many deleted."""
     records = played.history.records("pods")
-    gone = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
-    return len({r.uid for r in records if r.kind == ADDED}), len(gone)
+    deleted = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
+    return len({r.uid for r in records if r.kind == ADDED}), len(deleted)
 
 
 def normal(view: View, namespace: str) -> dict[str, Any]:
-    """What must be the same in every life: everything but names, times, uids and versions that are given by chance."""
+    """The parts that are the same in every life: all but names, times, uids and versions that are given by chance."""
     pods = _numbered(view.list("pods"))
     named_by_time = [*(gang["metadata"]["name"] for gang in view.list("podgangs")), *map(str, view.list("podgangmaps"))]
     times = sorted({time for text in named_by_time for time in GANG_TIME.findall(text)})
@@ -282,7 +282,7 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
     def named(text: str) -> str:
         """Without the times in names of gangs: only their order is the same."""
         known = pods.get(text, text).replace(namespace, "HERE")
-        return GANG_TIME.sub(lambda found: f"#{times.index(found[0])}" if found[0] in times else found[0], known)
+        return GANG_TIME.sub(lambda match: f"#{times.index(match[0])}" if match[0] in times else match[0], known)
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -291,7 +291,7 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
             return [plain(v) for v in value]
         return named(value) if isinstance(value, str) else value
 
-    found: dict[str, Any] = {}
+    documents: dict[str, Any] = {}
     for kind in KINDS:
         for item in view.list(kind):
             document = plain({k: item.get(k) for k in ("metadata", "spec", "status")})
@@ -300,27 +300,27 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
                 group["podReferences"] = sorted(group["podReferences"], key=lambda r: str(r["name"]))
             if kind == "pods":
                 document["metadata"]["labels"][labels.POD_INDEX] = pods[name].rpartition("-")[2]
-            found[f"{kind}/{named(name)}"] = document
-    return found
+            documents[f"{kind}/{named(name)}"] = document
+    return documents
 
 
-def _numbered(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Pod or its hostname → the hostname that it has where the pods of a clique are numbered in the order of their
     gangs. Which pod goes to which gang depends on which is older, and creation timestamps have whole seconds."""
-    own = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in found]
-    in_order = sorted(own, key=lambda each: each[:3])
+    own = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
+    in_order = sorted(own, key=lambda item: item[:3])
     hostnames = sorted((clique, hostname) for clique, _, hostname, _ in own)
     new = [(pod, was, hostname) for (_, _, was, pod), (_, hostname) in zip(in_order, hostnames, strict=True)]
     return {text: hostname for pod, was, hostname in new for text in (pod["metadata"]["name"], was)}
 
 
-def unlike(right: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Where two states differ."""
-    if isinstance(right, dict) and isinstance(found, dict):
-        for key in sorted({*right, *found}):
-            yield from unlike(right.get(key), found.get(key), f"{path}.{key}")
-    elif isinstance(right, list) and isinstance(found, list) and len(right) == len(found):
-        for i, (one, other) in enumerate(zip(right, found, strict=True)):
+def unlike(right: Any, actual: Any, path: str = "") -> Iterator[str]:
+    """Yield the differences between two states."""
+    if isinstance(right, dict) and isinstance(actual, dict):
+        for key in sorted({*right, *actual}):
+            yield from unlike(right.get(key), actual.get(key), f"{path}.{key}")
+    elif isinstance(right, list) and isinstance(actual, list) and len(right) == len(actual):
+        for i, (one, other) in enumerate(zip(right, actual, strict=True)):
             yield from unlike(one, other, f"{path}[{i}]")
-    elif right != found:
-        yield f"{path}: {found!r} instead of {right!r}"
+    elif right != actual:
+        yield f"{path}: {actual!r} instead of {right!r}"

@@ -71,14 +71,14 @@ def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **how: Any) -> list
     """The manifests of the cliques of the first scaling group on the line of names."""
     replicas, index = group.spec.replicas, int(group.metadata.label(labels.REPLICA_INDEX))
     config = children.group_configs(pcs)[0]
-    held = placement(pcs, index, replicas)
-    return list(children.member_cliques(pcs, group, config, range(replicas), held, NAMES, **how))
+    gang_placement = placement(pcs, index, replicas)
+    return list(children.member_cliques(pcs, group, config, range(replicas), gang_placement, NAMES, **how))
 
 
-def balanced(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+def balanced(clique: PodClique, current: list[Pod]) -> tuple[list[int], list[Pod]]:
     """The indices of missing pods and the surplus pods of a clique that is in one gang with all its replicas."""
     gang, target = clique.metadata.label(labels.PODGANG), clique.metadata.label(labels.TEMPLATE_HASH)
-    difference = pods.difference({gang: clique.spec.replicas}, found, target, lambda _: True)
+    difference = pods.difference({gang: clique.spec.replicas}, current, target, lambda _: True)
     return [index for index, _ in difference.missing], difference.surplus
 
 

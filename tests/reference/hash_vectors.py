@@ -13,13 +13,13 @@ from conformance import data
 
 @cache
 def document() -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads((data.folder("fixtures") / "hashes" / "vectors.json").read_bytes())
-    return found
+    content: dict[str, Any] = orjson.loads((data.folder("fixtures") / "hashes" / "vectors.json").read_bytes())
+    return content
 
 
 def vectors() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = document()["vectors"]
-    return found
+    entries: list[dict[str, Any]] = document()["vectors"]
+    return entries
 
 
 def expected(vector: dict[str, Any]) -> dict[tuple[str, str, str], str]:

@@ -17,7 +17,7 @@ _OF_STORAGE = {"persistentvolumes", "storageclasses", "csinodes", "csidrivers", 
 _EVERYWHERE = frozenset(
     {"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews", *_OF_STORAGE}
 )
-"""What belongs to no namespace."""
+"""Resources that belong to no namespace."""
 
 
 class Mortal(Client):
@@ -45,14 +45,14 @@ class Mortal(Client):
             yield reader
 
     def _own(self, path: str) -> str:
-        found = _COLLECTION.fullmatch(path)
-        if not self.namespace or found is None or found[2] in _EVERYWHERE:
+        match = _COLLECTION.fullmatch(path)
+        if not self.namespace or match is None or match[2] in _EVERYWHERE:
             return path
-        return f"{found[1]}/namespaces/{self.namespace}/{found[2]}"
+        return f"{match[1]}/namespaces/{self.namespace}/{match[2]}"
 
 
 async def death(task: asyncio.Task[None]) -> None:
-    """What was under way is cut off, and nothing that it knew survives."""
+    """Cut off the work that is under way: nothing that it knew survives."""
     task.cancel()
     with suppress(asyncio.CancelledError, BaseExceptionGroup):
         await task

@@ -37,9 +37,9 @@ class Rolling:
         self.cliques: dict[str, PodClique] = {}
         self.groups: dict[str, PodCliqueScalingGroup] = {}
         self.pods: dict[str, Pod] = {}
-        self.held: set[str] = set()
+        self.held_cliques: set[str] = set()
         """Cliques whose new pods do not become Ready."""
-        self.gone: list[str] = []
+        self.deleted_pods: list[str] = []
         """Names of pods in the order in which they were deleted."""
         self.settle()
 
@@ -67,15 +67,15 @@ class Rolling:
         return sorted(own, key=pods.index_of)
 
     def names(self, clique: str) -> list[str]:
-        return [each.metadata.name for each in self.of(clique)]
+        return [member.metadata.name for member in self.of(clique)]
 
     def outdated(self) -> list[str]:
         """Names of the pods that are not of the present template."""
-        found = []
+        pod_names = []
         for name, clique in self.cliques.items():
             current = update_progress.revision(self.pcs, clique)
-            found += [p.metadata.name for p in self.of(name) if current and update_clique_pods.outdated(p, current)]
-        return found
+            pod_names += [p.metadata.name for p in self.of(name) if current and update_clique_pods.outdated(p, current)]
+        return pod_names
 
     @property
     def progress(self):
@@ -99,7 +99,7 @@ class Rolling:
         return msgspec.json.encode([self.pcs.status, self.cliques, self.groups, self.pods])
 
     def tick(self) -> None:
-        """A second: everybody looks once and acts, and pods that are older and not held become Ready."""
+        """Advance by a second: each controller has one pass, and pods that are older and not held become Ready."""
         self.second += 1
         now = timestamps.text(1_800_000_000 + self.second)
         self.set_pass(now)
@@ -107,12 +107,12 @@ class Rolling:
             self.group_pass(group, now)
         for clique in list(self.cliques.values()):
             self.clique_pass(clique, now)
-        for each in self.pods.values():
-            owner = each.metadata.controller.name
-            young = each.metadata.creation_timestamp == now
-            if not each.status.conditions and owner not in self.held and not young:
-                each.status.conditions, each.status.phase = [PodCondition("Ready", "True")], "Running"
-                each.spec.node_name = "n"
+        for member in self.pods.values():
+            owner = member.metadata.controller.name
+            young = member.metadata.creation_timestamp == now
+            if not member.status.conditions and owner not in self.held_cliques and not young:
+                member.status.conditions, member.status.phase = [PodCondition("Ready", "True")], "Running"
+                member.spec.node_name = "n"
         for clique in self.cliques.values():
             clique.status = statuses.clique_status(clique, self.of(clique.metadata.name), self.pcs, now)
         for group in self.groups.values():
@@ -120,26 +120,26 @@ class Rolling:
 
     def set_pass(self, now: str) -> None:
         generation = revisions.of_set(self.pcs)
-        found = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get)
-        progress = update_set_replicas.progress(self.pcs, generation, found, now)
+        observed = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get)
+        progress = update_set_replicas.progress(self.pcs, generation, observed, now)
         self.pcs.status = statuses.set_status(
             self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress
         )
-        wanted = set()
+        expected = set()
         for index in range(self.pcs.spec.replicas):
             for template in children.standalone_templates(self.pcs):
                 self.follow(standalone(self.pcs, index, template), now)
-                wanted.add(names.clique("llm", index, template.name))
+                expected.add(names.clique("llm", index, template.name))
             for config in children.group_configs(self.pcs):
                 manifest = children.scaling_group(self.pcs, index, config)
                 name = manifest["metadata"]["name"]
-                wanted.add(name)
+                expected.add(name)
                 if name not in self.groups:
                     self.groups[name] = self.born(manifest, PodCliqueScalingGroup, now)
         for name in [n for n, c in self.cliques.items() if c.metadata.controller.kind == "PodCliqueSet"]:
-            if name not in wanted:
+            if name not in expected:
                 self.drop(name)
-        for name in [n for n in self.groups if n not in wanted]:
+        for name in [n for n in self.groups if n not in expected]:
             for member in [n for n in self.cliques if n.startswith(f"{name}-")]:
                 self.drop(member)
             del self.groups[name]
@@ -154,18 +154,18 @@ class Rolling:
                 self.drop(clique.metadata.name)
         config = children.group_config(self.pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         assert config is not None
-        made = list(members(self.pcs, group))
-        for manifest in made:
+        manifests = list(members(self.pcs, group))
+        for manifest in manifests:
             self.follow(manifest, now, in_place=update_progress.on_delete(self.pcs))
         for name in [n for n in self.cliques if n.startswith(f"{group.metadata.name}-")]:
-            if name not in {m["metadata"]["name"] for m in made}:
+            if name not in {m["metadata"]["name"] for m in manifests}:
                 self.drop(name)
 
     def clique_pass(self, clique: PodClique, now: str) -> None:
         name = clique.metadata.name
-        found = self.of(name)
-        missing, surplus = balanced(clique, found)
-        vacancy = update_clique_pods.vacancy(clique, found)
+        current = self.of(name)
+        missing, surplus = balanced(clique, current)
+        vacancy = update_clique_pods.vacancy(clique, current)
         for index in missing:
             self._born += 1
             new = pod(clique, index)
@@ -179,21 +179,21 @@ class Rolling:
         if step.progress is not None:
             assert clique.status is not None
             clique.status = msgspec.structs.replace(clique.status, update_progress=step.progress)
-        for each in [*surplus, *step.forced, *step.further, *([step.selected] if step.selected else [])]:
-            if self.pods.pop(each.metadata.name, None) is not None:
-                self.gone.append(each.metadata.name)
+        for member in [*surplus, *step.forced, *step.further, *([step.selected] if step.selected else [])]:
+            if self.pods.pop(member.metadata.name, None) is not None:
+                self.deleted_pods.append(member.metadata.name)
 
     def follow(self, manifest: dict, now: str, in_place: bool = True) -> None:
         name = manifest["metadata"]["name"]
-        found = self.cliques.get(name)
-        if found is None:
+        existing = self.cliques.get(name)
+        if existing is None:
             self.cliques[name] = self.born(manifest, PodClique, now)
             return
-        current = update_progress.revision(self.pcs, found)
+        current = update_progress.revision(self.pcs, existing)
         assert current is not None
-        if in_place and template_drift.outdated(found, current):
-            found.metadata.labels = manifest["metadata"]["labels"]
-            found.spec.pod_spec = manifest["spec"]["podSpec"]
+        if in_place and template_drift.outdated(existing, current):
+            existing.metadata.labels = manifest["metadata"]["labels"]
+            existing.spec.pod_spec = manifest["spec"]["podSpec"]
 
     def born(self, manifest: dict, kind: type, now: str):
         self._born += 1
@@ -201,9 +201,9 @@ class Rolling:
         return msgspec.convert({**manifest, "metadata": metadata}, kind)
 
     def drop(self, clique: str) -> None:
-        for each in self.of(clique):
-            del self.pods[each.metadata.name]
-            self.gone.append(each.metadata.name)
+        for member in self.of(clique):
+            del self.pods[member.metadata.name]
+            self.deleted_pods.append(member.metadata.name)
         del self.cliques[clique]
 
     def until_ended(self, passes: int = 200) -> Iterator[None]:

@@ -28,7 +28,7 @@ FACTS = Facts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=a
 
 
 class Cluster:
-    """What there is: the binding `top`, and sets by name."""
+    """The objects of a cluster: the binding `top`, and sets by name."""
 
     def __init__(self, **sets):
         self.sets = sets
@@ -52,7 +52,7 @@ def hooks(cluster=None, **settings):
     return Hooks(configuration, cluster or Cluster(), "operator")
 
 
-async def asked(path, request, cluster=None):
+async def admission_response(path, request, cluster=None):
     capacity = hooks(cluster)
     [hook] = [hook for known, hook in capacity.by_path.items() if path in known]
     return (await capacity.review(hook, orjson.dumps({"request": request})))["response"]
@@ -127,7 +127,7 @@ async def test_a_hook_that_fails_is_told_with_500():
 
 
 async def test_defaults_come_as_a_patch():
-    response = await asked("default", {"uid": "1", "object": {"spec": {"template": {}}}})
+    response = await admission_response("default", {"uid": "1", "object": {"spec": {"template": {}}}})
     assert response["allowed"] and response["patchType"] == "JSONPatch"
     assert {operation["op"] for operation in orjson.loads(base64.b64decode(response["patch"]))} == {"add"}
 
@@ -155,7 +155,7 @@ async def _changed(change):
     old = _old_set()
     new = copy.deepcopy(old)
     change(new)
-    return await asked("validate-podcliqueset", {"operation": "UPDATE", "object": new, "oldObject": old})
+    return await admission_response("validate-podcliqueset", {"operation": "UPDATE", "object": new, "oldObject": old})
 
 
 async def test_finalizers_and_labels_of_a_set_from_before_names_may_change():
@@ -182,7 +182,9 @@ async def test_a_named_pack_domain_may_become_a_required_one_and_not_come_back()
     new = copy.deepcopy(old)
     new["spec"]["template"]["topologyConstraint"] = {"topologyName": "top", "pack": {"required": "rack"}}
     for before, after, allowed in ((old, new, True), (new, old, False)):
-        response = await asked("validate-podcliqueset", {"operation": "UPDATE", "object": after, "oldObject": before})
+        response = await admission_response(
+            "validate-podcliqueset", {"operation": "UPDATE", "object": after, "oldObject": before}
+        )
         assert response["allowed"] == allowed
 
 
@@ -204,21 +206,21 @@ def _managed(operation, user="alice", labels=None, kind="PodClique"):
 async def test_only_the_operator_and_exempt_users_change_what_is_managed(operation):
     cluster = Cluster(pcs={"metadata": {}})
     for user, allowed in (("alice", False), ("operator", True), ("exempt", True)):
-        assert (await asked("authorizer", _managed(operation, user), cluster))["allowed"] == allowed
+        assert (await admission_response("authorizer", _managed(operation, user), cluster))["allowed"] == allowed
 
 
 async def test_anybody_deletes_pods():
     cluster = Cluster(pcs={"metadata": {}})
-    assert (await asked("authorizer", _managed("DELETE", kind="Pod"), cluster))["allowed"]
-    assert not (await asked("authorizer", _managed("UPDATE", kind="Pod"), cluster))["allowed"]
+    assert (await admission_response("authorizer", _managed("DELETE", kind="Pod"), cluster))["allowed"]
+    assert not (await admission_response("authorizer", _managed("UPDATE", kind="Pod"), cluster))["allowed"]
 
 
 async def test_protection_needs_a_set_and_can_be_switched_off():
-    assert (await asked("authorizer", _managed("CREATE")))["warnings"] == [
+    assert (await admission_response("authorizer", _managed("CREATE")))["warnings"] == [
         "parent PodCliqueSet pcs not found for resource: ns/x"
     ]
     orphan = _managed("CREATE", labels={"app.kubernetes.io/part-of": ""})
-    assert (await asked("authorizer", orphan))["warnings"][0].startswith("missing required label")
+    assert (await admission_response("authorizer", orphan))["warnings"][0].startswith("missing required label")
     for value, allowed in (("true", True), ("TRUE", False)):
         pcs = {"metadata": {"annotations": {authorizer.UNPROTECTED: value}}}
-        assert (await asked("authorizer", _managed("UPDATE"), Cluster(pcs=pcs)))["allowed"] == allowed
+        assert (await admission_response("authorizer", _managed("UPDATE"), Cluster(pcs=pcs)))["allowed"] == allowed

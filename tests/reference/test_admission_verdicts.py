@@ -27,7 +27,7 @@ def _of(features):
     return [pytest.param(manifest, id=manifest.name) for manifest in chosen]
 
 
-def _asked(manifest, settings):
+def _reply(manifest, settings):
     stored = manifest.stored and manifests.filled(manifest.stored, WORDS)
     obj = manifests.filled(manifest.object, WORDS)
     if stored:
@@ -37,24 +37,24 @@ def _asked(manifest, settings):
 
 @pytest.mark.parametrize("manifest", _of(ON))
 def test_manifests_with_all_features(manifest):
-    reply = _asked(manifest, apiserver.SETTINGS)
+    reply = _reply(manifest, apiserver.SETTINGS)
     assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
 @pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
 def test_manifests_that_are_about_missing_features(manifest):
-    reply = _asked(manifest, apiserver.OFF)
+    reply = _reply(manifest, apiserver.OFF)
     assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
 def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
     listed = {rule for manifest in manifests.load() for rule in manifest.rules}
-    wanted = {f"VAL-{n:02}" for n in [*range(1, 6), *range(7, 13), *range(14, 23), *range(33, 37), 30, 32, 38]}
-    wanted |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
-    wanted |= {f"UPD-{n:02}" for n in [*range(1, 10), *range(12, 22)]} | {f"VTC-{n:02}" for n in range(1, 12)}
-    wanted |= {f"CTV-{n:02}" for n in range(1, 7)} | {f"MNV-{n:02}" for n in range(1, 6)}
+    expected = {f"VAL-{n:02}" for n in [*range(1, 6), *range(7, 13), *range(14, 23), *range(33, 37), 30, 32, 38]}
+    expected |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
+    expected |= {f"UPD-{n:02}" for n in [*range(1, 10), *range(12, 22)]} | {f"VTC-{n:02}" for n in range(1, 12)}
+    expected |= {f"CTV-{n:02}" for n in range(1, 7)} | {f"MNV-{n:02}" for n in range(1, 6)}
     # VAL-06 is A-07. Of VAL-56, the comment of the field says the reverse.
-    assert wanted - listed <= {"VAL-06", "VAL-56"} and len(wanted) > 70
+    assert expected - listed <= {"VAL-06", "VAL-56"} and len(expected) > 70
 
 
 @settings(max_examples=GENERATED)
@@ -64,12 +64,15 @@ def test_generated_sets_get_the_verdict_of_the_model(seed):
     base = examples.valid(random, FACTS)
     pcs = examples.mutated(random, base) if seed % 4 else base
     update = seed % 3 == 0 and pcs["metadata"]["name"] == base["metadata"]["name"]
-    wanted = updates.update(pcs, base, FACTS) if update else model.create(pcs, FACTS)
-    if any(violation.rule in CEL for violation in wanted):
+    violations = updates.update(pcs, base, FACTS) if update else model.create(pcs, FACTS)
+    if any(violation.rule in CEL for violation in violations):
         return
     reply = apiserver.ask(pcs, base if update else None)
-    assert reply.accepted == (not wanted), (wanted, str(reply))
-    if wanted:
-        assert any(error.is_at(violation.leaf) for error in reply.errors for violation in wanted), (wanted, str(reply))
+    assert reply.accepted == (not violations), (violations, str(reply))
+    if violations:
+        assert any(error.is_at(violation.leaf) for error in reply.errors for violation in violations), (
+            violations,
+            str(reply),
+        )
     else:
         assert not differences(defaulted(pcs)["spec"], reply.object["spec"])

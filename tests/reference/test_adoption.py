@@ -23,13 +23,13 @@ def uids(w: World, *kinds: str) -> set[str]:
 
 
 def uncontrolled(w: World) -> list[str]:
-    """What has no controller that exists."""
+    """Objects without a controller that exists."""
     present = {item["metadata"]["uid"] for item in w.api.objects.values()}
     return [
         f"{kind} {item['metadata']['name']}"
         for (kind, _, _), item in w.api.objects.items()
         if kind != "podcliquesets"
-        and not any(each["uid"] in present for each in item["metadata"].get("ownerReferences", ()))
+        and not any(owner["uid"] in present for owner in item["metadata"].get("ownerReferences", ()))
     ]
 
 
@@ -49,10 +49,10 @@ async def strip(w: World, chosen: Callable[[Object], bool]) -> None:
             await w.api.patch(address, {"metadata": {"ownerReferences": None}}, "merge", False)
 
 
-async def adopted(w: World, kept: set[str], strategy: str, *, pods: int = 4) -> None:
+async def adopted(w: World, expected: set[str], strategy: str, *, pods: int = 4) -> None:
     """Everything has a controller again, and the next update ends."""
     await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas") and not uncontrolled(w), "adopted")
-    assert uids(w, *KINDS) == kept
+    assert uids(w, *KINDS) == expected
     assert w.status().get("lastErrors") is None
     await w.change(the_set("v2", strategy=strategy, **SIZES))
     await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "updated")
@@ -61,10 +61,10 @@ async def adopted(w: World, kept: set[str], strategy: str, *, pods: int = 4) -> 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_orphans_of_a_deleted_set_are_adopted(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 4) as w:
-        kept = uids(w, *KINDS)
+        before = uids(w, *KINDS)
         await orphan(w)
         await w.create(the_set(strategy=strategy, **SIZES))
-        await adopted(w, kept, strategy)
+        await adopted(w, before, strategy)
 
 
 async def test_orphans_of_another_template_are_updated():
@@ -78,9 +78,9 @@ async def test_orphans_of_another_template_are_updated():
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_loses_its_controller_gets_it_back(kind: str):
     async with world(the_set(**SIZES), 4) as w:
-        kept, own = uids(w, *KINDS), uids(w, kind)
+        before, own = uids(w, *KINDS), uids(w, kind)
         await strip(w, lambda item: item["metadata"]["uid"] in own)
-        await adopted(w, kept, "Coherent")
+        await adopted(w, before, "Coherent")
 
 
 async def test_what_is_restored_from_a_backup_is_adopted():
@@ -93,9 +93,9 @@ async def test_what_is_restored_from_a_backup_is_adopted():
             del w.api.objects[kind, namespace, name]
             if kind != "secrets":
                 await w.api.restored(kind, item)
-        kept = uids(w, *KINDS)
+        before = uids(w, *KINDS)
         await w.start()
-        await adopted(w, kept, "Coherent")
+        await adopted(w, before, "Coherent")
 
 
 async def test_the_token_secret_is_not_trusted_but_replaced():
@@ -109,11 +109,11 @@ async def test_the_token_secret_is_not_trusted_but_replaced():
 @pytest.mark.parametrize("label", [labels.MANAGED_BY, labels.PODCLIQUE, labels.PART_OF])
 async def test_a_pod_that_loses_a_label_gets_it_back(label: str):
     async with world(the_set(**SIZES), 4) as w:
-        kept, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
+        before, tags = uids(w, "pods"), {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in w.pods()}
         name = sorted(tags)[0]
         await w.api.patch(("pods", "ns", name), {"metadata": {"labels": {label: None}}}, "merge", False)
         await w.until(lambda: w.api.objects["pods", "ns", name]["metadata"]["labels"] == tags[name], "labelled")
-        assert uids(w, "pods") == kept
+        assert uids(w, "pods") == before
 
 
 def meta(name: str, uid: str, created: str, *owners: OwnerReference) -> ObjectMeta:
@@ -139,13 +139,16 @@ def reference(kind: str, name: str, uid: str) -> OwnerReference:
 def test_only_what_nothing_living_controls_is_adopted(
     name: str, created: str, owners: list[OwnerReference], expected: bool
 ) -> None:
-    pcs, found = PodCliqueSet(metadata=meta("s", "living", "10")), PodClique(metadata=meta(name, "x", created, *owners))
-    assert ownership.abandoned(pcs, "PodCliqueSet", found) is expected
+    pcs, candidate = (
+        PodCliqueSet(metadata=meta("s", "living", "10")),
+        PodClique(metadata=meta(name, "x", created, *owners)),
+    )
+    assert ownership.abandoned(pcs, "PodCliqueSet", candidate) is expected
 
 
 def test_owners_that_are_no_controllers_stay() -> None:
     other = OwnerReference(api_version="v1", kind="ConfigMap", name="c", uid="u")
-    found = PodClique(metadata=meta("s-0-f", "x", "05", other))
+    candidate = PodClique(metadata=meta("s-0-f", "x", "05", other))
     own = {"kind": "PodCliqueSet", "name": "s", "uid": "living", "controller": True}
-    [kept, added] = ownership.adoption(own, found)["metadata"]["ownerReferences"]
-    assert (kept["uid"], added) == ("u", own)
+    [existing, added] = ownership.adoption(own, candidate)["metadata"]["ownerReferences"]
+    assert (existing["uid"], added) == ("u", own)

@@ -1,4 +1,4 @@
-"""What a life must have in common with the others, and what may differ by chance."""
+"""The parts of a life that are the same in all lives, and the parts that may differ by chance."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Seen:
 RIGHT = {"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-2": "two"}
 
 
-def seen(gangs: dict[str, str]) -> dict[str, Any]:
+def normalized(gangs: dict[str, str]) -> dict[str, Any]:
     return normal(Seen(gangs), "ns")  # type: ignore[arg-type]
 
 
 def test_which_pod_of_a_clique_goes_to_which_gang_is_chance() -> None:
-    assert seen({"s-0-a-2": "one", "s-0-a-0": "two", "s-0-a-1": "two"}) == seen(RIGHT)
+    assert normalized({"s-0-a-2": "one", "s-0-a-0": "two", "s-0-a-1": "two"}) == normalized(RIGHT)
 
 
 def test_how_many_go_where_and_which_hostnames_there_are_is_not() -> None:
-    assert seen({"s-0-a-0": "one", "s-0-a-1": "one", "s-0-a-2": "two"}) != seen(RIGHT)
-    assert seen({"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-3": "two"}) != seen(RIGHT)
+    assert normalized({"s-0-a-0": "one", "s-0-a-1": "one", "s-0-a-2": "two"}) != normalized(RIGHT)
+    assert normalized({"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-3": "two"}) != normalized(RIGHT)

@@ -23,8 +23,8 @@ from tests.reference.test_objects import scaling_group
 
 @pytest.fixture
 def pcs():
-    made = disaggregated()
-    template = made.spec.template
+    result = disaggregated()
+    template = result.spec.template
     template.resource_sharing = [
         SetSharing(name="one", scope=Scope.ALL_REPLICAS),
         SetSharing(name="two", scope=Scope.PER_REPLICA, filter=SharingFilter(child_scaling_group_names=["workers"])),
@@ -33,13 +33,13 @@ def pcs():
         GroupSharing(name="gpu", scope=Scope.PER_REPLICA, filter=GroupSharingFilter(child_clique_names=["decode"]))
     ]
     template.cliques[0].resource_sharing = [CliqueSharing(name="own", scope=Scope.PER_REPLICA)]
-    return made
+    return result
 
 
 def member(pcs, name) -> PodClique:
     group = scaling_group(pcs)
-    made = {m["metadata"]["name"]: m for m in members(pcs, group)}
-    return clique(made[name])
+    manifests = {m["metadata"]["name"]: m for m in members(pcs, group)}
+    return clique(manifests[name])
 
 
 def test_claims_are_named_after_their_owner_and_its_replica(pcs):
@@ -59,8 +59,8 @@ def test_labels_tell_level_and_replica(pcs):
 
 def test_a_pod_beyond_the_replicas_keeps_its_claim(pcs):
     router = clique(standalone(pcs, 0, pcs.spec.template.cliques[0]))
-    found = claims.of_clique(router, pcs.spec.template.cliques[0], [1, 3])
-    assert [c.name for c in found] == [f"llm-0-router-{index}-own" for index in (0, 1, 3)]
+    planned = claims.of_clique(router, pcs.spec.template.cliques[0], [1, 3])
+    assert [c.name for c in planned] == [f"llm-0-router-{index}-own" for index in (0, 1, 3)]
 
 
 def test_filters_decide_who_gets_a_claim(pcs):
@@ -101,11 +101,11 @@ def test_every_container_of_the_template_uses_the_claims_and_groves_own_does_not
         "initContainers": [{"name": "warm"}, {"name": labels.INIT_CONTAINER}],
         "containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}, "claims": [{"name": "old"}]}}],
     }
-    made = claims.with_claims(spec, ["a"])
-    assert made["resourceClaims"] == [{"name": "a", "resourceClaimName": "a"}]
-    assert made["initContainers"] == [
+    result = claims.with_claims(spec, ["a"])
+    assert result["resourceClaims"] == [{"name": "a", "resourceClaimName": "a"}]
+    assert result["initContainers"] == [
         {"name": "warm", "resources": {"claims": [{"name": "a"}]}},
         {"name": labels.INIT_CONTAINER},
     ]
-    assert made["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "claims": [{"name": "old"}, {"name": "a"}]}
+    assert result["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "claims": [{"name": "old"}, {"name": "a"}]}
     assert "resourceClaims" not in spec

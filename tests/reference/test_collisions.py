@@ -108,15 +108,15 @@ class Found(Informer[PodClique]):
         return self._clique if name == self._clique.metadata.name else None
 
 
-@pytest.mark.parametrize(("controller", "seen"), [("u-own", True), ("u-other", False), (None, False)])
-def test_what_another_owner_has_is_no_child(controller: str | None, seen: bool) -> None:
+@pytest.mark.parametrize(("controller", "is_child"), [("u-own", True), ("u-other", False), (None, False)])
+def test_what_another_owner_has_is_no_child(controller: str | None, is_child: bool) -> None:
     owners = (
         [OwnerReference("grove.io/v1alpha1", "PodCliqueSet", "s", controller, controller=True)] if controller else []
     )
-    found = PodClique(metadata=ObjectMeta(name="c", namespace="n", owner_references=owners))
+    existing = PodClique(metadata=ObjectMeta(name="c", namespace="n", owner_references=owners))
     owner = PodClique(metadata=ObjectMeta(name="o", namespace="n", uid="u-own"))
-    child = Cache.child(object.__new__(Cache), Found(found), owner)
-    assert (child("c") is not None) == seen and child("d") is None
+    child = Cache.child(object.__new__(Cache), Found(existing), owner)
+    assert (child("c") is not None) == is_child and child("d") is None
 
 
 @pytest.mark.parametrize(

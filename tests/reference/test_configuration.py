@@ -21,8 +21,8 @@ def test_an_empty_file_is_the_defaults(tmp_path):
 
 
 def test_our_own_scheduler_is_a_profile_and_the_default(tmp_path):
-    found = load(tmp_path, "scheduler: {profiles: [{name: kai-scheduler}]}").scheduler
-    assert set(found.names) == {"kai-scheduler", "own", "default-scheduler"} and found.resolved("") == "own"
+    scheduler = load(tmp_path, "scheduler: {profiles: [{name: kai-scheduler}]}").scheduler
+    assert set(scheduler.names) == {"kai-scheduler", "own", "default-scheduler"} and scheduler.resolved("") == "own"
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("crds", settings=ClusterSettings(audit=False, scheduler=False), owner=True)
-        yield made
-        made.down()
+        control_plane = Cluster.up("crds", settings=ClusterSettings(audit=False, scheduler=False), owner=True)
+        yield control_plane
+        control_plane.down()
 
 
 async def test_they_are_taken_without_a_warning_and_are_up_to_date(cluster: Cluster, tmp_path: Path) -> None:

@@ -154,16 +154,16 @@ shapes = st.lists(
 @settings(deadline=None)  # a busy machine is no slow scheduler
 @given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
 def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
-    made = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
-    pods = {item.name: [list(group.waiting) for group in item.groups] for item in made}
-    plan = cycle.plan(made, Capacity([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
+    items = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
+    pods = {item.name: [list(group.waiting) for group in item.groups] for item in items}
+    plan = cycle.plan(items, Capacity([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
     used = dict.fromkeys((f"n{i}" for i in range(len(nodes))), 0)
     for pod, name in plan.bindings:
         used[name] += pod.requests.get(GPU, 0) // 1000
     assert all(used[f"n{i}"] <= gpus for i, gpus in enumerate(nodes))
     assert len({pod.metadata.uid for pod, _ in plan.bindings}) == len(plan.bindings)
     bound = {pod.metadata.uid for pod, _ in plan.bindings}
-    for item in made:
+    for item in items:
         counts = [sum(pod.metadata.uid in bound for pod in of_group) for of_group in pods[item.name]]
         whole = all(count >= group.minimum for count, group in zip(counts, item.groups, strict=True))
         assert whole or not any(counts)

@@ -48,9 +48,9 @@ def test_what_is_given_is_kept():
 
 def test_replicas_of_zero_become_one_before_the_floor_is_taken_from_them():
     """DEF-11 done right."""
-    found = paths({"spec": {"template": {"cliques": [{"name": "a", "spec": {"replicas": 0, "roleName": "a"}}]}}})
-    assert found["/spec/template/cliques/0/spec/replicas"] == 1
-    assert found["/spec/template/cliques/0/spec/minAvailable"] == 1
+    values = paths({"spec": {"template": {"cliques": [{"name": "a", "spec": {"replicas": 0, "roleName": "a"}}]}}})
+    assert values["/spec/template/cliques/0/spec/replicas"] == 1
+    assert values["/spec/template/cliques/0/spec/minAvailable"] == 1
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "x", [], {"template": None}, {"template": {"cliques": [None, 3, {}]}}])
@@ -61,11 +61,11 @@ def test_no_object_makes_defaulting_stumble(wrong):
 def test_absent_scalars_that_the_schema_demands_become_zero_values():
     """DFT-23."""
     clique = {"spec": {"autoScalingConfig": {}}}
-    found = paths({"spec": {"template": {"cliques": [clique], "resourceSharing": [{}]}}})
+    values = paths({"spec": {"template": {"cliques": [clique], "resourceSharing": [{}]}}})
     root = "/spec/template"
-    assert found[f"{root}/cliques/0/name"] == found[f"{root}/cliques/0/spec/roleName"] == ""
-    assert found[f"{root}/cliques/0/spec/autoScalingConfig/maxReplicas"] == 0
-    assert found[f"{root}/resourceSharing/0/name"] == ""
+    assert values[f"{root}/cliques/0/name"] == values[f"{root}/cliques/0/spec/roleName"] == ""
+    assert values[f"{root}/cliques/0/spec/autoScalingConfig/maxReplicas"] == 0
+    assert values[f"{root}/resourceSharing/0/name"] == ""
 
 
 @pytest.mark.parametrize(("given", "stored"), [("90m", "1h30m0s"), ("1h30m0s", None), ("abc", None), (5, None)])

@@ -1,4 +1,4 @@
-"""What an operator says of a cluster that cannot do what it is to do."""
+"""Complaints of an operator about a cluster that lacks what the operator needs."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ class Answers:
         self._answers = answers
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
-        found = self._answers.get(path.rpartition("/")[2].partition(".")[0])
-        if found is None:
+        answer = self._answers.get(path.rpartition("/")[2].partition(".")[0])
+        if answer is None:
             raise NOT_FOUND
-        return orjson.dumps(found)
+        return orjson.dumps(answer)
 
 
-async def said(features: Features, **answers: object) -> str:
+async def complaint_about(features: Features, **answers: object) -> str:
     return await unmet(Answers(**answers), features, NAMES)  # type: ignore[arg-type]
 
 
 async def test_nothing_is_needed_where_nothing_is_switched_on():
-    assert await said(Features()) == ""
+    assert await complaint_about(Features()) == ""
 
 
 async def test_a_missing_kind_is_named():
-    assert "computedomains" in await said(Features(mnnvl=True))
-    assert "clustertopologybindings" in await said(Features(topology=True))
-    assert await said(Features(topology=True, mnnvl=True), clustertopologybindings={}, computedomains={}) == ""
+    assert "computedomains" in await complaint_about(Features(mnnvl=True))
+    assert "clustertopologybindings" in await complaint_about(Features(topology=True))
+    assert (
+        await complaint_about(Features(topology=True, mnnvl=True), clustertopologybindings={}, computedomains={}) == ""
+    )
 
 
 async def test_the_crd_of_an_earlier_version_that_is_in_the_way_is_named():
-    complaint = await said(Features(topology=True), clustertopologies={"metadata": {}})
+    complaint = await complaint_about(Features(topology=True), clustertopologies={"metadata": {}})
     assert EARLIER_TOPOLOGIES in complaint
     assert f"kubectl delete crd {EARLIER_TOPOLOGIES}" in complaint
     assert "kubectl get" in complaint  # what it holds is to be kept first
@@ -58,7 +60,7 @@ class Versions:
     """A client of a cluster that serves these resources of scheduling.k8s.io, each as `version/plural`."""
 
     def __init__(self, *served: str) -> None:
-        self._served = {f"/apis/scheduling.k8s.io/{each}" for each in served}
+        self._served = {f"/apis/scheduling.k8s.io/{version}" for version in served}
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
         if path not in self._served:
@@ -86,9 +88,9 @@ OLD = ("v1alpha2/workloads", "v1alpha2/podgroups")
 )
 async def test_the_form_is_what_the_cluster_can_express(served: tuple[str, ...], form: Form, missing: str):
     client: Any = Versions(*served)
-    found = await with_form(client, ON)
-    assert found.workload_api is not None and found.workload_api.form is form
-    complaint = await unmet(client, found, NAMES)
+    features = await with_form(client, ON)
+    assert features.workload_api is not None and features.workload_api.form is form
+    complaint = await unmet(client, features, NAMES)
     assert (missing in complaint) if missing else complaint == ""
     if missing:
         assert all(gate in complaint for gate in ("GenericWorkload", "TopologyAware", "CompositePodGroup"))

@@ -1,4 +1,4 @@
-"""What assigns the pods of one line of the contract to the gangs of the other (GM-80 to GM-90)."""
+"""The assignment of the pods of one line of the contract to the gangs of the other (GM-80 to GM-90)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def member(pcs: PodCliqueSet, index: int) -> PodClique:
     manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
     metadata = {**manifest["metadata"], "uid": "u-group", "generation": 1, "resourceVersion": "1"}
     group = msgspec.convert({**manifest, "metadata": metadata}, PodCliqueScalingGroup)
-    found = {each["metadata"]["name"]: each for each in members(pcs, group)}
-    return clique(found[f"llm-0-workers-{index}-decode"])
+    by_name = {item["metadata"]["name"]: item for item in members(pcs, group)}
+    return clique(by_name[f"llm-0-workers-{index}-decode"])
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def member(pcs: PodCliqueSet, index: int) -> PodClique:
 def test_gangs_of_the_other_line_are_known_by_their_names(
     pcs: PodCliqueSet, line: Line, gang: str, foreign: bool
 ) -> None:
-    found: Any = SimpleNamespace(metadata=SimpleNamespace(name=gang, label=lambda key: "0"))
-    assert gang_migration.foreign(line, pcs, [found]) is foreign
+    existing: Any = SimpleNamespace(metadata=SimpleNamespace(name=gang, label=lambda key: "0"))
+    assert gang_migration.foreign(line, pcs, [existing]) is foreign
 
 
 def test_pods_and_members_get_the_gang_of_the_layout(pcs: PodCliqueSet) -> None:
     placement, base, scaled = placed(pcs), member(pcs, 0), member(pcs, 1)
     assert changed(gang_migration.pod_change(MAPS, pcs, base, pod(base, 0), placement)) == {labels.PODGANG: ANCHOR}
-    wanted = {labels.PODGANG: TAIL, labels.BASE_PODGANG: None}
-    assert changed(gang_migration.pod_change(MAPS, pcs, scaled, pod(scaled, 0), placement)) == wanted
-    assert changed(gang_migration.clique_change(MAPS, pcs, scaled, placement)) == wanted
+    expected = {labels.PODGANG: TAIL, labels.BASE_PODGANG: None}
+    assert changed(gang_migration.pod_change(MAPS, pcs, scaled, pod(scaled, 0), placement)) == expected
+    assert changed(gang_migration.clique_change(MAPS, pcs, scaled, placement)) == expected
 
 
 def test_a_standalone_clique_names_no_gang_and_its_pods_do(pcs: PodCliqueSet) -> None:

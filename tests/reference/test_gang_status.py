@@ -1,4 +1,4 @@
-"""What the scheduler says of a gang in its status."""
+"""The status of a gang that the scheduler writes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def after(item, bound, **how):
 
 
 def disruption(item):
-    found = conditions.find(item.status.conditions, gang_status.DISRUPTION)
-    return found and (found.status, found.reason)
+    condition = conditions.find(item.status.conditions, gang_status.DISRUPTION)
+    return condition and (condition.status, condition.reason)
 
 
 def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
@@ -40,12 +40,12 @@ def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
 
 
 @pytest.mark.parametrize(
-    ("racks", "wanted"), [({"n0": "a", "n1": "a"}, 1.0), ({"n0": "a", "n1": "b"}, 0.5), ({"n0": "a"}, 0.5)]
+    ("racks", "expected"), [({"n0": "a", "n1": "a"}, 1.0), ({"n0": "a", "n1": "b"}, 0.5), ({"n0": "a"}, 0.5)]
 )
-def test_the_score_is_one_by_the_domains_that_are_used(racks, wanted):
+def test_the_score_is_one_by_the_domains_that_are_used(racks, expected):
     item = gang(2)
     item.scopes = (Scope((0,), "", "rack"),)
-    assert score(item, lambda key, node: racks.get(node, node)) == wanted
+    assert score(item, lambda key, node: racks.get(node, node)) == expected
 
 
 def test_a_gang_without_preferences_could_not_be_placed_better():

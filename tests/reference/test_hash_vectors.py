@@ -40,13 +40,13 @@ def computed(pcs: PodCliqueSet, policy: Policy = STANDARD) -> dict[str, str]:
 @pytest.mark.parametrize("name", VECTORS)
 def test_every_recorded_hash_is_reproduced(name: str) -> None:
     pcs = set_of(VECTORS[name]["template"])
-    wanted = hash_vectors.expected(VECTORS[name])
-    seen = {}
+    expected = hash_vectors.expected(VECTORS[name])
+    actual = {}
     for library in dump.LIBRARIES:
         for form in ("legacy", "canonical"):
             policy = Policy(SCHEMES[f"{form}-{library}"])
-            seen |= {(library, form, clique): value for clique, value in computed(pcs, policy).items()}
-    assert seen == wanted
+            actual |= {(library, form, clique): value for clique, value in computed(pcs, policy).items()}
+    assert actual == expected
 
 
 @pytest.mark.parametrize("name", VECTORS)
@@ -93,11 +93,11 @@ def _unknown(schema: dict[str, Any], struct: str, path: str):
     fields = {}
 
     def gather(name: str) -> None:
-        for each in types.fields(name, dump.NEWEST):
-            if each.embedded and not each.json:
-                gather(each.type)
+        for field in types.fields(name, dump.NEWEST):
+            if field.embedded and not field.json:
+                gather(field.type)
             else:
-                fields[each.json] = each
+                fields[field.json] = field
 
     gather(struct)
     for name, inner in (schema.get("properties") or {}).items():

@@ -39,14 +39,14 @@ def gang(*groups: dict[str, Any], notes: dict[str, str] | None = None, **spec: A
 def pcs(labels: Any = None, annotations: Any = None, *cliques: Any) -> PodCliqueSet:
     metadata = {"name": "s", "namespace": "ns", "labels": labels, "annotations": annotations}
     spec = {"roleName": "r", "replicas": 1, "podSpec": {}}
-    templates = [{"name": f"c{i}", "spec": spec, **each} for i, each in enumerate(cliques)]
+    templates = [{"name": f"c{i}", "spec": spec, **overrides} for i, overrides in enumerate(cliques)]
     return msgspec.convert(
         {"metadata": metadata, "spec": {"replicas": 1, "template": {"cliques": templates}}}, PodCliqueSet
     )
 
 
 def test_a_gang_becomes_a_pod_group_with_subgroups():
-    found = gang(
+    podgang = gang(
         group("router", 1),
         group("p0", 2, **packed(required="host")),
         group("d0", 0),
@@ -58,8 +58,8 @@ def test_a_gang_becomes_a_pod_group_with_subgroups():
             {"name": "empty", "podGroupNames": []},
         ],
     )
-    made = kai.pod_group(found, "q")
-    assert made["spec"] == {
+    pod_group = kai.pod_group(podgang, "q")
+    assert pod_group["spec"] == {
         "minMember": 3,
         "queue": "q",
         "priorityClassName": "high",
@@ -84,7 +84,7 @@ def test_a_gang_becomes_a_pod_group_with_subgroups():
             {"name": "d0", "minMember": 0, "parent": "r0"},
         ],
     }
-    assert made["metadata"]["name"] == "g" and made["metadata"]["ownerReferences"][0]["kind"] == "PodGang"
+    assert pod_group["metadata"]["name"] == "g" and pod_group["metadata"]["ownerReferences"][0]["kind"] == "PodGang"
 
 
 def test_a_constraint_without_a_topology_cannot_be_translated():
@@ -95,15 +95,15 @@ def test_a_constraint_without_a_topology_cannot_be_translated():
 
 
 @pytest.mark.parametrize(
-    ("found", "queue"),
+    ("pod_clique_set", "queue"),
     [
         (pcs({kai.QUEUE: "a"}, {kai.QUEUE: "b"}), "a"),
         (pcs(None, {kai.QUEUE: "b"}), "b"),
         (pcs(None, None, {"labels": {kai.QUEUE: "c"}}, {"annotations": {kai.QUEUE: "c"}}, {}), "c"),
     ],
 )
-def test_the_queue_is_that_of_the_set_or_of_its_cliques(found: PodCliqueSet, queue: str):
-    assert kai.queue(gang(), found) == queue
+def test_the_queue_is_that_of_the_set_or_of_its_cliques(pod_clique_set: PodCliqueSet, queue: str):
+    assert kai.queue(gang(), pod_clique_set) == queue
 
 
 def test_without_one_queue_a_gang_cannot_be_translated():
@@ -117,21 +117,21 @@ def test_without_one_queue_a_gang_cannot_be_translated():
 
 
 def test_a_correction_keeps_what_others_wrote():
-    wanted = kai.pod_group(gang(group("a", 2)), "q")
-    found = msgspec.convert({"metadata": wanted["metadata"], "spec": dict(wanted["spec"])}, KaiPodGroup)
-    found.spec |= {"queue": "other", "markUnschedulable": True, "schedulingBackoff": 1, "topologyConstraint": {}}
-    assert kai.correction(wanted, found) == {}
-    found.spec["minMember"] = 1
-    assert kai.correction(wanted, found) == {"spec": {"minMember": 2}}
-    found.spec |= {"minMember": 2, "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
-    assert kai.correction(wanted, found) == {"spec": {"topologyConstraint": None}}
+    desired = kai.pod_group(gang(group("a", 2)), "q")
+    current = msgspec.convert({"metadata": desired["metadata"], "spec": dict(desired["spec"])}, KaiPodGroup)
+    current.spec |= {"queue": "other", "markUnschedulable": True, "schedulingBackoff": 1, "topologyConstraint": {}}
+    assert kai.correction(desired, current) == {}
+    current.spec["minMember"] = 1
+    assert kai.correction(desired, current) == {"spec": {"minMember": 2}}
+    current.spec |= {"minMember": 2, "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"}}
+    assert kai.correction(desired, current) == {"spec": {"topologyConstraint": None}}
 
 
 def test_a_binding_with_a_topology_of_its_own_gets_none():
     spec: dict[str, Any] = {"levels": [{"domain": "rack", "key": "r"}, {"domain": "host", "key": "h"}]}
     binding = msgspec.convert({"metadata": {"name": "fleet", "uid": "1"}, "spec": spec}, ClusterTopologyBinding)
-    made = kai.topology(binding)
-    assert made is not None and made["spec"] == {"levels": [{"nodeLabel": "r"}, {"nodeLabel": "h"}]}
+    topology = kai.topology(binding)
+    assert topology is not None and topology["spec"] == {"levels": [{"nodeLabel": "r"}, {"nodeLabel": "h"}]}
     spec["schedulerTopologyBindings"] = [{"schedulerName": KAI, "topologyReference": "theirs"}]
     binding = msgspec.convert({"metadata": {"name": "fleet"}, "spec": spec}, ClusterTopologyBinding)
     assert kai.topology(binding) is None
@@ -176,16 +176,16 @@ class Cluster:
     async def rest(self, operator: Operator) -> None:
         await self.until(lambda: operator.idle(0.1) and self.api.all_seen() and self.api.pods_started())
 
-    async def until(self, seen: Callable[[], Any]) -> None:
+    async def until(self, predicate: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
-        while not seen():
+        while not predicate():
             assert loop.time() < end, self.api.writes[-5:]
             await asyncio.sleep(0.02)
 
     def spec(self, name: str = "s-0") -> dict[str, Any]:
-        found = self.api.get("podgroups", name)
-        return {} if found is None else dict(found["spec"])
+        pod_group = self.api.get("podgroups", name)
+        return {} if pod_group is None else dict(pod_group["spec"])
 
 
 def workload(**metadata: Any) -> dict[str, Any]:
@@ -251,9 +251,9 @@ async def test_gangs_that_others_create_are_served_too():
         await cluster.until(
             lambda: cluster.spec("g") and (cluster.api.get("pods", "a") or {})["metadata"].get("annotations")
         )
-    found = cluster.api.get("pods", "a")
-    assert found is not None and found["metadata"]["annotations"][kai.POD_GROUP] == "g"
-    assert found["metadata"]["labels"][kai.SUBGROUP] == "g-w"
+    current = cluster.api.get("pods", "a")
+    assert current is not None and current["metadata"]["annotations"][kai.POD_GROUP] == "g"
+    assert current["metadata"]["labels"][kai.SUBGROUP] == "g-w"
     assert "annotations" not in (cluster.api.get("pods", "b") or {})["metadata"]
 
 
@@ -262,8 +262,8 @@ async def test_a_topology_follows_its_binding():
     spec = {"levels": [{"domain": "rack", "key": "r"}]}
 
     def levels() -> list[str]:
-        found = cluster.api.get("topologies", "fleet", "")
-        return [level["nodeLabel"] for level in found["spec"]["levels"]] if found else []
+        topology = cluster.api.get("topologies", "fleet", "")
+        return [level["nodeLabel"] for level in topology["spec"]["levels"]] if topology else []
 
     async with cluster.running():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": spec})
@@ -290,7 +290,7 @@ async def test_a_binding_tells_whether_topologies_have_its_levels():
     levels = [{"domain": "rack", "key": "r"}]
     named = [{"schedulerName": KAI, "topologyReference": "theirs"}]
 
-    def told(binding: str) -> tuple[str, str, list[bool]]:
+    def sync_status(binding: str) -> tuple[str, str, list[bool]]:
         status = (cluster.api.get("clustertopologybindings", binding, "") or {}).get("status") or {}
         [condition] = status.get("conditions") or [{"status": "", "reason": ""}]
         entries = status.get("schedulerTopologyStatuses") or []
@@ -308,15 +308,15 @@ async def test_a_binding_tells_whether_topologies_have_its_levels():
         await bind("foreign", {"levels": levels})
         other = {"schedulerName": "other", "topologyReference": "x"}
         await bind("unknown", {"levels": levels, "schedulerTopologyBindings": [other]})
-        await cluster.until(lambda: told("managed") == told("external") == ("False", "InSync", [True]))
-        await cluster.until(lambda: told("foreign") == ("True", "Drift", [False]))
-        await cluster.until(lambda: told("unknown") == ("Unknown", "TopologyNotFound", [True, False]))
+        await cluster.until(lambda: sync_status("managed") == sync_status("external") == ("False", "InSync", [True]))
+        await cluster.until(lambda: sync_status("foreign") == ("True", "Drift", [False]))
+        await cluster.until(lambda: sync_status("unknown") == ("Unknown", "TopologyNotFound", [True, False]))
         more = {"spec": {"levels": [{"domain": "block", "key": "b"}, *levels]}}
         await cluster.api.patch(("clustertopologybindings", "", "external"), more, "merge", False)
-        await cluster.until(lambda: told("external") == ("True", "Drift", [False]))
+        await cluster.until(lambda: sync_status("external") == ("True", "Drift", [False]))
         await cluster.api.patch(
             ("clustertopologybindings", "", "external"), {"spec": {"levels": levels}}, "merge", False
         )
-        await cluster.until(lambda: told("external") == ("False", "InSync", [True]))
+        await cluster.until(lambda: sync_status("external") == ("False", "InSync", [True]))
         await cluster.api.delete(("topologies", "", "theirs"))
-        await cluster.until(lambda: told("external") == ("True", "Drift", [False]))
+        await cluster.until(lambda: sync_status("external") == ("True", "Drift", [False]))

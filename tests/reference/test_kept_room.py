@@ -29,10 +29,10 @@ def test_room_is_kept_for_a_time_and_another_cycle_follows() -> None:
 
 
 def test_a_gang_that_waits_no_longer_is_forgotten() -> None:
-    async def kept() -> dict[str, float]:
+    async def gangs_with_room() -> dict[str, float]:
         gangs = GangScheduler(Mock(), name="gangs")
         gangs._keep(WAITING)
         gangs._keep(Plan())
         return gangs._reserved_since
 
-    assert leap(kept()) == {}
+    assert leap(gangs_with_room()) == {}

@@ -57,7 +57,7 @@ async def make(played: CrashRun) -> None:
     await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))
 
 
-def made(view: View) -> bool:
+def deployed(view: View) -> bool:
     available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
     return available and sum(map(pods.ready, view.list("pods"))) == MADE
 
@@ -66,7 +66,7 @@ def nothing_was_made_twice(played: CrashRun) -> None:
     assert pods_made(played) == (MADE, 0), f"{played.namespace}: pods made and deleted"
 
 
-MAKING = (Chapter("it is made", make, lambda played: made, judge=nothing_was_made_twice),)
+MAKING = (Chapter("it is made", make, lambda played: deployed, judge=nothing_was_made_twice),)
 
 
 # -- a set is changed -------------------------------------------------------------------------------------------------
@@ -97,22 +97,22 @@ async def crash(played: CrashRun) -> None:
     played.notes["before"] = incarnations.uids(view, "podcliques")
     played.notes["made"] = max(incarnations.counts(played.history, "podcliques").values())
     [pod] = predicates.pods_of(view, "s-0-a")
-    held = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
-    await played.client.patch(PODS, played.namespace, name(pod), held)
+    hold = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
+    await played.client.patch(PODS, played.namespace, name(pod), hold)
     await played.client.patch(PODS, played.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
 
 
 def settled(replicas: int) -> Done:
     """The set is available, its group and its clique have so many replicas, and nothing is being made anew."""
 
-    def seen(view: View) -> bool:
-        found, group = view.get("podcliquesets", "s"), view.get("podcliquescalinggroups", "s-0-g")
+    def is_settled(view: View) -> bool:
+        pcs, group = view.get("podcliquesets", "s"), view.get("podcliquescalinggroups", "s-0-g")
         ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
         flagged = condition_is(group, "GangTerminationInProgress") == "True"
         available = number(group, "status", "availableReplicas") == replicas
-        return ready and available and not flagged and number(found, "status", "availableReplicas") == 1
+        return ready and available and not flagged and number(pcs, "status", "availableReplicas") == 1
 
-    return seen
+    return is_settled
 
 
 def anew(played: CrashRun) -> Done:
@@ -159,7 +159,7 @@ async def make_pair(played: CrashRun, priority: str) -> None:
 
 def gang(view: View, pcs: str) -> Mapping[str, Any] | None:
     """The gang of a set; None if it has none yet."""
-    return next((found for found in view.list("podgangs") if label(found, labels.PART_OF) == pcs), None)
+    return next((candidate for candidate in view.list("podgangs") if label(candidate, labels.PART_OF) == pcs), None)
 
 
 def stands(view: View) -> bool:
@@ -169,10 +169,10 @@ def stands(view: View) -> bool:
 def preempted(view: View) -> bool:
     """The gang of higher priority is placed whole, and the other one waits whole, and says why."""
     low_gang = gang(view, "low")
-    told = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
+    reported = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
     high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
     placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
-    return placed == (PAIR, PAIR, 0, PAIR) and told
+    return placed == (PAIR, PAIR, 0, PAIR) and reported
 
 
 PREEMPTION = (

@@ -52,12 +52,14 @@ OTHER_LIBRARIES = Policy(SCHEMES["legacy-0.35"])
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("migrated", settings=ClusterSettings(audit=False), owner=True)
-        facts = ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)
+        control_plane = Cluster.up("migrated", settings=ClusterSettings(audit=False), owner=True)
+        facts = ClusterFacts(
+            control_plane.kubeconfig, control_plane.directory, control_plane.marker(), control_plane.port
+        )
         Driver(loading.load("blank"), facts).install()
-        made.learn_new_kinds()
-        yield made
-        made.down()
+        control_plane.learn_new_kinds()
+        yield control_plane
+        control_plane.down()
 
 
 def the_set() -> dict[str, Any]:
@@ -95,27 +97,27 @@ def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[No
 
 
 def written_by(view: View, way: Way) -> list[str]:
-    """What of the set's hashes is not written in this way."""
+    """Return the set's hashes that are not written in this way."""
     if (pcs := view.get("podcliquesets", SET)) is None:
         return [f"{SET} has not arrived"]
     whole = pcs["spec"]["template"]
     generation = template_hashes.of_set(whole, way)
-    of_role = {each["name"]: template_hashes.of_clique(each, "", way) for each in whole["cliques"]}
-    found = takeover.everything(view, SET)
+    of_role = {clique["name"]: template_hashes.of_clique(clique, "", way) for clique in whole["cliques"]}
+    current = takeover.everything(view, SET)
     wrong = []
-    for where, hash in found.items():
+    for where, hash in current.items():
         kind, _, rest = where.partition("/")
         if kind == "podcliquesets" or "Generation" in rest:
-            wanted = generation
+            expected = generation
         else:
-            wanted = next(value for role, value in of_role.items() if f"-{role}" in rest)
-        if hash != wanted:
-            wrong.append(f"{where} is {hash}, not {wanted}")
-    return wrong if len(found) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(found)} hashes"]
+            expected = next(value for role, value in of_role.items() if f"-{role}" in rest)
+        if hash != expected:
+            wrong.append(f"{where} is {hash}, not {expected}")
+    return wrong if len(current) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(current)} hashes"]
 
 
 async def all_deaths(cluster: Cluster) -> int:
-    """Gives up to which write there was a death at each."""
+    """Return the number of the first write at which the operator did not die."""
     recorder = Recorder(cluster.kubeconfig, "killed-while-migrating")
     recorder.start()
     history = History(recorder, NAMESPACE)
@@ -130,9 +132,9 @@ async def all_deaths(cluster: Cluster) -> int:
 
     try:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
-            wanted = nodes.manifests("dgx-h100", 2)
-            await nodes.create_nodes(client, wanted)
-            await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
+            manifests = nodes.manifests("dgx-h100", 2)
+            await nodes.create_nodes(client, manifests)
+            await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in manifests])
             scheduler = asyncio.create_task(GangScheduler(client, name=SCHEDULER).run())
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             await client.create(models.PODCLIQUESETS, the_set())
@@ -167,9 +169,9 @@ async def all_deaths(cluster: Cluster) -> int:
             await death(task)
             await death(scheduler)
         records = history.records("pods")
-        made = [r for r in records if r.kind == ADDED]
-        gone = [r for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")]
-        assert (len(made), len(gone)) == (PODS, 0), "pods made and deleted"
+        created = [r for r in records if r.kind == ADDED]
+        deleted = [r for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")]
+        assert (len(created), len(deleted)) == (PODS, 0), "pods made and deleted"
         updated = [r for r in history.records("podcliquesets") if r.object.get("status", {}).get("updateProgress")]
         assert not updated
         return min((k for k, died in deaths.items() if not died), default=writes)

@@ -54,7 +54,7 @@ def of_size(replicas: int, alone: int, groups: int, members: int, live: Sequence
         assert pods_made(played) == played.notes["pods"], f"{played.namespace}: pods made and deleted"
 
     return (
-        Chapter(OLD, make, lambda played: made(pods, replicas), killed=False),
+        Chapter(OLD, make, lambda played: deployed(pods, replicas), killed=False),
         Chapter(NEW, take_over, migrated, judge=judge),
     )
 
@@ -63,14 +63,14 @@ def _groups(view: View) -> int:
     return len(view.list("podcliquescalinggroups"))
 
 
-def made(pods: int, replicas: int) -> Done:
+def deployed(pods: int, replicas: int) -> Done:
     """All pods are Ready, and no others are left."""
 
-    def seen(view: View) -> bool:
+    def is_deployed(view: View) -> bool:
         available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == replicas
         return available and len(view.list("pods")) == pods and pods_are(_sizes(view), ready=True)(view) is True
 
-    return seen
+    return is_deployed
 
 
 def _sizes(view: View) -> dict[str, int]:
@@ -80,12 +80,12 @@ def _sizes(view: View) -> dict[str, int]:
 def migrated(played: CrashRun) -> Done:
     """Maps, gangs and pods say the same, and the migration has ended."""
 
-    def seen(view: View) -> bool | Unmet:
+    def is_migrated(view: View) -> bool | Unmet:
         if condition(view.get("podcliquesets", "s"), gang_migration.CONDITION):
             return Unmet(f"the set has the condition {gang_migration.CONDITION}")
         return following.followed("s")(view)
 
-    return seen
+    return is_migrated
 
 
 @pytest.mark.parametrize(

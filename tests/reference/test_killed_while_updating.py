@@ -45,7 +45,7 @@ async def make(played: CrashRun) -> None:
     await played.client.create(models.PODCLIQUESETS, the_set(played, "first"))
 
 
-def made(view: View) -> bool:
+def deployed(view: View) -> bool:
     return number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
 
 
@@ -59,21 +59,21 @@ async def update(played: CrashRun) -> None:
 def ended(played: CrashRun) -> Done:
     """The set says that it is updated, and so do its parts."""
 
-    def seen(view: View) -> bool:
-        found = view.get("podcliquesets", "s")
-        generation = updates.generation(found)
+    def is_ended(view: View) -> bool:
+        pcs = view.get("podcliquesets", "s")
+        generation = updates.generation(pcs)
         parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
         return (
             generation != played.notes["before"]
-            and updates.ended(found)
-            and number(found, "status", "updatedReplicas") == 1
-            and number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+            and updates.ended(pcs)
+            and number(pcs, "status", "updatedReplicas") == 1
+            and number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
             and all(updates.ended(part) and updates.selection(part) is None for part in parts)
             and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
             and all(updates.reached(parts[0])[at] == hash for at, hash in updates.targets(parts[0]).items())
         )
 
-    return seen
+    return is_ended
 
 
 def replaced_once(played: CrashRun) -> None:
@@ -93,7 +93,7 @@ def replaced_once(played: CrashRun) -> None:
 
 
 STORY = (
-    Chapter("it is made", make, lambda played: made, killed=False),
+    Chapter("it is made", make, lambda played: deployed, killed=False),
     Chapter("it is updated", update, ended, judge=replaced_once),
 )
 

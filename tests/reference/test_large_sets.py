@@ -84,51 +84,51 @@ def test_scheduling_cycles_are_further_apart_the_more_gangs_there_are(gangs: int
     assert [later - earlier for earlier, later in pairwise(times)] == pytest.approx([seconds, seconds])
 
 
-Told = list[tuple[Any, bool]]
+Statuses = list[tuple[Any, bool]]
 
 
-def reconciler_with(told: Told, looked: asyncio.Semaphore, held: Any) -> Any:
+def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) -> Any:
     """A reconciler whose cache has one set. It tells of each look at the cache, and records the statuses that
     it writes."""
 
     def get(*key: str) -> Any:
         looked.release()
-        return held
+        return cached
 
     async def write_status(pcs: Any, generation: Any, *, observed: bool) -> None:
-        told.append((pcs, observed))
+        statuses.append((pcs, observed))
 
-    made: Any = SetReconciler.__new__(SetReconciler)
-    made._cache = SimpleNamespace(sets=SimpleNamespace(get=get))
-    made._write_status = write_status
-    return made
+    reconciler: Any = SetReconciler.__new__(SetReconciler)
+    reconciler._cache = SimpleNamespace(sets=SimpleNamespace(get=get))
+    reconciler._write_status = write_status
+    return reconciler
 
 
-def told_in_a_pass(looks: int, held: Any) -> Told:
+def told_in_a_pass(looks: int, cached: Any) -> Statuses:
     """Return what is told in a pass that lasts for so many looks at the cache."""
-    told: Told = []
+    statuses: Statuses = []
 
     async def long_pass() -> None:
         looked = asyncio.Semaphore(0)
-        async with reconciler_with(told, looked, held)._told(pcs(2500), None):
+        async with reconciler_with(statuses, looked, cached)._told(pcs(2500), None):
             for _ in range(looks):
                 await looked.acquire()
 
     asyncio.run(asyncio.wait_for(long_pass(), 30))
-    return told
+    return statuses
 
 
 def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
     now = pcs(2500)
-    told = told_in_a_pass(3, now)
-    assert len(told) >= 2 and all(of is now and not observed for of, observed in told)
+    statuses = told_in_a_pass(3, now)
+    assert len(statuses) >= 2 and all(of is now and not observed for of, observed in statuses)
 
 
-@pytest.mark.parametrize("held", [pcs(2500, generation=2), None, pcs(2500, coherent=True)])
-def test_a_pass_tells_nothing_of_what_it_does_not_know(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cached", [pcs(2500, generation=2), None, pcs(2500, coherent=True)])
+def test_a_pass_tells_nothing_of_what_it_does_not_know(cached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
-    assert told_in_a_pass(3, held) == []
+    assert told_in_a_pass(3, cached) == []
 
 
 def test_a_short_pass_writes_the_status_once_at_its_end() -> None:

@@ -49,10 +49,10 @@ class Refusing:
     """A client whose API server refuses to create anything in a namespace that is being deleted."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.created: list[str] = []
 
     async def create(self, resource: Any, manifest: Any) -> bytes:
-        self.asked.append(manifest["metadata"]["name"])
+        self.created.append(manifest["metadata"]["name"])
         details = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
         raise ApiError(403, "Forbidden", "the namespace is being terminated", details, None)
 
@@ -71,4 +71,4 @@ def test_nothing_more_is_created_in_a_namespace_that_is_being_deleted() -> None:
             await create(name, owner)
 
     asyncio.run(all_of_them())
-    assert client.asked == ["a", "c"]
+    assert client.created == ["a", "c"]

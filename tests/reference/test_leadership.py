@@ -89,12 +89,15 @@ class Processes:
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
-    made = Cluster.up("elected", settings=ClusterSettings(audit=False), owner=True)
+    control_plane = Cluster.up("elected", settings=ClusterSettings(audit=False), owner=True)
     # The CRDs without the webhooks.
-    Driver(loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)).install()
-    made.learn_new_kinds()
-    yield made
-    made.down()
+    Driver(
+        loading.load("blank"),
+        ClusterFacts(control_plane.kubeconfig, control_plane.directory, control_plane.marker(), control_plane.port),
+    ).install()
+    control_plane.learn_new_kinds()
+    yield control_plane
+    control_plane.down()
 
 
 @pytest.fixture
@@ -132,9 +135,9 @@ def act(cluster: Cluster, action: Callable[[Client], Any]) -> None:
 
 async def make_room(client: Client) -> None:
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    wanted = nodes.manifests("dgx-h100", 2)
-    await nodes.create_nodes(client, wanted)
-    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
+    manifests = nodes.manifests("dgx-h100", 2)
+    await nodes.create_nodes(client, manifests)
+    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in manifests])
 
 
 def holder(view: View) -> str:
@@ -142,7 +145,7 @@ def holder(view: View) -> str:
 
 
 def led_by_another(than: str) -> Callable[[View], str | None]:
-    return lambda view: ((found := holder(view)) != than and found) or None
+    return lambda view: ((leader := holder(view)) != than and leader) or None
 
 
 def available(view: View) -> bool:
@@ -153,10 +156,10 @@ def all_bound(view: View) -> bool:
     return sum(bool(pod["spec"].get("nodeName")) for pod in view.list("pods")) == PODS
 
 
-def made_and_gone(history: History) -> tuple[int, int]:
+def pods_created_and_deleted(history: History) -> tuple[int, int]:
     records = history.records("pods")
-    gone = {r.name for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
-    return sum(record.kind == ADDED for record in records), len(gone)
+    deleted = {r.name for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
+    return sum(record.kind == ADDED for record in records), len(deleted)
 
 
 def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: History, processes: Processes) -> None:
@@ -173,12 +176,12 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     second = history.wait("two leads", led_by_another(first), LEASE_SECONDS + 10)
     history.wait("the set is available", available, 60)
     history.wait("every pod is bound", all_bound, 60)
-    assert made_and_gone(history) == (PODS, 0)
+    assert pods_created_and_deleted(history) == (PODS, 0)
 
-    said = processes.metrics(2)
-    assert said[f"leader_election_master_status['{LEASE}']"] == 1
-    assert said["controller_runtime_reconcile_total['podclique', 'success']"] > 0
-    assert said["rest_client_requests_total['200', 'PATCH']"] > 0
+    metrics = processes.metrics(2)
+    assert metrics[f"leader_election_master_status['{LEASE}']"] == 1
+    assert metrics["controller_runtime_reconcile_total['podclique', 'success']"] > 0
+    assert metrics["rest_client_requests_total['200', 'PATCH']"] > 0
     scheduler = processes.metrics(0)
     assert scheduler["grove_scheduler_bindings_total['bound']"] == PODS
     assert scheduler["grove_scheduler_waiting_gangs"] == 0
@@ -193,10 +196,10 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("stopping: leadership lost: lease")
     assert holder(history.view()) == third
 
-    # Stopped: the lease is nobody's.
+    # Stopped: no process holds the lease.
     assert one.stop(10).code == 0
     assert history.wait("nobody leads", lambda view: holder(view) == "" or None, 10)
-    assert made_and_gone(history) == (PODS, 0)
+    assert pods_created_and_deleted(history) == (PODS, 0)
 
     for log in (one.log, two.log):
         lines = [json.loads(line) for line in log.read_text().splitlines()]

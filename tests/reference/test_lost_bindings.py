@@ -20,14 +20,14 @@ class Api:
     """An API server that fails bindings with `failure`; each GET of a pod is answered with the next of `answers`."""
 
     def __init__(self, failure: Exception, *answers: Any) -> None:
-        self.failure, self.answers, self.asked = failure, list(answers), 0
+        self.failure, self.answers, self.reads = failure, list(answers), 0
         self.on_answer: Any = None
 
     async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
         raise self.failure
 
     async def get_or_none(self, resource: Resource, namespace: str, name: str) -> bytes | None:
-        self.asked += 1
+        self.reads += 1
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -73,7 +73,7 @@ def test_the_capacity_stays_reserved_as_long_as_nobody_knows(failure: Exception)
 def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> None:
     api = Api(failure, ConnectionRefusedError(), stored())
     scheduler = tried(api)
-    assert (scheduler._assumed, scheduler._changed.is_set(), api.asked) == ({}, True, 2)
+    assert (scheduler._assumed, scheduler._changed.is_set(), api.reads) == ({}, True, 2)
 
 
 def test_a_pod_that_is_bound_is_known_as_bound() -> None:
@@ -81,7 +81,7 @@ def test_a_pod_that_is_bound_is_known_as_bound() -> None:
     scheduler = tried(api)
     known = scheduler._pods.get(NAMESPACE, "a")
     assert known is not None and known.spec.node_name == "n"
-    assert (scheduler._assumed, api.asked) == ({}, 1)
+    assert (scheduler._assumed, api.reads) == ({}, 1)
 
 
 def test_the_capacity_is_free_when_the_pod_is_gone() -> None:
@@ -90,4 +90,4 @@ def test_the_capacity_is_free_when_the_pod_is_gone() -> None:
 
 def test_a_refused_binding_frees_the_capacity_at_once() -> None:
     api = Api(ApiError(409, "Conflict", "", {}, None))
-    assert (tried(api)._assumed, api.asked) == ({}, 0)
+    assert (tried(api)._assumed, api.reads) == ({}, 0)

@@ -1,4 +1,4 @@
-"""What the two processes say of themselves: health, readiness, metrics, structured logs."""
+"""Health, readiness, metrics and structured logs of the two processes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def value(samples: Samples, metric: str, /, **labels: str) -> float:
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -55,10 +55,10 @@ async def test_health_readiness_and_metrics_are_served_on_loopback() -> None:
         assert (await get("/readyz"))[0] == 200
         status, page, kind = await get("/metrics")
     assert (status, kind) == (200, "text/plain")
-    found = parsed(page)
-    assert value(found, "grove_operator_objects_created_total", kind="Pod") == 1
-    assert ("process_cpu_seconds_total", frozenset()) in found
-    assert not [name for name, _ in found if name.endswith("_created")], "no second series for each counter"
+    samples = parsed(page)
+    assert value(samples, "grove_operator_objects_created_total", kind="Pod") == 1
+    assert ("process_cpu_seconds_total", frozenset()) in samples
+    assert not [name for name, _ in samples if name.endswith("_created")], "no second series for each counter"
 
 
 async def test_queues_and_reconciles_are_counted() -> None:
@@ -82,17 +82,17 @@ async def test_queues_and_reconciles_are_counted() -> None:
     await over.wait()
     queue.close()
     await working
-    found = parsed(metrics.page().decode())
+    samples = parsed(metrics.page().decode())
     for name, count in {"adds": 4, "retries": 1}.items():
-        assert value(found, f"workqueue_{name}_total", name="podclique") == count
+        assert value(samples, f"workqueue_{name}_total", name="podclique") == count
     for name in ("workqueue_queue_duration_seconds_count", "workqueue_work_duration_seconds_count"):
-        assert value(found, name, name="podclique") == 4
-    assert value(found, "workqueue_depth", name="podclique") == 0
+        assert value(samples, name, name="podclique") == 4
+    assert value(samples, "workqueue_depth", name="podclique") == 0
     for result, count in {"success": 2, "requeue_after": 1, "error": 1}.items():
-        assert value(found, "controller_runtime_reconcile_total", controller="podclique", result=result) == count
-    assert value(found, "controller_runtime_reconcile_errors_total", controller="podclique") == 1
-    assert value(found, "controller_runtime_reconcile_time_seconds_count", controller="podclique") == 4
-    assert value(found, "controller_runtime_max_concurrent_reconciles", controller="podclique") == 1
+        assert value(samples, "controller_runtime_reconcile_total", controller="podclique", result=result) == count
+    assert value(samples, "controller_runtime_reconcile_errors_total", controller="podclique") == 1
+    assert value(samples, "controller_runtime_reconcile_time_seconds_count", controller="podclique") == 4
+    assert value(samples, "controller_runtime_max_concurrent_reconciles", controller="podclique") == 1
 
 
 def test_requests_webhooks_and_leadership_are_counted() -> None:
@@ -105,17 +105,19 @@ def test_requests_webhooks_and_leadership_are_counted() -> None:
     with pytest.raises(ValueError), metrics.webhook("/webhooks/a"):
         raise ValueError
     metrics.gang_initialized()
-    found = parsed(metrics.page().decode())
-    assert value(found, "rest_client_requests_total", method="GET", code="200") == 2
-    assert value(found, "rest_client_requests_total", method="POST", code="<error>") == 1
-    assert value(found, "rest_client_requests_total", method="PATCH", code="409") == 1
+    samples = parsed(metrics.page().decode())
+    assert value(samples, "rest_client_requests_total", method="GET", code="200") == 2
+    assert value(samples, "rest_client_requests_total", method="POST", code="<error>") == 1
+    assert value(samples, "rest_client_requests_total", method="PATCH", code="409") == 1
     in_flight = "controller_runtime_webhook_requests_in_flight"
-    assert value(during, in_flight, webhook="/webhooks/a") == 1 and value(found, in_flight, webhook="/webhooks/a") == 0
+    assert (
+        value(during, in_flight, webhook="/webhooks/a") == 1 and value(samples, in_flight, webhook="/webhooks/a") == 0
+    )
     for code in ("200", "500"):
-        assert value(found, "controller_runtime_webhook_requests_total", webhook="/webhooks/a", code=code) == 1
-    assert value(found, "controller_runtime_webhook_latency_seconds_count", webhook="/webhooks/a") == 2
-    assert value(found, "leader_election_master_status", name="lease") == 0
-    assert value(found, "grove_operator_podgangs_initialized_total") == 1
+        assert value(samples, "controller_runtime_webhook_requests_total", webhook="/webhooks/a", code=code) == 1
+    assert value(samples, "controller_runtime_webhook_latency_seconds_count", webhook="/webhooks/a") == 2
+    assert value(samples, "leader_election_master_status", name="lease") == 0
+    assert value(samples, "grove_operator_podgangs_initialized_total") == 1
     leads = True
     assert value(parsed(metrics.page().decode()), "leader_election_master_status", name="lease") == 1
 
@@ -126,13 +128,13 @@ def test_rounds_of_the_scheduler_are_counted() -> None:
     metrics.decided(1, 1, 0.002)
     metrics.bound.inc(5)
     metrics.unbound.inc()
-    found = parsed(metrics.page().decode())
-    assert value(found, "grove_scheduler_gang_attempts_total", result="placed") == 4
-    assert value(found, "grove_scheduler_gang_attempts_total", result="waiting") == 3
-    assert value(found, "grove_scheduler_waiting_gangs") == 1
-    assert value(found, "grove_scheduler_cycle_duration_seconds_count") == 2
-    assert value(found, "grove_scheduler_bindings_total", result="bound") == 5
-    assert value(found, "grove_scheduler_bindings_total", result="error") == 1
+    samples = parsed(metrics.page().decode())
+    assert value(samples, "grove_scheduler_gang_attempts_total", result="placed") == 4
+    assert value(samples, "grove_scheduler_gang_attempts_total", result="waiting") == 3
+    assert value(samples, "grove_scheduler_waiting_gangs") == 1
+    assert value(samples, "grove_scheduler_cycle_duration_seconds_count") == 2
+    assert value(samples, "grove_scheduler_bindings_total", result="bound") == 5
+    assert value(samples, "grove_scheduler_bindings_total", result="error") == 1
 
 
 async def test_a_log_line_says_what_it_is_about() -> None:

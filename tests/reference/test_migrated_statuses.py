@@ -1,4 +1,4 @@
-"""What a migration writes: our hash in the place of each that is current and not ours, and nothing else."""
+"""Statuses that a migration writes: our hash in the place of each that is current and not ours, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ WINDOW = Window(known("our-generation", "legacy-generation"), {"a": TEMPLATE})
 STORED = [("legacy-generation", "our-generation"), ("our-generation", "our-generation"), ("old", "old"), (None, None)]
 
 
-@pytest.mark.parametrize(("stored", "wanted"), STORED)
-def test_of_a_set(stored, wanted):
+@pytest.mark.parametrize(("stored", "expected"), STORED)
+def test_of_a_set(stored, expected):
     progress = SetUpdateProgress(update_started_at="2026-01-01T00:00:00Z")
     status = PodCliqueSetStatus(current_generation_hash=stored, replicas=3, update_progress=progress)
-    found = migration.set_status(WINDOW, status)
-    assert found == msgspec.structs.replace(status, current_generation_hash=wanted)
+    migrated = migration.set_status(WINDOW, status)
+    assert migrated == msgspec.structs.replace(status, current_generation_hash=expected)
 
 
-@pytest.mark.parametrize(("stored", "wanted"), STORED)
-def test_of_a_group(stored, wanted):
+@pytest.mark.parametrize(("stored", "expected"), STORED)
+def test_of_a_group(stored, expected):
     progress = GroupUpdateProgress(update_started_at="now", pod_clique_set_generation_hash=stored or "")
     status = ScalingGroupStatus(current_pod_clique_set_generation_hash=stored, update_progress=progress)
-    found = migration.group_status(WINDOW, status)
-    assert found.current_pod_clique_set_generation_hash == wanted
-    assert found.update_progress == msgspec.structs.replace(progress, pod_clique_set_generation_hash=wanted or "")
+    migrated = migration.group_status(WINDOW, status)
+    assert migrated.current_pod_clique_set_generation_hash == expected
+    assert migrated.update_progress == msgspec.structs.replace(progress, pod_clique_set_generation_hash=expected or "")
 
 
 def test_of_a_clique_in_the_middle_of_an_update():
@@ -57,22 +57,22 @@ def test_of_a_clique_in_the_middle_of_an_update():
     status = PodCliqueStatus(
         current_pod_template_hash="old", current_pod_clique_set_generation_hash="old", update_progress=progress
     )
-    found = migration.clique_status(WINDOW, TEMPLATE, status)
+    migrated = migration.clique_status(WINDOW, TEMPLATE, status)
     target = msgspec.structs.replace(
         progress, pod_clique_set_generation_hash="our-generation", pod_template_hash="ours"
     )
-    assert found == msgspec.structs.replace(status, update_progress=target)
+    assert migrated == msgspec.structs.replace(status, update_progress=target)
 
 
-@pytest.mark.parametrize(("template", "wanted"), [("legacy", "ours"), ("ours", "ours"), ("old", "old"), (None, None)])
-def test_of_a_clique_at_rest(template, wanted):
+@pytest.mark.parametrize(("template", "expected"), [("legacy", "ours"), ("ours", "ours"), ("old", "old"), (None, None)])
+def test_of_a_clique_at_rest(template, expected):
     status = PodCliqueStatus(
         current_pod_template_hash=template, current_pod_clique_set_generation_hash="legacy-generation"
     )
-    found = migration.clique_status(WINDOW, TEMPLATE, status)
-    assert found.current_pod_template_hash == wanted
-    assert found.current_pod_clique_set_generation_hash == "our-generation"
-    assert found.update_progress is None
+    migrated = migration.clique_status(WINDOW, TEMPLATE, status)
+    assert migrated.current_pod_template_hash == expected
+    assert migrated.current_pod_clique_set_generation_hash == "our-generation"
+    assert migrated.update_progress is None
 
 
 def test_what_is_ours_is_left_as_it_is():

@@ -40,7 +40,7 @@ class Death(Exception):
 
 
 class Memory:
-    """What of a client a migration uses: patches, and events. It dies with its `k`-th write."""
+    """The part of a client that a migration uses: patches and events. It dies with its `k`-th write."""
 
     def __init__(self, objects: Objects, k: int = 0) -> None:
         self.objects, self.k, self.writes = objects, k, 0
@@ -48,15 +48,15 @@ class Memory:
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
         await asyncio.sleep(0)  # others write meanwhile
-        found = self.objects[resource.kind, name]
-        metadata, version = body.pop("metadata", {}), found["metadata"]["resourceVersion"]
+        current = self.objects[resource.kind, name]
+        metadata, version = body.pop("metadata", {}), current["metadata"]["resourceVersion"]
         if metadata.pop("resourceVersion", version) != version:
             raise ApiError(409, "Conflict", "", {}, None)
         metadata.pop("uid", None)
-        _merge(found, {**body, "metadata": metadata})
-        found["metadata"]["resourceVersion"] = str(int(version) + 1000)
+        _merge(current, {**body, "metadata": metadata})
+        current["metadata"]["resourceVersion"] = str(int(version) + 1000)
         self._written()
-        return orjson.dumps(found)
+        return orjson.dumps(current)
 
     async def create(self, resource: Resource, manifest: dict[str, Any]) -> bytes:
         self.events.append(manifest)
@@ -89,15 +89,15 @@ def the_set() -> PodCliqueSet:
 def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     """Everything of a set as an operator with this policy leaves it."""
     generation = hashes.known_generation(pcs, policy).written
-    found: Objects = {}
+    objects: Objects = {}
 
     def put(kind: str, document: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:
         document = copy.deepcopy(document)
-        number = str(len(found) + 1)
+        number = str(len(objects) + 1)
         document["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": number}
         if status is not None:
             document["status"] = status
-        found[kind, document["metadata"]["name"]] = document
+        objects[kind, document["metadata"]["name"]] = document
         return document
 
     document = wire(pcs)
@@ -107,7 +107,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     manifests: list[dict[str, Any]] = []
     for index in range(2):
         alone = children.standalone_templates(pcs)
-        manifests += [children.standalone_clique(pcs, index, each, NAMES, policy=policy) for each in alone]
+        manifests += [children.standalone_clique(pcs, index, template, NAMES, policy=policy) for template in alone]
         for config in children.group_configs(pcs):
             own = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
             group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
@@ -131,7 +131,7 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
             "ownerReferences": [owner],
         }
         put("Pod", {"metadata": metadata, "spec": {}, "status": {}})
-    return found
+    return objects
 
 
 def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
@@ -141,7 +141,7 @@ def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
     first, *_ = present
     old = {**present, first: "of-another-template"}
     of = (("older", 0), (generation, 1), (generation, 2))
-    gangs = tuple(Entry(str(number), each, cliques={first: 1}) for each, number in of)
+    gangs = tuple(Entry(str(number), own, cliques={first: 1}) for own, number in of)
     return Stored(gangs, {generation: present, "older": old})
 
 
@@ -181,18 +181,18 @@ def without_versions(objects: Objects) -> Objects:
 
 
 async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
-    old, wanted = stored(OLD, the_set()), stored(NEW, the_set())
-    assert without_versions(old) != without_versions(wanted)
+    old, expected = stored(OLD, the_set()), stored(NEW, the_set())
+    assert without_versions(old) != without_versions(expected)
     operator = FakeOperator(old)
     await operator.migrate()
-    assert without_versions(old) == without_versions(wanted)
+    assert without_versions(old) == without_versions(expected)
     (event,) = operator.client.events
     assert event["reason"] == EVENT
     assert "0.34" in event["note"]
 
 
 async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_operator() -> None:
-    wanted = without_versions(stored(NEW, the_set()))
+    expected = without_versions(stored(NEW, the_set()))
     whole = FakeOperator(stored(OLD, the_set()))
     await whole.migrate()
     assert whole.client.writes > 20
@@ -201,7 +201,7 @@ async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_opera
         with pytest.raises((Death, ExceptionGroup)):
             await FakeOperator(objects, k).migrate()
         await FakeOperator(objects).migrate()
-        assert without_versions(objects) == wanted, f"death at write {k}"
+        assert without_versions(objects) == expected, f"death at write {k}"
 
 
 async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_looked_at() -> None:

@@ -14,15 +14,15 @@ from tests.reference import hash_vectors
 from tests.reference.apiserver import stored
 
 AGAIN = [(entry["json"], entry["marshalled"]) for entry in hash_vectors.document()["quantities"] if "dump" in entry]
-"""What upstream's operators make of a quantity: as it is sent, and as it is stored."""
+"""Quantities as they are sent, and as upstream's operators store them."""
 LOST = "1000E"
 """Upstream stores 1: its library has no suffix for it."""
 
 
 @pytest.mark.parametrize(("sent", "marshalled"), AGAIN)
 def test_a_quantity_is_written_as_upstream_writes_it(sent: object, marshalled: str) -> None:
-    found = quantities.of_json(sent)
-    assert found is not None and quantities.written(found) == (sent if sent == LOST else marshalled)
+    quantity = quantities.of_json(sent)
+    assert quantity is not None and quantities.written(quantity) == (sent if sent == LOST else marshalled)
 
 
 @pytest.mark.parametrize("wrong", ["", "abc", "1.5.2", "1e", "1e3.5", "9" * 5000, "1e9999999999", True, None, [], {}])
@@ -108,11 +108,11 @@ def test_a_field_without_a_divisor_is_what_it_was() -> None:
 @pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in AGAIN if pair[0] != LOST])
 def test_a_manifest_that_is_applied_again_after_a_take_over_has_the_stored_hash(sent: object, marshalled: str) -> None:
     """HASH-065, HASH-087: upstream stores and hashes its own notation, or what was sent."""
-    for found in (marshalled, sent):
+    for text in (marshalled, sent):
         before = stored(a_set())
-        _requests(before)["cpu"] = found
+        _requests(before)["cpu"] = text
         again = stored(a_set(sent), before)
-        assert _requests(again)["cpu"] == found
+        assert _requests(again)["cpu"] == text
         assert _generation(again) == _generation(before)
 
 

@@ -1,4 +1,4 @@
-"""What a set becomes: names, labels, owners, pod contents."""
+"""The objects of a set: names, labels, owners, pod contents."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_only_cliques_outside_of_scaling_groups_are_standalone():
 
 
 def test_member_cliques_name_their_group_replica_and_their_gang():
-    found = by_name(disaggregated())
-    assert list(found) == [f"llm-0-workers-{j}-{name}" for j in range(3) for name in ("prefill", "decode")]
-    base, scaled = found["llm-0-workers-0-decode"], found["llm-0-workers-2-decode"]
+    cliques = by_name(disaggregated())
+    assert list(cliques) == [f"llm-0-workers-{j}-{name}" for j in range(3) for name in ("prefill", "decode")]
+    base, scaled = cliques["llm-0-workers-0-decode"], cliques["llm-0-workers-2-decode"]
     assert base["metadata"]["labels"][labels.PODGANG] == "llm-0"
     assert labels.BASE_PODGANG not in base["metadata"]["labels"]
     assert scaled["metadata"]["labels"][labels.PODGANG] == "llm-0-workers-1"
@@ -46,8 +46,8 @@ def test_a_template_is_found_by_its_whole_name():
 def test_labels_of_the_template_give_way_to_groves():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].labels = {"role": "x", labels.PART_OF: "somebody-else"}
-    made = standalone(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
-    assert made["role"] == "x" and made[labels.PART_OF] == "llm"
+    clique_labels = standalone(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
+    assert clique_labels["role"] == "x" and clique_labels[labels.PART_OF] == "llm"
 
 
 def test_groves_variables_stand_first_and_replace_those_of_the_same_name():
@@ -60,8 +60,8 @@ def test_groves_variables_stand_first_and_replace_those_of_the_same_name():
 def test_a_pod_has_gate_host_name_and_variables_in_order():
     pcs = disaggregated()
     owner = clique(by_name(pcs)["llm-0-workers-1-prefill"])
-    made = pods.PodBuilder(owner, "gang").pod(1, "llm-0")
-    spec = made["spec"]
+    manifest = pods.PodBuilder(owner, "gang").pod(1, "llm-0")
+    spec = manifest["spec"]
     assert spec["schedulingGates"] == [{"name": labels.GATE}]
     assert (spec["hostname"], spec["subdomain"]) == ("llm-0-workers-1-prefill-1", "llm-0")
     assert [v["name"] for v in spec["containers"][0]["env"]] == [
@@ -111,25 +111,25 @@ def test_of_too_many_those_go_that_serve_least(router):
 def test_of_too_many_pods_the_first_difference_decides(router):
     """CHG-SC-36: bound, phase, ready, template, then the older ones stay; and of equals the lower index."""
 
-    def made(index: int, second: int | None, *, old: bool = False, **how: object) -> Pod:
-        found = pod(router, index, **how)
-        found.metadata.creation_timestamp = None if second is None else f"2026-01-01T00:00:{second:02}Z"
+    def numbered(index: int, second: int | None, *, old: bool = False, **how: object) -> Pod:
+        result = pod(router, index, **how)
+        result.metadata.creation_timestamp = None if second is None else f"2026-01-01T00:00:{second:02}Z"
         if old:
-            found.metadata.labels[labels.TEMPLATE_HASH] = "old"
-        return found
+            result.metadata.labels[labels.TEMPLATE_HASH] = "old"
+        return result
 
     running = {"node": "n", "phase": "Running"}
-    wanted = [
-        made(0, 0, phase="Running", ready=True),  # not bound, however good all else
-        made(1, 0, node="n", ready=True),
-        made(2, 0, node="n", phase="Unknown", ready=True),
-        made(3, 0, **running),
-        made(4, 0, **running, ready=True, old=True),
-        made(5, None, **running, ready=True),
-        made(6, 9, **running, ready=True),
-        made(9, 8, **running, ready=True),
-        made(8, 8, **running, ready=True),
-        made(7, 1, **running, ready=True),
+    expected = [
+        numbered(0, 0, phase="Running", ready=True),  # not bound, however good all else
+        numbered(1, 0, node="n", ready=True),
+        numbered(2, 0, node="n", phase="Unknown", ready=True),
+        numbered(3, 0, **running),
+        numbered(4, 0, **running, ready=True, old=True),
+        numbered(5, None, **running, ready=True),
+        numbered(6, 9, **running, ready=True),
+        numbered(9, 8, **running, ready=True),
+        numbered(8, 8, **running, ready=True),
+        numbered(7, 1, **running, ready=True),
     ]
     router.spec.replicas = 0
-    assert balanced(router, wanted[::-1]) == ([], wanted)
+    assert balanced(router, expected[::-1]) == ([], expected)

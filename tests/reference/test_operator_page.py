@@ -35,8 +35,8 @@ def test_every_metric_is_on_the_page(metrics: Metrics) -> None:
     names = {
         f"{family.name}_total" if family.type == "counter" else family.name for family in metrics.registry.collect()
     }
-    told = set(re.findall(r"`([a-z_]+)`", PAGE))
-    assert {name for name in names if not name.startswith("process_")} <= told
+    documented = set(re.findall(r"`([a-z_]+)`", PAGE))
+    assert {name for name in names if not name.startswith("process_")} <= documented
 
 
 def test_no_metric_is_on_the_page_that_there_is_not() -> None:

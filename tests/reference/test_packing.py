@@ -20,9 +20,9 @@ nodes = st.lists(amounts, min_size=1, max_size=3)
 items = st.lists(st.tuples(amounts, st.integers(1, 3), st.sets(st.integers(0, 2))), min_size=1, max_size=3)
 
 
-def fits(free, wanted):
+def fits(free, demands):
     """Try all nodes for all pods."""
-    pods = [(requests, allowed) for requests, count, allowed in wanted for _ in range(count)]
+    pods = [(requests, allowed) for requests, count, allowed in demands for _ in range(count)]
     for places in product(range(len(free)), repeat=len(pods)):
         left = [dict(own) for own in free]
         for (requests, _), place in zip(pods, places, strict=True):
@@ -36,16 +36,16 @@ def fits(free, wanted):
 
 @settings(deadline=None, max_examples=60)
 @given(nodes, items)
-def test_a_packing_exists_if_and_only_if_one_is_returned(free, wanted):
-    wanted = [(requests, count, allowed & set(range(len(free)))) for requests, count, allowed in wanted]
-    packing = Packing([Item(*one) for one in wanted], free, steps=100_000)
+def test_a_packing_exists_if_and_only_if_one_is_returned(free, demands):
+    demands = [(requests, count, allowed & set(range(len(free)))) for requests, count, allowed in demands]
+    packing = Packing([Item(*one) for one in demands], free, steps=100_000)
     fills = packing.run()
-    assert packing.proven and (fills is not None) == fits(free, wanted)
+    assert packing.proven and (fills is not None) == fits(free, demands)
     for place, counts in fills or ():
-        assert all(place in allowed for (_, _, allowed), count in zip(wanted, counts, strict=True) if count)
+        assert all(place in allowed for (_, _, allowed), count in zip(demands, counts, strict=True) if count)
         for name, amount in free[place].items():
-            assert sum(requests[name] * n for (requests, _, _), n in zip(wanted, counts, strict=True)) <= amount
-    for kind, (_, count, _) in enumerate(wanted):
+            assert sum(requests[name] * n for (requests, _, _), n in zip(demands, counts, strict=True)) <= amount
+    for kind, (_, count, _) in enumerate(demands):
         assert fills is None or sum(counts[kind] for _, counts in fills) == count
 
 

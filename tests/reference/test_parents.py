@@ -45,10 +45,10 @@ def pcs(
 
 
 def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
-    made = [examples.standalone(of, 0, t) for t in children.standalone_templates(of)]
+    manifests = [examples.standalone(of, 0, t) for t in children.standalone_templates(of)]
     if children.group_configs(of):
-        made += examples.members(of, scaling_group(of))
-    return {m["metadata"]["name"]: m for m in made}
+        manifests += examples.members(of, scaling_group(of))
+    return {m["metadata"]["name"]: m for m in manifests}
 
 
 def parents(of: PodCliqueSet) -> dict[str, list[str]]:
@@ -80,15 +80,15 @@ def test_in_order_waits_for_the_one_before_and_scaled_gangs_keep_to_themselves()
 
 def test_in_order_every_base_replica_waits_for_all_base_replicas():
     both = ["p-0-sg-0-ld", "p-0-sg-1-ld"]
-    found = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], minimum=2))
-    assert found["p-0-sg-0-wk"] == found["p-0-sg-1-wk"] == both
-    assert found["p-0-sg-2-wk"] == ["p-0-sg-2-ld"]
+    by_clique = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], minimum=2))
+    assert by_clique["p-0-sg-0-wk"] == by_clique["p-0-sg-1-wk"] == both
+    assert by_clique["p-0-sg-2-wk"] == ["p-0-sg-2-ld"]
 
 
 def test_in_order_within_a_scaled_gang_is_the_order_of_its_own_cliques():
     """A stranger between two members is not in their scaled gang; in the base gang it is."""
-    found = parents(pcs(IN_ORDER, {"a": [], "x": [], "b": []}, ["a", "b"], replicas=2))
-    assert found == {"p-0-x": ["p-0-sg-0-a"], "p-0-sg-0-b": ["p-0-x"], "p-0-sg-1-b": ["p-0-sg-1-a"]}
+    by_clique = parents(pcs(IN_ORDER, {"a": [], "x": [], "b": []}, ["a", "b"], replicas=2))
+    assert by_clique == {"p-0-x": ["p-0-sg-0-a"], "p-0-sg-0-b": ["p-0-x"], "p-0-sg-1-b": ["p-0-sg-1-a"]}
 
 
 def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
@@ -100,8 +100,8 @@ def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
 
 
 def test_explicit_a_standalone_clique_waits_for_the_base_replicas_only():
-    found = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], minimum=2))
-    assert found == {"p-0-z": ["p-0-sg-0-wk", "p-0-sg-1-wk"]}
+    by_clique = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], minimum=2))
+    assert by_clique == {"p-0-z": ["p-0-sg-0-wk", "p-0-sg-1-wk"]}
 
 
 def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():

@@ -50,10 +50,10 @@ class Refusing:
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
         self.patches.append(body)
         self._version += 1
-        found = self.objects[name]
-        found["metadata"]["resourceVersion"] = str(self._version)
-        found.setdefault("status", {}).update(body["status"])
-        return orjson.dumps(found)
+        current = self.objects[name]
+        current["metadata"]["resourceVersion"] = str(self._version)
+        current.setdefault("status", {}).update(body["status"])
+        return orjson.dumps(current)
 
 
 class Mute(Refusing):
@@ -98,7 +98,7 @@ async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
         metadata |= {"namespace": "ns", "uid": f"u-{metadata['name']}", "resourceVersion": "1", "generation": 1}
         client.objects[metadata["name"]] = document
         informer.observe(informer.decode(orjson.dumps(document)))
-    [(queue, reconcile)] = [(each[1], each[2]) for each in operator._work if each[0] == "podclique"]
+    [(queue, reconcile)] = [(worker[1], worker[2]) for worker in operator._work if worker[0] == "podclique"]
     working = asyncio.create_task(work(queue, reconcile, 24))
     await asyncio.sleep(seconds)
     working.cancel()
@@ -129,10 +129,10 @@ def test_an_event_wakes_a_reconciler_unless_only_its_own_complaint_changed() -> 
     pcs = msgspec.structs.replace(disaggregated(), status=PodCliqueSetStatus(replicas=1))
     meta = msgspec.structs.replace(pcs.metadata, resource_version="2")
     complaint = PodCliqueSetStatus(replicas=1, last_errors=[LastError("ERR_X", "no", "2026-01-01T00:00:00Z")])
-    told = msgspec.structs.replace(pcs, metadata=meta, status=complaint)
-    assert only_errors(pcs, told) and only_errors(told, pcs)
-    assert not only_errors(pcs, pcs) and not only_errors(None, told)
+    with_error = msgspec.structs.replace(pcs, metadata=meta, status=complaint)
+    assert only_errors(pcs, with_error) and only_errors(with_error, pcs)
+    assert not only_errors(pcs, pcs) and not only_errors(None, with_error)
     counted = msgspec.structs.replace(complaint, replicas=2)
-    assert not only_errors(pcs, msgspec.structs.replace(told, status=counted))
+    assert not only_errors(pcs, msgspec.structs.replace(with_error, status=counted))
     changed = msgspec.structs.replace(meta, generation=2)
-    assert not only_errors(pcs, msgspec.structs.replace(told, metadata=changed))
+    assert not only_errors(pcs, msgspec.structs.replace(with_error, metadata=changed))

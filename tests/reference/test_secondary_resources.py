@@ -34,9 +34,9 @@ def test_a_claim_that_cannot_be_changed_is_left_alone():
     manifest = claims.manifest(pcs, claim, {"devices": {"requests": [{"name": "gpu"}]}}, owner)
     assert drift.correction(manifest, stored(manifest, kubernetes.Claim)) == {}
     assert drift.correction({**manifest, "spec": {}}, stored(manifest, kubernetes.Claim)) == {}
-    found = stored(manifest, kubernetes.Claim)
-    found.metadata.labels = None
-    assert drift.correction(manifest, found) == {"metadata": {"labels": manifest["metadata"]["labels"]}}
+    current = stored(manifest, kubernetes.Claim)
+    current.metadata.labels = None
+    assert drift.correction(manifest, current) == {"metadata": {"labels": manifest["metadata"]["labels"]}}
 
 
 def test_a_role_s_label_has_no_colons():
@@ -55,27 +55,27 @@ def test_a_wider_role_is_corrected():
 
 def test_labels_that_others_added_stay_and_lost_ones_come_again():
     manifest = secondary_resources.role(disaggregated())
-    found = stored(manifest, kubernetes.Role)
-    found.metadata.labels = {"mine": "1", **manifest["metadata"]["labels"], "app.kubernetes.io/name": "x"}
-    body = drift.correction(manifest, found)
+    current = stored(manifest, kubernetes.Role)
+    current.metadata.labels = {"mine": "1", **manifest["metadata"]["labels"], "app.kubernetes.io/name": "x"}
+    body = drift.correction(manifest, current)
     assert body == {"metadata": {"labels": {"app.kubernetes.io/name": "grove.io-pcs-llm"}}}
 
 
 def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
-    for make, kind, taken in (
+    for make, kind, adopted in (
         (secondary_resources.role, kubernetes.Role, True),
         (secondary_resources.token_secret, kubernetes.Secret, False),
     ):
         manifest = make(disaggregated())
-        found = stored(manifest, kind)
-        found.metadata.owner_references = None
-        assert not ownership.owned(manifest, found)
-        assert ownership.adoptable(manifest, found) is taken
+        current = stored(manifest, kind)
+        current.metadata.owner_references = None
+        assert not ownership.owned(manifest, current)
+        assert ownership.adoptable(manifest, current) is adopted
 
 
 def test_of_a_secret_only_the_presence_of_a_token_is_kept():
-    found = stored(secondary_resources.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
-    assert found.has_token and found.data is None
+    current = stored(secondary_resources.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
+    assert current.has_token and current.data is None
 
 
 def test_autoscalers_have_the_name_of_what_they_scale():
@@ -93,10 +93,10 @@ def test_metrics_that_the_server_chose_are_no_drift():
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
     [manifest] = autoscalers.of_replica(pcs, 0)
-    found = stored(manifest, kubernetes.Autoscaler, spec={**manifest["spec"], "metrics": [{"type": "Resource"}]})
-    assert drift.correction(manifest, found) == {}
-    found.spec["maxReplicas"] = 9
-    assert drift.correction(manifest, found) == {"spec": {"maxReplicas": 5}}
+    current = stored(manifest, kubernetes.Autoscaler, spec={**manifest["spec"], "metrics": [{"type": "Resource"}]})
+    assert drift.correction(manifest, current) == {}
+    current.spec["maxReplicas"] = 9
+    assert drift.correction(manifest, current) == {"spec": {"maxReplicas": 5}}
 
 
 def test_the_same_trouble_is_told_once():

@@ -14,12 +14,12 @@ GPU, RACK = "nvidia.com/gpu", "example.com/rack"
 
 def gang(name, *groups, rack=False, **more):
     """Groups as (pods, GPUs a pod), all of them needed."""
-    made = [
+    gang_groups = [
         Group(f"{name}-{g}", pods, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
         for g, (pods, gpus) in enumerate(groups)
     ]
-    names = [group.name for group in made]
-    return Gang(name, made, scopes(names, (names, RACK if rack else "", "")), **more)
+    names = [group.name for group in gang_groups]
+    return Gang(name, gang_groups, scopes(names, (names, RACK if rack else "", "")), **more)
 
 
 def racked(**gpus_of):
@@ -99,7 +99,7 @@ def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
 
 
 def test_a_gang_that_does_not_preempt_evicts_nobody():
-    others = [(gpu_pod("old", 8), "n")]
+    existing = [(gpu_pod("old", 8), "n")]
     high = gang("high", (1, 4), priority=5, preempts=False)
-    plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(evictable=others))
+    plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(evictable=existing))
     assert plan.evictions == [] and plan.waiting["high"].kind == "resource"

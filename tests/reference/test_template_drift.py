@@ -1,4 +1,4 @@
-"""What of cliques and scaling groups follows the template, and what does not."""
+"""Fields of cliques and scaling groups that follow the template, and fields that do not."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_floor_and_role_follow():
 
 
 def test_autoscaling_follows_whole():
-    seen = clique(auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=9))
-    assert template_drift.clique(TEMPLATE, seen) == {
+    current = clique(auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=9))
+    assert template_drift.clique(TEMPLATE, current) == {
         "spec": {"autoScalingConfig": {"minReplicas": None, "maxReplicas": 4}}
     }
     bare = CliqueTemplate(name="w", spec=msgspec.structs.replace(SPEC, auto_scaling_config=None))
-    assert template_drift.clique(bare, seen) == {"spec": {"autoScalingConfig": None}}
+    assert template_drift.clique(bare, current) == {"spec": {"autoScalingConfig": None}}
 
 
 def test_floor_and_members_of_a_group_follow():

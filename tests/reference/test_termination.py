@@ -46,11 +46,11 @@ class World:
 
     def born(self, second: float, *names: str) -> None:
         """Makes cliques (all without names) anew."""
-        made = [
+        manifests = [
             standalone(self.pcs, 0, self.pcs.spec.template.cliques[0]),
             *members(self.pcs, self.group),
         ]
-        for manifest in made:
+        for manifest in manifests:
             name = manifest["metadata"]["name"]
             if not names or name in names:
                 self.cliques[name] = clique(manifest, f"u-{name}-{second}")
@@ -99,14 +99,14 @@ def test_what_ran_and_is_lost_gives_cause_from_its_loss(world):
     world.says(20, 0, "llm-0-router")
     assert world.due_in_set(29.5) == termination.Due({}, 0.5)
     assert world.due_in_set(30) == termination.Due({0: {"u-llm-0-router-0"}})
-    # What is said of it later changes nothing.
+    # Later statuses change nothing.
     world.says(25, 0, "llm-0-router")
     assert world.due_in_set(30).causes
 
 
 def breach(item: PodClique | PodCliqueScalingGroup) -> str:
-    found = conditions.find(item.status.conditions if item.status else None, termination.BREACHED)
-    return found.status if found is not None else ""
+    condition = conditions.find(item.status.conditions if item.status else None, termination.BREACHED)
+    return condition.status if condition is not None else ""
 
 
 @pytest.mark.parametrize("part", ["clique", "group"])

@@ -26,17 +26,17 @@ BINDING = ClusterTopologyBinding(
 
 @pytest.fixture
 def pcs():
-    made = disaggregated()
-    template = made.spec.template
+    result = disaggregated()
+    template = result.spec.template
     template.topology_constraint = TopologyConstraint(topology_name="t", pack=Pack(required="zone"))
     template.pod_clique_scaling_groups[0].topology_constraint = TopologyConstraint(pack_domain="rack")
     template.cliques[2].topology_constraint = TopologyConstraint(pack=Pack(preferred="host"))
-    return made
+    return result
 
 
 def plan(pcs, binding=BINDING, enabled=True):
-    found = topology.of_set(pcs, enabled, binding)
-    return {gang.name: gang for gang in gangs.planned(pcs, 0, placement(pcs), NAMES, found)}
+    constraints = topology.of_set(pcs, enabled, binding)
+    return {gang.name: gang for gang in gangs.planned(pcs, 0, placement(pcs), NAMES, constraints)}
 
 
 def packs(constraint):
@@ -67,8 +67,8 @@ def test_without_binding_or_switched_off_nothing_is_constrained(pcs, binding, en
 def test_an_unknown_domain_is_left_out(pcs):
     fewer = ClusterTopologyBinding(spec=TopologyBindingSpec(levels=BINDING.spec.levels[:1]))
     assert plan(pcs, fewer)["llm-0-workers-0"].topology is None
-    told = topology.condition(pcs, topology.of_set(pcs, True, fewer), "now")
-    assert (told.status, told.message) == ("True", "Unavailable topology domains: [host rack]")
+    condition = topology.condition(pcs, topology.of_set(pcs, True, fewer), "now")
+    assert (condition.status, condition.message) == ("True", "Unavailable topology domains: [host rack]")
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_an_unknown_domain_is_left_out(pcs):
     ],
 )
 def test_the_condition_says_what_became_of_the_constraints(pcs, enabled, binding, status, reason):
-    told = topology.condition(pcs, topology.of_set(pcs, enabled, binding), "now")
-    assert (told.status, told.reason) == (status, reason)
+    condition = topology.condition(pcs, topology.of_set(pcs, enabled, binding), "now")
+    assert (condition.status, condition.reason) == (status, reason)
 
 
 def test_a_set_without_constraints_says_nothing_where_topology_is_off():
@@ -94,9 +94,9 @@ def gang_of(pcs, planned):
     return msgspec.convert(manifest, PodGang)
 
 
-def drift(pcs, planned, found, binding="t"):
-    tags = gangs.gang_labels(pcs, "gang", found.metadata.labels)
-    return gangs.drift(pcs, planned, found, tags, binding, list)
+def drift(pcs, planned, current, binding="t"):
+    tags = gangs.gang_labels(pcs, "gang", current.metadata.labels)
+    return gangs.drift(pcs, planned, current, tags, binding, list)
 
 
 def test_a_gang_as_planned_needs_no_correction(pcs):
@@ -105,9 +105,9 @@ def test_a_gang_as_planned_needs_no_correction(pcs):
 
 
 def test_constraints_and_annotation_go_with_the_binding(pcs):
-    found = gang_of(pcs, plan(pcs)["llm-0"])
-    assert found.metadata.annotations == {labels.TOPOLOGY_NAME: "t"}
-    body = drift(pcs, plan(pcs, None)["llm-0"], found)
+    current = gang_of(pcs, plan(pcs)["llm-0"])
+    assert current.metadata.annotations == {labels.TOPOLOGY_NAME: "t"}
+    body = drift(pcs, plan(pcs, None)["llm-0"], current)
     assert body["metadata"]["annotations"] == {labels.TOPOLOGY_NAME: None}
     assert body["spec"]["topologyConstraint"] is None and body["spec"]["topologyConstraintGroupConfigs"] is None
     assert all("topologyConstraint" not in group for group in body["spec"]["podgroups"])
@@ -117,12 +117,12 @@ def test_gangs_mirror_what_is_not_grove_s(pcs):
     pcs.metadata.labels = {"team": "red", "grove.io/x": "1", labels.MANAGED_BY: "somebody"}
     pcs.metadata.annotations = {"note": "1", labels.LAST_APPLIED: "{}"}
     planned = plan(pcs)["llm-0"]
-    found = gang_of(pcs, planned)
-    assert found.metadata.labels["team"] == "red" and "grove.io/x" not in found.metadata.labels
-    assert found.metadata.labels[labels.MANAGED_BY] == labels.MANAGER
-    assert found.metadata.annotations == {"note": "1", labels.TOPOLOGY_NAME: "t"}
-    found.metadata.annotations |= {"grove.io/by-hand": "1", "by-hand": "1"}
-    assert "by-hand" not in drift(pcs, planned, found).get("metadata", {}).get("annotations", {})
+    current = gang_of(pcs, planned)
+    assert current.metadata.labels["team"] == "red" and "grove.io/x" not in current.metadata.labels
+    assert current.metadata.labels[labels.MANAGED_BY] == labels.MANAGER
+    assert current.metadata.annotations == {"note": "1", labels.TOPOLOGY_NAME: "t"}
+    current.metadata.annotations |= {"grove.io/by-hand": "1", "by-hand": "1"}
+    assert "by-hand" not in drift(pcs, planned, current).get("metadata", {}).get("annotations", {})
 
 
 def linked(**annotations):

@@ -1,4 +1,4 @@
-"""What admission says of the update that adds the missing binding name to a stored set (VTC-30, DFT-24)."""
+"""Verdicts of admission on the update that adds the missing binding name to a stored set (VTC-30, DFT-24)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("wanted", "of_set", "of_clique"), CASES.values(), ids=CASES)
-def test_the_reason_is_what_was_not_permitted(wanted: TopologyConstraint, of_set: str, of_clique: str):
+@pytest.mark.parametrize(("constraint", "of_set", "of_clique"), CASES.values(), ids=CASES)
+def test_the_reason_is_what_was_not_permitted(constraint: TopologyConstraint, of_set: str, of_clique: str):
     old, new = disaggregated(), disaggregated()
     old.spec.template.topology_constraint = old.spec.template.cliques[0].topology_constraint = UNNAMED
-    new.spec.template.topology_constraint = new.spec.template.cliques[0].topology_constraint = wanted
-    found = topology_updates.violations(new, old)
-    wanted_details = [detail for detail in (of_set, of_clique) if detail]
-    assert [each.detail for each in found] == wanted_details
+    new.spec.template.topology_constraint = new.spec.template.cliques[0].topology_constraint = constraint
+    violations = topology_updates.violations(new, old)
+    expected = [detail for detail in (of_set, of_clique) if detail]
+    assert [violation.detail for violation in violations] == expected
 
 
 def test_a_constraint_without_a_name_is_called_removed():

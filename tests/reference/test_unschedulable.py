@@ -1,4 +1,4 @@
-"""What a pod is told while it waits for its gang: why, in its condition and in an event, once per reason."""
+"""The reason why a pod waits with its gang: in its condition and in an event, once per reason."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ GATED = Condition("PodScheduled", "False", "SchedulingGated", "blocked due to no
 
 def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
     gang = Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1), gpu_pod("b", 1)])])
-    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have capacity for 1 of 2 pods of p", {})}
-    assert told == dict.fromkeys("ab", "pod gang ns/g waits: nodes have capacity for 1 of 2 pods of p")
+    by_pod = {
+        pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have capacity for 1 of 2 pods of p", {})
+    }
+    assert by_pod == dict.fromkeys("ab", "pod gang ns/g waits: nodes have capacity for 1 of 2 pods of p")
 
 
 def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
@@ -110,14 +112,14 @@ def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
 def test_each_reason_is_written_once_however_often_it_is_found() -> None:
     client = Cluster()
     played(client, *[{"a": "no space", "b": "no space"}] * 5, {"a": "no node"})
-    messages = [each["status"]["conditions"][0]["message"] for each in client.patches]
+    messages = [body["status"]["conditions"][0]["message"] for body in client.patches]
     assert sorted(messages) == ["no node", "no space", "no space"]
-    assert sorted((each["regarding"]["name"], each["note"]) for each in client.events) == [
+    assert sorted((event["regarding"]["name"], event["note"]) for event in client.events) == [
         ("a", "no node"),
         ("a", "no space"),
         ("b", "no space"),
     ]
-    assert {(each["regarding"]["kind"], each["type"], each["reason"]) for each in client.events} == {
+    assert {(event["regarding"]["kind"], event["type"], event["reason"]) for event in client.events} == {
         ("Pod", "Warning", "FailedScheduling")
     }
 
@@ -128,7 +130,7 @@ def test_a_reason_that_changes_all_the_time_is_not_written_each_time() -> None:
     assert len(client.patches) == len(client.events) == 1
     client = Cluster()
     played(client, *[{"a": "no space"}] * 8, *[{"a": "no node"}] * 8, apart=2)
-    assert [each["note"] for each in client.events] == ["no space", "no node"]
+    assert [event["note"] for event in client.events] == ["no space", "no node"]
 
 
 def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:

@@ -17,11 +17,13 @@ from reference_impl.plan.update_condition import deadline, of_component, of_set
 NOW = "2026-01-01T00:00:00Z"
 
 
-def clique(running: bool = True, said: str = "") -> Any:
+def clique(running: bool = True, condition_status: str = "") -> Any:
     progress = CliqueUpdateProgress(update_started_at=NOW, update_ended_at=None if running else NOW)
     status = PodCliqueStatus(update_progress=progress)
-    if said:
-        status.conditions = [Condition(type=update_condition.CONDITION, status=said, last_transition_time=NOW)]
+    if condition_status:
+        status.conditions = [
+            Condition(type=update_condition.CONDITION, status=condition_status, last_transition_time=NOW)
+        ]
     return SimpleNamespace(metadata=SimpleNamespace(key=("n", "c")), status=status)
 
 
@@ -49,8 +51,8 @@ def test_without_a_deadline_or_an_update_nothing_is_stuck(clock: list[float]) ->
 
 
 def test_a_restarted_operator_keeps_what_was_stuck(clock: list[float]) -> None:
-    assert UpdateWatch().remaining(clique(said="Unknown"), (1,), 10) == 0
-    assert UpdateWatch().remaining(clique(said="True"), (1,), 10) == 10
+    assert UpdateWatch().remaining(clique(condition_status="Unknown"), (1,), 10) == 0
+    assert UpdateWatch().remaining(clique(condition_status="True"), (1,), 10) == 10
 
 
 def test_conditions_say_what_goes_on() -> None:
@@ -59,7 +61,7 @@ def test_conditions_say_what_goes_on() -> None:
         "True",
     ]
     assert of_component(clique(), True, NOW).reason == "ProgressDeadlineExceeded"
-    parts = [clique(said="True"), clique(said="Unknown")]
+    parts = [clique(condition_status="True"), clique(condition_status="Unknown")]
     assert of_set(parts, NOW, running=True).message.startswith("1/2 ")
     assert of_set(parts, NOW, running=False).status == "False"
     assert of_set(parts[:1], NOW, running=True).status == "True"

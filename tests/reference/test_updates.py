@@ -29,12 +29,12 @@ def test_a_set_that_is_made_has_no_update(world):
 
 def test_pods_of_a_standalone_clique_go_one_by_one_and_nothing_else_goes(world):
     first = world.names(ROUTER)
-    others = {name: world.names(name) for name in world.cliques if name != ROUTER}
+    unchanged = {name: world.names(name) for name in world.cliques if name != ROUTER}
     world.change("router")
     for _ in world.until_ended():
         assert serving(world, ROUTER) >= 1
-    assert world.gone == first and not world.outdated()
-    assert others == {name: world.names(name) for name in others}
+    assert world.deleted_pods == first and not world.outdated()
+    assert unchanged == {name: world.names(name) for name in unchanged}
     progress = world.progress
     assert (progress.updated_pod_cliques_count, progress.total_pod_cliques_count) == (1, 1)
     assert (progress.updated_pod_clique_scaling_groups_count, progress.currently_updating) == (1, None)
@@ -44,16 +44,16 @@ def test_pods_of_a_standalone_clique_go_one_by_one_and_nothing_else_goes(world):
 
 def test_the_next_pod_waits_for_the_successor_of_the_one_before(world):
     first = world.names(ROUTER)
-    world.held = {ROUTER}
+    world.held_cliques = {ROUTER}
     world.change("router")
     world.settle()
-    assert world.gone == first[:1] and not world.ended()
+    assert world.deleted_pods == first[:1] and not world.ended()
     selection = world.cliques[ROUTER].status.update_progress.ready_pods_selected_to_update
     assert (selection.current, selection.completed) == (first[0], None)
     assert {c.type: c.status for c in world.cliques[ROUTER].status.conditions}["MinAvailableBreached"] == "Unknown"
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
-    assert world.gone == first and world.ended()
+    assert world.deleted_pods == first and world.ended()
 
 
 def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successors(world):
@@ -61,13 +61,13 @@ def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successor
     world.settle()
     first = world.names(ROUTER)
     world.unready(*first[1:3])
-    world.held = {ROUTER}
+    world.held_cliques = {ROUTER}
     world.change("router")
     world.tick()
     world.tick()
-    assert set(world.gone) == {first[1], first[2], first[0]}
+    assert set(world.deleted_pods) == {first[1], first[2], first[0]}
     world.settle()
-    assert len(world.gone) == 3
+    assert len(world.deleted_pods) == 3
 
 
 def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
@@ -76,20 +76,20 @@ def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
     world.settle()
     first = world.names(ROUTER)
     world.unready(*first[:2])
-    world.held = {ROUTER}
+    world.held_cliques = {ROUTER}
     world.change("router")
     world.settle()
-    assert set(world.gone) == set(first[:3])
+    assert set(world.deleted_pods) == set(first[:3])
     replaces = {p.metadata.name: (p.metadata.annotations or {}) for p in world.of(ROUTER)}
     [successor] = [name for name, notes in replaces.items() if notes]
     for pod in world.of(ROUTER):
         if not pod.ready and pod.metadata.name != successor:
             pod.status.conditions = [PodCondition("Ready", "True")]
     world.settle()
-    assert len(world.gone) == 3
-    world.held = set()
+    assert len(world.deleted_pods) == 3
+    world.held_cliques = set()
     world.settle()
-    assert set(world.gone) == set(first) and world.ended()
+    assert set(world.deleted_pods) == set(first) and world.ended()
 
 
 @pytest.mark.parametrize("size", [1, 2, 0])
@@ -111,7 +111,7 @@ def test_pods_that_are_added_meanwhile_are_made_once(world):
     world.cliques[ROUTER].spec.replicas = 5
     first = world.names(ROUTER)
     world.settle()
-    assert sorted(world.gone) == sorted(first[:2]) or len(world.gone) == 2
+    assert sorted(world.deleted_pods) == sorted(first[:2]) or len(world.deleted_pods) == 2
     assert world.ended() and len(world.names(ROUTER)) == 5 and not world.outdated()
 
 
@@ -125,8 +125,8 @@ def test_replicas_of_a_group_go_whole_and_in_order(world):
         assert len(missing) <= 1
         down += missing
     assert down == sorted(down) and set(down) == {f"{WORKERS}-0", f"{WORKERS}-1"}
-    assert sorted(world.gone) == sorted(name for own in first for name in own)
-    assert not any(name.startswith(ROUTER) for name in world.gone)
+    assert sorted(world.deleted_pods) == sorted(name for own in first for name in own)
+    assert not any(name.startswith(ROUTER) for name in world.deleted_pods)
     status = world.groups[WORKERS].status
     assert (status.update_progress.updated_pod_cliques_count, status.update_progress.total_pod_cliques_count) == (4, 4)
     assert status.updated_replicas == 2 and status.update_progress.update_ended_at is not None
@@ -135,15 +135,15 @@ def test_replicas_of_a_group_go_whole_and_in_order(world):
 def test_a_replica_of_a_group_that_is_not_available_goes_first_and_at_once():
     world = Rolling(group_replicas=3)
     sick = f"{WORKERS}-2-decode"
-    world.held = {sick}
+    world.held_cliques = {sick}
     world.unready(*world.names(sick))
     world.change("decode")
     world.tick()
     world.tick()
-    assert {name.rsplit("-", 2)[0] for name in world.gone} == {f"{WORKERS}-2", f"{WORKERS}-0"}
+    assert {name.rsplit("-", 2)[0] for name in world.deleted_pods} == {f"{WORKERS}-2", f"{WORKERS}-0"}
     world.settle()
     assert not world.ended() and not world.outdated(), "the replica is not available again (GM-106)"
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
     assert world.ended()
 
@@ -168,12 +168,12 @@ def test_a_replica_that_is_not_placed_has_its_turn_first():
     for pod in world.pods.values():
         if pod.metadata.name.startswith("llm-2-"):
             pod.spec.node_name, pod.status.conditions = "", []
-    world.held = {name for name in world.cliques if name.startswith("llm-2-")}
+    world.held_cliques = {name for name in world.cliques if name.startswith("llm-2-")}
     world.settle()
     world.change("router")
     world.tick()
     assert world.progress.currently_updating[0].replica_index == 2
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
     assert world.ended()
 
@@ -187,7 +187,7 @@ def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
         if world.progress.currently_updating[0].replica_index == 1 and serving(world, "llm-1-router") == 1:
             break
         started = world.progress.update_started_at
-    world.held = {"llm-1-router"}
+    world.held_cliques = {"llm-1-router"}
     world.unready(*world.names("llm-1-router")[:1])
     world.change("router", image="z")
     world.tick()
@@ -195,7 +195,7 @@ def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
     assert world.progress.currently_updating[0].replica_index == 1, "the one that is not whole goes on"
     world.settle()
     assert serving(world, "llm-0-router") == 2
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
     assert world.ended() and not world.outdated()
 
@@ -203,23 +203,23 @@ def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
 def test_a_change_that_is_taken_back_keeps_what_was_not_touched(world):
     first = world.names(ROUTER)
     original = world.pcs.spec.template.cliques[0].spec.pod_spec
-    world.held = {ROUTER}
+    world.held_cliques = {ROUTER}
     world.change("router")
     world.settle()
     world.change("router")
     world.pcs.spec.template.cliques[0].spec.pod_spec = original
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
     assert world.ended() and not world.outdated()
-    assert first[1] in world.names(ROUTER) and len(world.gone) == 2
+    assert first[1] in world.names(ROUTER) and len(world.deleted_pods) == 2
 
 
 def test_a_broken_template_is_mended_by_another_one(world):
-    world.held = {ROUTER, *(f"{WORKERS}-{j}-{c}" for j in (0, 1) for c in ("prefill", "decode"))}
+    world.held_cliques = {ROUTER, *(f"{WORKERS}-{j}-{c}" for j in (0, 1) for c in ("prefill", "decode"))}
     world.change("router", "decode", image="broken")
     world.settle()
     assert not world.ended() and serving(world, ROUTER) == 1
-    world.held = set()
+    world.held_cliques = set()
     world.change("router", "decode", image="right")
     for name in world.names(ROUTER):
         assert world.pods[name] is not None
@@ -229,24 +229,24 @@ def test_a_broken_template_is_mended_by_another_one(world):
 
 def test_scaling_a_set_meanwhile():
     world = Rolling(replicas=2)
-    world.held = {"llm-0-router"}
+    world.held_cliques = {"llm-0-router"}
     world.change("router")
     world.settle()
     world.pcs.spec.replicas = 3
     world.settle()
-    made = world.names("llm-2-router")
+    pod_names = world.names("llm-2-router")
     world.pcs.spec.replicas = 4
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
-    assert world.ended() and world.names("llm-2-router") == made and not world.outdated()
+    assert world.ended() and world.names("llm-2-router") == pod_names and not world.outdated()
     assert world.progress.total_pod_cliques_count == 4 == world.progress.updated_pod_cliques_count
-    world.held = {"llm-3-router"}
+    world.held_cliques = {"llm-3-router"}
     world.unready(*world.names("llm-3-router"))
     world.change("router", image="z")
     world.settle()
     assert world.progress.currently_updating[0].replica_index == 3 or world.progress.currently_updating
     world.pcs.spec.replicas = 1
-    world.held = set()
+    world.held_cliques = set()
     world.settle()
     assert world.ended() and not world.outdated()
 
@@ -259,14 +259,14 @@ def test_scaling_a_group_meanwhile(world, replicas):
     world.settle()
     assert world.ended() and not world.outdated()
     assert world.groups[WORKERS].status.updated_replicas == replicas
-    assert len(world.gone) == 6, "each pod that was there goes once"
+    assert len(world.deleted_pods) == 6, "each pod that was there goes once"
 
 
 def test_nothing_is_deleted_on_delete(world):
     world.strategy(UpdateStrategyType.ON_DELETE)
     world.change("router", "decode")
     world.settle()
-    assert world.gone == [] and world.ended()
+    assert world.deleted_pods == [] and world.ended()
     for progress in (world.progress, world.groups[WORKERS].status.update_progress):
         assert progress.update_started_at and progress.update_ended_at
     assert all(clique.status.update_progress.update_ended_at for clique in world.cliques.values())
@@ -284,7 +284,7 @@ def test_after_on_delete_the_next_change_rolls_what_is_outdated(world):
     world.settle()
     world.strategy(UpdateStrategyType.ROLLING_RECREATE)
     world.settle()
-    assert world.gone == []
+    assert world.deleted_pods == []
     world.change("router")
     world.settle()
     assert world.ended() and not world.outdated()
@@ -303,13 +303,13 @@ def test_a_group_that_on_delete_has_touched_is_not_in_the_way(world):
 
 def test_on_delete_ends_an_update_that_is_under_way(world):
     # CHG-DF11
-    world.held = {ROUTER, f"{WORKERS}-0-decode"}
+    world.held_cliques = {ROUTER, f"{WORKERS}-0-decode"}
     world.change("router", "decode")
     world.settle()
-    gone = list(world.gone)
+    deleted = list(world.deleted_pods)
     world.strategy(UpdateStrategyType.ON_DELETE)
     world.settle()
-    assert world.ended() and world.gone == gone and world.progress.currently_updating is None
+    assert world.ended() and world.deleted_pods == deleted and world.progress.currently_updating is None
     for part in (*world.cliques.values(), *world.groups.values()):
         progress = part.status.update_progress
         assert progress is None or progress.update_ended_at is not None
@@ -325,7 +325,7 @@ def test_a_replica_that_is_half_gone_goes_on_going(world):
     other.set_pass("2027-01-01T00:00:00Z")
     other.drop(f"{WORKERS}-0-decode")
     other.settle()
-    assert other.ended() and len([n for n in other.gone if n.startswith(f"{WORKERS}-0-")]) == 3
+    assert other.ended() and len([n for n in other.deleted_pods if n.startswith(f"{WORKERS}-0-")]) == 3
 
 
 @pytest.mark.parametrize(("budget", "unready"), [(1, 0), (2, 0), (3, 0), (5, 0), (3, 2)])
@@ -337,11 +337,11 @@ def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
     world.cliques[ROUTER].spec.replicas = 5
     world.settle()
     world.unready(*world.names(ROUTER)[:unready])
-    world.held = {ROUTER}
+    world.held_cliques = {ROUTER}
     world.change("router")
     world.settle()
-    assert len(world.gone) == budget, world.gone
-    world.held = set()
+    assert len(world.deleted_pods) == budget, world.deleted_pods
+    world.held_cliques = set()
     lowest = min(sum(pod.ready for pod in world.of(ROUTER)) for _ in world.until_ended())
     assert lowest >= 5 - max(budget, unready + 1) and not world.outdated()
 
@@ -350,10 +350,10 @@ def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
 def test_a_group_has_no_more_replicas_down_than_its_budget(budget):
     world = Rolling(group_replicas=4)
     world.pcs.spec.template.pod_clique_scaling_groups[0].rolling_update = RollingUpdate(max_unavailable=budget)
-    world.held = {f"{WORKERS}-{index}-decode" for index in range(4)}
+    world.held_cliques = {f"{WORKERS}-{index}-decode" for index in range(4)}
     world.change("decode")
     world.settle()
-    assert len({name.rsplit("-", 2)[0] for name in world.gone}) == budget
-    world.held = set()
+    assert len({name.rsplit("-", 2)[0] for name in world.deleted_pods}) == budget
+    world.held_cliques = set()
     world.settle()
     assert world.ended() and not world.outdated()

@@ -96,9 +96,12 @@ class Scene:
 
     def bind(self, name: str, place: str) -> None:
         """Bind the claim to a volume, as the controller of volumes does."""
-        kept = self.api.stored[("persistentvolumeclaims", "c")]["metadata"]
+        metadata = self.api.stored[("persistentvolumeclaims", "c")]["metadata"]
         bound = claim(volume=name)
-        bound["metadata"] = {**kept, "annotations": kept.get("annotations", {}) | bound["metadata"]["annotations"]}
+        bound["metadata"] = {
+            **metadata,
+            "annotations": metadata.get("annotations", {}) | bound["metadata"]["annotations"],
+        }
         self.see("claims", self.api.write(CLAIMS, bound))
         self.see("volumes", self.api.write(VOLUMES, volume(name, host=place, phase="Bound")))
 

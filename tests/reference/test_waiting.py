@@ -42,9 +42,9 @@ async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, cap
     naps = Naps()
     with caplog.at_level(logging.INFO):
         assert await answered(ask, sleep=naps) == "yes"
-    assert len(naps.taken) == 2
+    assert len(naps.waits) == 2
     assert len(caplog.records) == 1 and "does not answer yet" in caplog.text
-    assert naps.taken == [1.0, 1.0] or error is not TOO_MANY
+    assert naps.waits == [1.0, 1.0] or error is not TOO_MANY
 
 
 async def test_a_refusal_for_good_is_raised() -> None:
@@ -100,18 +100,18 @@ async def test_the_operator_outlives_an_api_server_that_is_not_ready(
             with suppress(TimeoutError):
                 await server.until_asked(5)
         process.send_signal(signal.SIGTERM)
-        _, said = await process.communicate()
-    assert process.returncode == 0, said.decode()
+        _, output = await process.communicate()
+    assert process.returncode == 0, output.decode()
     assert server.requests[0].path.endswith("/podgangmaps")
     assert all(request.path.endswith(path) for request in server.requests[1:4])
-    assert len(re.findall(rb"does not answer yet", said)) == 1
-    assert b"Traceback" not in said
+    assert len(re.findall(rb"does not answer yet", output)) == 1
+    assert b"Traceback" not in output
 
 
 async def test_a_refusal_for_good_ends_the_operator_with_one_line(tmp_path: Path) -> None:
     server = Scripted([refusal(403, "Forbidden")])
     async with server.serve():
         process = await _started(tmp_path, server.address)
-        _, said = await process.communicate()
-    assert process.returncode == 1, said.decode()
-    assert b"refused a request that the start needs" in said and b"Traceback" not in said
+        _, output = await process.communicate()
+    assert process.returncode == 1, output.decode()
+    assert b"refused a request that the start needs" in output and b"Traceback" not in output

@@ -35,7 +35,7 @@ def components(text: str) -> list[Component]:
 def written(gang: Gang) -> str:
     """The contents of a gang in the notation of the specification: `F2 P0 D0,1`."""
     pods = [f"{name}{count}" for name, count in sorted(gang.cliques.items())]
-    indices = [f"{name}{','.join(map(str, held))}" for name, held in sorted(gang.groups.items())]
+    indices = [f"{name}{','.join(map(str, members))}" for name, members in sorted(gang.groups.items())]
     return " ".join(pods + indices)
 
 
@@ -142,8 +142,8 @@ class Replica:
                     )
                     pods.setdefault(key.name, []).append(pod)
                 else:
-                    found = ObservedReplica(member.entry, member.ready, current)
-                    replicas.setdefault(key.name, {})[member.index] = found
+                    replica = ObservedReplica(member.entry, member.ready, current)
+                    replicas.setdefault(key.name, {})[member.index] = replica
         same = {
             key: frozenset(
                 generation for generation, known in self.templates.items() if known[key] == self.versions[key]
@@ -172,24 +172,24 @@ class Replica:
     def _delete_pods(self, key: Key) -> None:
         for own in {member.entry for member in self.members[key]}:
             entry = find(self.layout, own)
-            held = entry.count(key) if entry else 0
-            found = sorted(
+            desired = entry.count(key) if entry else 0
+            members = sorted(
                 (member for member in self.members[key] if member.entry == own), key=lambda m: (m.ready, -m.born)
             )
-            for member in found[: max(0, len(found) - held)]:
+            for member in members[: max(0, len(members) - desired)]:
                 self.members[key].remove(member)
 
     def _create_pods(self, key: Key) -> None:
         for entry in self.layout:
-            found = [member for member in self.members[key] if member.entry == entry.key]
+            members = [member for member in self.members[key] if member.entry == entry.key]
             if self.refills(entry, key):
-                for _ in range(entry.count(key) - len(found)):
+                for _ in range(entry.count(key) - len(members)):
                     self._create(key, entry.key)
 
     def _replace_indices(self, component: Component) -> None:
         key = component.key
-        kept = [m for m in self.members[key] if entry_of_index(self.layout, key.name, m.index) == m.entry]
-        self.members[key] = kept
+        remaining = [m for m in self.members[key] if entry_of_index(self.layout, key.name, m.index) == m.entry]
+        self.members[key] = remaining
         for entry in self.layout:
             for index in entry.groups.get(key.name, ()):
                 exists = any(member.index == index for member in self.members[key])
@@ -217,8 +217,8 @@ class Replica:
                 self.been_ready.add(entry.key)
 
     def _complete(self, entry: Entry, component: Component) -> bool:
-        held = entry.count(component.key)
-        needed = min(held, component.min_available) if component.key.kind is Kind.CLIQUE else held
+        expected = entry.count(component.key)
+        needed = min(expected, component.min_available) if component.key.kind is Kind.CLIQUE else expected
         ready = sum(member.ready and member.entry == entry.key for member in self.members[component.key])
         return ready >= needed
 

@@ -80,9 +80,9 @@ class SmallApi:
     async def restored(self, plural: str, body: Object) -> None:
         """An object as a backup has it: it is new, has no status, and is no older than the next second."""
         fields = {key: value for key, value in body.items() if key != "status"}
-        made = await self.create(plural, body["metadata"]["namespace"], fields)
+        created = await self.create(plural, body["metadata"]["namespace"], fields)
         later = datetime.now(UTC) + timedelta(seconds=0 if plural == "podcliquesets" else 2)
-        made["metadata"]["creationTimestamp"] = later.strftime("%Y-%m-%dT%H:%M:%SZ")
+        created["metadata"]["creationTimestamp"] = later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def patch(self, address: Address, body: Any, content_type: str, status: bool) -> Object:
         old = self.objects.get(address)
@@ -140,7 +140,7 @@ class SmallApi:
         return task
 
     async def _leave(self, address: Address) -> None:
-        """What a kubelet does with a pod that is being deleted, even if the client that deleted it is gone."""
+        """Do what a kubelet does with a pod that is being deleted, even if the client that deleted it is gone."""
         await asyncio.sleep(LEAVING_SECONDS)
         await self._remove(address)
 
@@ -164,10 +164,10 @@ class SmallApi:
             await self._collect(uid)
 
     async def _collect(self, uid: str, after: float = 0.0) -> None:
-        """What the garbage collector does when the object with a uid is gone."""
+        """Do what the garbage collector does when the object with a uid is gone."""
         await asyncio.sleep(after)
-        for other, each in list(self.objects.items()):
-            if any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ())):
+        for other, item in list(self.objects.items()):
+            if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ())):
                 await self.delete(other)
 
     async def _publish(self, kind: str, address: Address) -> None:
@@ -184,18 +184,18 @@ class SmallApi:
     # -- reads
 
     def listed(self, plural: str, selector: str) -> Object:
-        found = [item for item in self.all(plural) if _selected(item, selector)]
-        return {"items": found, "metadata": {"resourceVersion": str(self._version)}}
+        items = [item for item in self.all(plural) if _selected(item, selector)]
+        return {"items": items, "metadata": {"resourceVersion": str(self._version)}}
 
     async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
-        events, seen, own = self._events.setdefault(plural, []), since, object()
+        events, version, own = self._events.setdefault(plural, []), since, object()
         following = bisect(events, since, key=itemgetter(0))
         selected = {item["metadata"]["name"]: _selected(item, selector) for _, _, item in events[:following]}
         try:
             while True:
-                self._watches[own] = plural, seen
+                self._watches[own] = plural, version
                 while following < len(events):
-                    seen, line, item = events[following]
+                    version, line, item = events[following]
                     following += 1
                     name = item["metadata"]["name"]
                     left, selected[name] = selected.get(name, False), _selected(item, selector)
@@ -205,7 +205,7 @@ class SmallApi:
                         yield orjson.dumps({"type": "DELETED", "object": item}) + b"\n"
                 async with self._news:
                     if following == len(events):
-                        self._watches[own] = plural, seen
+                        self._watches[own] = plural, version
                         await self._news.wait()
         finally:
             del self._watches[own]
@@ -213,7 +213,7 @@ class SmallApi:
     def all_seen(self) -> bool:
         """Whether the readers of all watches have taken in everything that happened."""
         newest = {plural: events[-1][0] for plural, events in self._events.items() if events}
-        return all(newest.get(plural, 0) <= seen for plural, seen in self._watches.values())
+        return all(newest.get(plural, 0) <= version for plural, version in self._watches.values())
 
     # -- a scheduler and kubelets
 
@@ -240,7 +240,7 @@ class SmallApi:
     def pods_started(self) -> bool:
         """Whether all pods that can run are Ready, and none is being deleted."""
         pods = [(address, item) for address, item in self.objects.items() if address[0] == "pods"]
-        return not any(self._starts(*each) or "deletionTimestamp" in each[1]["metadata"] for each in pods)
+        return not any(self._starts(*pod) or "deletionTimestamp" in pod[1]["metadata"] for pod in pods)
 
 
 class SmallClient(Client):
@@ -258,10 +258,10 @@ class SmallClient(Client):
             return orjson.dumps(self._api.listed(plural, params.get("labelSelector", "")))
         address = plural, namespace, name
         if method == "GET":
-            found = self._api.objects.get(address)
-            if found is None:
+            current = self._api.objects.get(address)
+            if current is None:
                 raise refused(404, "NotFound")
-            return orjson.dumps(found)
+            return orjson.dumps(current)
         body = orjson.loads(orjson.dumps(body))
         if method == "POST":
             return orjson.dumps(await self._api.finish(self._api.create(plural, namespace, body)))
@@ -323,8 +323,8 @@ def _merge(old: Object, patch: Mapping[str, Any]) -> None:
 
 
 def _strategic(old: Object, patch: Object) -> None:
-    gone = {each["name"] for each in patch["spec"]["schedulingGates"] if each.get("$patch") == "delete"}
-    old["spec"]["schedulingGates"] = [gate for gate in old["spec"]["schedulingGates"] if gate["name"] not in gone]
+    removed = {gate["name"] for gate in patch["spec"]["schedulingGates"] if gate.get("$patch") == "delete"}
+    old["spec"]["schedulingGates"] = [gate for gate in old["spec"]["schedulingGates"] if gate["name"] not in removed]
 
 
 def _json_patch(item: Object, operations: list[Object]) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from reference_impl.admission import podcliqueset, server
 from tests.reference import apiserver
-from tests.reference.test_admission_hooks import Cluster, asked
+from tests.reference.test_admission_hooks import Cluster, admission_response
 
 Set = dict[str, Any]
 PART_OF = "app.kubernetes.io/part-of"
@@ -172,7 +172,9 @@ DOORS = [
 
 
 async def verdict(request: Set, pcs: Set | None) -> Set:
-    response: Set = await asked("validate-scaling", request, Cluster(**({} if pcs is None else {"s": pcs})))
+    response: Set = await admission_response(
+        "validate-scaling", request, Cluster(**({} if pcs is None else {"s": pcs}))
+    )
     return response
 
 

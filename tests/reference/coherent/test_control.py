@@ -50,15 +50,15 @@ async def test_scaling_after_an_update():
         await w.scale("podcliques", "s-0-f", 2)
         await w.until(lambda: w.serving(5), "F 2")
         assert sum(int(part[1:]) for gang in w.gangs() for part in gang.split() if part[0] == "F") == 2
-        assert {len(held) for held in w.held().values()} <= {1, 2, 3}
+        assert {len(members) for members in w.pods_by_gang().values()} <= {1, 2, 3}
 
 
 async def test_a_partial_update_leaves_the_rest_alone():
     async with world(the_set(**FPD), 12) as w:
-        others = w.uids("f") | w.uids("pw")
+        unchanged = w.uids("f") | w.uids("pw")
         await w.change(the_set({"D": "v1"}, **FPD))
         await w.until(w.ended, "D updated")
-        assert others <= w.uids() and w.images("dw") == {"x:v1"}
+        assert unchanged <= w.uids() and w.images("dw") == {"x:v1"}
         assert w.gangs() == ["F5 P0", "P1", "P2", "P3", "D0", "D1", "D2"]
         await w.scale("podcliques", "s-0-f", 6)
         await w.until(lambda: w.serving(13), "F 6")
@@ -126,10 +126,10 @@ async def test_replicas_of_the_set_follow_one_after_the_other():
 async def test_sets_that_become_coherent_and_leave_it_again_are_not_restarted():
     async with world(the_set(strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)), 6) as w:
         assert w.gangs() == ["F3 P0 D0", "P1"]
-        old, made = w.uids(), {g["metadata"]["name"] for g in w.api.all("podgangs")}
+        old, gang_names = w.uids(), {g["metadata"]["name"] for g in w.api.all("podgangs")}
         await w.change(the_set(F=(3, 1), P=(2, 1), D=(1, 1)))
         await w.until(lambda: w.gangs() == ["F3 P0 D0", "P1"], "coherent")
-        assert w.uids() == old and {g["metadata"]["name"] for g in w.api.all("podgangs")} == made
+        assert w.uids() == old and {g["metadata"]["name"] for g in w.api.all("podgangs")} == gang_names
         await w.scale("podcliquescalinggroups", "s-0-p", 3)
         await w.until(lambda: w.serving(7), "P 3")
         assert w.gangs() == ["F3 P0 D0", "P1", "P2"]
@@ -167,9 +167,9 @@ async def test_a_deleted_map_is_restored_and_no_pod_is_touched():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         await w.until(w.ended, "updated")
-        found, old = w.gangs(), w.uids()
+        gangs, old = w.gangs(), w.uids()
         await w.api.delete(("podgangmaps", "ns", "s-0"))
-        await w.until(lambda: w.gangs() == found, "restored")
+        await w.until(lambda: w.gangs() == gangs, "restored")
         assert w.uids() == old
         await w.change(the_set("v2", **FPD))
         await w.soon(lambda: "x:v2" in w.images())
@@ -205,14 +205,14 @@ async def test_a_terminated_replica_comes_back_in_the_gangs_of_its_map():
     body = the_set(**sizes)
     body["spec"]["template"]["terminationDelay"] = "1s"
     async with world(body, 4) as w:
-        found, old = w.gangs(), w.uids()
+        gangs, old = w.gangs(), w.uids()
         lost = w.pods("s-0-f")[0]["metadata"]["name"]
         w.api.held_back = True
         await w.api.delete(("pods", "ns", lost))
         await w.until(lambda: not w.uids() & old, "terminated")
         w.api.held_back = False
         await w.until(lambda: w.serving(4), "recovered")
-        assert w.gangs() == found
+        assert w.gangs() == gangs
         bound = first_bound(w, old)
         assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
 
@@ -233,11 +233,11 @@ async def test_pods_of_a_terminated_replica_that_are_still_there_do_not_count():
 
 def first_bound(w: World, old: set[str]) -> dict[str, int]:
     """Clique → place in the history at which the first of its pods was bound; pods with the uids in `old` apart."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for place, (plural, _, item) in enumerate(w.api.history):
         if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:
-            found.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
-    return found
+            places.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
+    return places
 
 
 async def test_pods_start_after_parents_of_their_own_gang():

@@ -20,15 +20,15 @@ SIZES = {"F": (2, 1), "P": (3, 1)}
 async def test_what_waits_for_an_anchor_starts_without_a_pass_over_its_set(monkeypatch: pytest.MonkeyPatch):
     """A pass over a large set comes late (GM-65)."""
     monkeypatch.setattr(Operator, "_settle", staticmethod(lambda pcs: 3600.0))
-    made = World()
-    made._tasks["pods"] = asyncio.create_task(made.api.run_pods())
-    await made.start()
+    w = World()
+    w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
+    await w.start()
     try:
-        await made.create(the_set(**SIZES))
-        await made.until(lambda: made.serving(5), "deployed")
+        await w.create(the_set(**SIZES))
+        await w.until(lambda: w.serving(5), "deployed")
     finally:
-        await made.stop()
-        await made.stop("pods")
+        await w.stop()
+        await w.stop("pods")
 
 
 async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up():
@@ -59,12 +59,12 @@ async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up(
         before = len(w.api.history)
         await w.start()
         await w.until(w.ended, "updated")
-        made = [item for plural, kind, item in w.api.history[before:] if (plural, kind) == ("pods", "ADDED")]
+        created = [item for plural, kind, item in w.api.history[before:] if (plural, kind) == ("pods", "ADDED")]
         old = lost["metadata"]["labels"][labels.PODGANG]
-        assert [pod["metadata"]["name"] for pod in made if pod["metadata"]["labels"][labels.PODGANG] == old] == []
+        assert [pod["metadata"]["name"] for pod in created if pod["metadata"]["labels"][labels.PODGANG] == old] == []
 
 
-def held(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:
+def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:
     """The set with another image; pods of P become Ready, or never."""
     body = the_set(tag, strategy=strategy, **SIZES)
     if not ready:
@@ -77,12 +77,12 @@ async def test_an_update_goes_on_after_a_switch_of_the_strategy(before: str, aft
     """It is switched while P waits and nothing moves: RollingRecreate replaces F at once, OnDelete replaces nothing
     (CHG-OD-01), and a coherent update waits on (COH-150)."""
     async with world(the_set(strategy=before, **SIZES), 5) as w:
-        await w.change(held(before, "v1"))
+        await w.change(changed_set(before, "v1"))
         await w.until(lambda: bool(w.progress()), "begun, and at rest")
-        await w.change(held(after, "v1"))
-        wanted = {"x:v1"} if after == "RollingRecreate" and before == "Coherent" else w.images("s-0-f")
-        await w.until(lambda: w.images("s-0-f") == wanted, "switched, and at rest")
-        await w.change(held(after, "v2", ready=True))
+        await w.change(changed_set(after, "v1"))
+        expected = {"x:v1"} if after == "RollingRecreate" and before == "Coherent" else w.images("s-0-f")
+        await w.until(lambda: w.images("s-0-f") == expected, "switched, and at rest")
+        await w.change(changed_set(after, "v2", ready=True))
         if after == "OnDelete":
             await w.until(lambda: "updateEndedAt" in w.progress() and "x:v2" not in w.images(), "nothing is replaced")
         else:

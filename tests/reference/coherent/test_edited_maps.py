@@ -17,7 +17,7 @@ Edit = Callable[[Entries], None]
 
 def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
     """The entry that holds a replica of a scaling group."""
-    return next(each for each in entries if index in (each.get("pcsgReplicaIndices") or {}).get(group, ()))
+    return next(entry for entry in entries if index in (entry.get("pcsgReplicaIndices") or {}).get(group, ()))
 
 
 def twice(entries: Entries) -> None:
@@ -78,9 +78,9 @@ EDITS = (
 
 async def edit(w: World, change: Edit) -> None:
     """Edit the map of the replica, as somebody whom admission does not stop."""
-    found = w.api.get("podgangmaps", "s-0")
-    assert found is not None
-    entries = [dict(entry) for entry in found["spec"]["entries"]]
+    gang_map = w.api.get("podgangmaps", "s-0")
+    assert gang_map is not None
+    entries = [dict(entry) for entry in gang_map["spec"]["entries"]]
     for entry in entries:
         for part in ("podCliques", "pcsgReplicaIndices"):
             if part in entry:
@@ -92,7 +92,7 @@ async def edit(w: World, change: Edit) -> None:
 def held_twice(w: World) -> list[str]:
     """Cliques of scaling groups that ever had pods in two gangs at once."""
     present: dict[str, tuple[str, str]] = {}
-    found = []
+    cliques = []
     for plural, kind, pod in w.api.history:
         tags = pod["metadata"].get("labels") or {}
         if plural != "pods" or labels.SCALING_GROUP not in tags:
@@ -102,17 +102,17 @@ def held_twice(w: World) -> list[str]:
             continue
         present[pod["metadata"]["uid"]] = tags[labels.PODCLIQUE], tags[labels.PODGANG]
         places = set(present.values())
-        found += [clique for clique, _ in places if sum(each == clique for each, _ in places) > 1]
-    return sorted(set(found))
+        cliques += [clique for clique, _ in places if sum(other == clique for other, _ in places) > 1]
+    return sorted(set(cliques))
 
 
 @pytest.mark.parametrize("change", EDITS)
 async def test_an_edited_map_is_put_right(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
-        found, old, whole = w.gangs(), w.uids(), w.map()
+        gangs, old, whole = w.gangs(), w.uids(), w.map()
         await edit(w, change)
         assert w.map() != whole
-        await w.until(lambda: w.gangs() == found and w.map() == whole, "put right")
+        await w.until(lambda: w.gangs() == gangs and w.map() == whole, "put right")
         assert w.uids() == old and held_twice(w) == []
 
 
@@ -125,8 +125,8 @@ async def test_a_map_that_is_edited_during_an_update_is_repaired(change: Edit):
         await edit(w, change)
         await w.until(lambda: True, "at rest")
         assert w.uids() == old and held_twice(w) == []
-        held = [part for gang in w.gangs() for part in gang.split() if part[0] in "PD"]
-        assert sorted(held) == ["D0", "D1", "P0", "P1", "P2", "P3"]
+        parts = [part for gang in w.gangs() for part in gang.split() if part[0] in "PD"]
+        assert sorted(parts) == ["D0", "D1", "P0", "P1", "P2", "P3"]
         await w.change(the_set("v2", **SIZES))
         await w.until(w.ended, "updated")
         assert w.images() == {"x:v2"} and held_twice(w) == []

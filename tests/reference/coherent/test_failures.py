@@ -169,11 +169,11 @@ def test_a_revert_awaits_its_own_gangs_only() -> None:
 
 
 def test_pods_join_no_gang_of_another_update() -> None:
-    """What a revert leaves to do needs an anchor of its own, if it is a rest only (COH-Q33)."""
+    """The remainder of a revert needs an anchor of its own, if it is a rest only (COH-Q33)."""
     replica = started("F5/2/2 P2/1/1", "FP", 3)
     lost = {"F": "v0", "P": "v0"}
     replica.change("v0", {named(name): version for name, version in lost.items()})
     while not isinstance(replica.advance(), Complete):
         replica.settle()
-    assert {member.version for found in replica.members.values() for member in found} == {"v0"}
+    assert {member.version for members in replica.members.values() for member in members} == {"v0"}
     assert all(entry.generation == "v0" for entry in replica.layout)

@@ -69,10 +69,10 @@ def test_members_of_unknown_entries_are_scaled_out(replica: Replica) -> None:
 
 
 def test_without_an_anchor_the_live_one_returns_or_all_begins_anew(replica: Replica) -> None:
-    others = replica.layout[1:]
-    result = fitted(others, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    remaining = replica.layout[1:]
+    result = fitted(remaining, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
     assert result == replica.layout
-    assert fit(replica, others) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
+    assert fit(replica, remaining) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
 
 
 def test_a_dependency_on_an_entry_that_is_not_there_becomes_one_on_the_anchor(replica: Replica) -> None:
@@ -119,7 +119,7 @@ def test_components_that_do_not_exist_leave_the_layout(replica: Replica) -> None
 
 def live_gangs(layout: Layout) -> list[PodGang]:
     """The gangs of a layout, one for each entry, as they are labelled."""
-    made = []
+    gangs = []
     for entry in layout:
         gang = PodGang()
         gang.metadata.labels = {
@@ -127,8 +127,8 @@ def live_gangs(layout: Layout) -> list[PodGang]:
             labels.GANG_ROLE: entry.role,
             labels.GENERATION_HASH: entry.generation,
         }
-        made.append(gang)
-    return made
+        gangs.append(gang)
+    return gangs
 
 
 def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None:
@@ -136,8 +136,10 @@ def test_a_map_that_was_deleted_is_read_from_the_gangs(replica: Replica) -> None
     for _ in range(3):
         replica.advance()
         replica.settle()
-    found, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
-    result = adopted(live_layout(live_gangs(living)[::-1], found), replica.components, found, "v0", replica.epochs)
+    observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    result = adopted(
+        live_layout(live_gangs(living)[::-1], observed), replica.components, observed, "v0", replica.epochs
+    )
     assert result[-1].role is Role.SCALE_OUT and result[-1].empty, "there is a place for more replicas again"
     for before, after in zip(living, result[:-1], strict=True):
         assert (before.key, before.role, before.generation) == (after.key, after.role, after.generation)
@@ -150,8 +152,8 @@ def test_a_place_for_more_replicas_depends_on_an_anchor_of_its_own_generation(re
     replica.change("v1", keys("FPD"))
     replica.advance()
     replica.settle()
-    found, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
-    result = adopted(live_layout(live_gangs(living), found), replica.components, found, "v1", replica.epochs)
+    observed, living = replica.observed(), tuple(entry for entry in replica.layout if not entry.empty)
+    result = adopted(live_layout(live_gangs(living), observed), replica.components, observed, "v1", replica.epochs)
     anchor = next(entry for entry in result if entry.anchor and entry.generation == "v1")
     assert (result[-1].role, result[-1].depends_on) == (Role.SCALE_OUT, (anchor.key,))
 
@@ -165,9 +167,9 @@ def test_a_replica_that_is_being_moved_is_where_the_newest_gang_says(replica: Re
     before = [entry for entry in replica.layout if not entry.empty]
     [moved] = before[-1].groups["P"]
     replica.members[named("P")] = [member for member in replica.members[named("P")] if member.index != moved]
-    found = replica.observed()
-    live = live_layout(live_gangs(before), found, {"P": {moved: before[-1].key, 0: before[-1].key}})
-    result = adopted(live, replica.components, found, "v1", replica.epochs)
+    observed = replica.observed()
+    live = live_layout(live_gangs(before), observed, {"P": {moved: before[-1].key, 0: before[-1].key}})
+    result = adopted(live, replica.components, observed, "v1", replica.epochs)
     assert [entry.groups for entry in result if not entry.empty] == [entry.groups for entry in before]
 
 
@@ -185,8 +187,10 @@ def test_gangs_say_by_their_groups_which_replicas_they_hold() -> None:
 def test_live_gangs_with_missing_members_hold_them_all_the_same(replica: Replica) -> None:
     replica.members[named("F")].pop()
     replica.members[named("P")].pop()
-    found = replica.observed()
-    result = adopted(live_layout(live_gangs(replica.layout), found), replica.components, found, "v0", replica.epochs)
+    observed = replica.observed()
+    result = adopted(
+        live_layout(live_gangs(replica.layout), observed), replica.components, observed, "v0", replica.epochs
+    )
     assert table(result) == "F5 D0 P0 | P1 | P2 | D1 | D2 | P3"
 
 

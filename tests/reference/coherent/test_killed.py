@@ -62,14 +62,14 @@ async def scale(played: CrashRun, replicas: int) -> None:
 
 def has(view: View, replicas: int) -> bool:
     """Whether `a` and `g` have so many replicas, all of them serving, and the map and the statuses agree."""
-    found, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
+    pcs, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
     group, gang_map = view.get("podcliquescalinggroups", "s-0-g"), view.get("podgangmaps", "s-0")
     ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
     entries = gang_map["spec"]["entries"] if gang_map else []
     mapped = {entry["name"]: entry["podCliques"]["a"] for entry in entries if "a" in entry.get("podCliques", {})}
     return (
         ready
-        and number(found, "status", "availableReplicas") == 1
+        and number(pcs, "status", "availableReplicas") == 1
         and number(clique, "status", "readyReplicas") == number(group, "status", "availableReplicas") == replicas
         and (clique or {}).get("status", {}).get("podGangMapping") == mapped
         and {gang["metadata"]["name"] for gang in view.list("podgangs")} == {entry["name"] for entry in entries}
@@ -77,21 +77,21 @@ def has(view: View, replicas: int) -> bool:
 
 
 def updated(played: CrashRun) -> Done:
-    def seen(view: View) -> bool:
-        found = view.get("podcliquesets", "s")
-        generation = updates.generation(found)
+    def is_updated(view: View) -> bool:
+        pcs = view.get("podcliquesets", "s")
+        generation = updates.generation(pcs)
         parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
         return (
             generation != played.notes["before"]
-            and updates.ended(found)
-            and number(found, "status", "updatedReplicas") == 1
-            and number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+            and updates.ended(pcs)
+            and number(pcs, "status", "updatedReplicas") == 1
+            and number(pcs, "status", "observedGeneration") == number(pcs, "metadata", "generation")
             and all(updates.ended(part) for part in parts)
             and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
             and has(view, 2)
         )
 
-    return seen
+    return is_updated
 
 
 def made_once(played: CrashRun) -> None:
@@ -111,13 +111,13 @@ def replaced_once(played: CrashRun) -> None:
 
 def one_version(played: CrashRun) -> None:
     """No gang ever has pods of two versions of a clique (COH-I04)."""
-    found: dict[tuple[str, str], set[str]] = {}
+    hashes_by_gang: dict[tuple[str, str], set[str]] = {}
     for record in played.history.records("pods"):
         if record.kind == ADDED:
             pod = record.object
-            own = found.setdefault((label(pod, labels.GANG), label(pod, labels.CLIQUE)), set())
+            own = hashes_by_gang.setdefault((label(pod, labels.GANG), label(pod, labels.CLIQUE)), set())
             own.add(label(pod, labels.TEMPLATE_HASH))
-    mixed = {place: hashes for place, hashes in found.items() if len(hashes) > 1}
+    mixed = {place: hashes for place, hashes in hashes_by_gang.items() if len(hashes) > 1}
     assert not mixed, f"{played.namespace}: {mixed}"
 
 

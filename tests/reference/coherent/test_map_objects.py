@@ -29,20 +29,22 @@ def changed(image, name="router"):
     return pcs
 
 
-def stored(pcs, held):
-    manifest = maps.manifest(pcs, 0, held)
+def stored(pcs, contents):
+    manifest = maps.manifest(pcs, 0, contents)
     manifest["metadata"] |= {"uid": "u-map", "resourceVersion": "1"}
     return msgspec.convert(manifest, PodGangMap)
 
 
 def test_a_map_is_read_as_it_was_written():
     pcs = disaggregated()
-    held = versions.with_layout(None, LAYOUT, versions.templates(pcs, "g1"))
-    found = stored(pcs, held)
-    assert maps.read(found) == held
-    assert maps.correction(maps.manifest(pcs, 0, held), found) == {}
-    other = versions.with_layout(held, (ANCHOR,), versions.templates(pcs, "g1"))
-    assert [entry["epoch"] for entry in maps.correction(maps.manifest(pcs, 0, other), found)["spec"]["entries"]] == [E1]
+    contents = versions.with_layout(None, LAYOUT, versions.templates(pcs, "g1"))
+    gang_map = stored(pcs, contents)
+    assert maps.read(gang_map) == contents
+    assert maps.correction(maps.manifest(pcs, 0, contents), gang_map) == {}
+    other = versions.with_layout(contents, (ANCHOR,), versions.templates(pcs, "g1"))
+    assert [entry["epoch"] for entry in maps.correction(maps.manifest(pcs, 0, other), gang_map)["spec"]["entries"]] == [
+        E1
+    ]
 
 
 def test_the_stored_form_is_that_of_the_contract():
@@ -58,18 +60,18 @@ def test_the_stored_form_is_that_of_the_contract():
 
 
 def test_entries_are_read_in_the_order_of_their_epochs_without_what_holds_nothing():
-    found = stored(disaggregated(), Stored(LAYOUT[::-1]))
-    found.spec.entries[0].pod_cliques = {"router": 0}
-    found.spec.entries[0].pcsg_replica_indices = {"workers": [1, 1], "others": []}
-    assert maps.read(found).layout == LAYOUT
+    gang_map = stored(disaggregated(), Stored(LAYOUT[::-1]))
+    gang_map.spec.entries[0].pod_cliques = {"router": 0}
+    gang_map.spec.entries[0].pcsg_replica_indices = {"workers": [1, 1], "others": []}
+    assert maps.read(gang_map).layout == LAYOUT
 
 
 def test_an_annotation_that_is_no_record_is_ignored():
     pcs = disaggregated()
     for text in ("", "[1]", '{"g1": 2}', "no json"):
-        found = stored(pcs, Stored(LAYOUT))
-        found.metadata.annotations = {maps.TEMPLATES: text}
-        assert maps.read(found) == Stored(LAYOUT)
+        gang_map = stored(pcs, Stored(LAYOUT))
+        gang_map.metadata.annotations = {maps.TEMPLATES: text}
+        assert maps.read(gang_map) == Stored(LAYOUT)
 
 
 def test_the_version_of_members_follows_from_the_record_not_from_the_generation():
@@ -86,11 +88,11 @@ def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
     old, pcs = versions.templates(disaggregated(), "g1"), changed("y")
     present = versions.templates(pcs, "g2")
     moved = Entry(E3, "g2", Role.ANCHOR, {"router": 1})
-    held = versions.with_layout(versions.with_layout(None, LAYOUT, old), (*LAYOUT, moved), present)
+    contents = versions.with_layout(versions.with_layout(None, LAYOUT, old), (*LAYOUT, moved), present)
     before, after = old.hashes["router"], present.hashes["router"]
     assert before != after
     fitting = [
-        versions.fits(held, entry, "router", own, present) for entry in (ANCHOR, moved) for own in (before, after)
+        versions.fits(contents, entry, "router", own, present) for entry in (ANCHOR, moved) for own in (before, after)
     ]
     assert fitting == [True, False, False, True]
 
@@ -144,12 +146,14 @@ def test_a_gang_needs_no_more_of_a_clique_than_its_part():
 def test_a_gang_waits_for_all_gangs_of_the_entries_that_it_depends_on():
     wide = Entry(E2, "g1", Role.TAIL, {}, {"workers": (1, 2)}, (E1,))
     last = Entry(E3, "g1", Role.TAIL, {}, {"workers": (3,)}, (E2,))
-    held = placement(ANCHOR, wide, last)
+    gang_placement = placement(ANCHOR, wide, last)
     third = f"llm-0-{E3}-workers-3"
-    assert held.awaited(SECOND) == [FIRST] and held.awaited(FIRST) == []
-    assert held.awaited(third) == [SECOND, f"llm-0-{E2}-workers-2"]
-    assert held.dependents(FIRST) == [SECOND, f"llm-0-{E2}-workers-2"] and held.dependents(third) == []
-    assert held.dependents("unknown") == []
+    assert gang_placement.awaited(SECOND) == [FIRST] and gang_placement.awaited(FIRST) == []
+    assert gang_placement.awaited(third) == [SECOND, f"llm-0-{E2}-workers-2"]
+    assert (
+        gang_placement.dependents(FIRST) == [SECOND, f"llm-0-{E2}-workers-2"] and gang_placement.dependents(third) == []
+    )
+    assert gang_placement.dependents("unknown") == []
 
 
 def test_a_gang_waits_for_no_other_generation_and_for_good_for_what_does_not_exist():
@@ -176,9 +180,9 @@ def test_lines_tell_their_own_gangs_from_those_of_the_other(line):
 def test_names_of_gangs_are_values_of_labels(name):
     replica = f"{name}-12"
     for gang in (Gang(ANCHOR), Gang(TAIL, "prefill-and-decode", 1)):
-        made = MAPS.gang_name(replica, LAYOUT, gang)
-        assert len(made) <= 63 and epoch_of(replica, made) == gang.entry.key
-        assert made != MAPS.gang_name(replica, LAYOUT, Gang(TAIL, "prefill-and-decode", 2))
+        gang_name = MAPS.gang_name(replica, LAYOUT, gang)
+        assert len(gang_name) <= 63 and epoch_of(replica, gang_name) == gang.entry.key
+        assert gang_name != MAPS.gang_name(replica, LAYOUT, Gang(TAIL, "prefill-and-decode", 2))
 
 
 def router_pods(count, gang=FIRST, start=0, **how):
@@ -190,7 +194,10 @@ def test_scheduled_and_ready_are_dated_when_they_first_hold():
     bound, ready = router_pods(2, node="n"), router_pods(2, node="n", ready=True)
     gang = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2}))
     assert not conditions.written(gang)
-    at = [conditions.status(gang, found, now) for found, now in ((router_pods(2), "1"), (bound, "2"), (ready, "3"))]
+    at = [
+        conditions.status(gang, gang_pods, now)
+        for gang_pods, now in ((router_pods(2), "1"), (bound, "2"), (ready, "3"))
+    ]
     assert [(s.last_scheduled, s.last_ready) for s in at] == [(None, None), ("2", None), ("3", "3")]
     assert [{c.type: c.reason for c in s.conditions or ()} for s in at] == [
         {"Scheduled": "PodGangNotScheduled", "Ready": "PodGangNotReady"},
@@ -212,14 +219,14 @@ def test_a_gang_that_was_scheduled_before_is_dated():
 
 
 def test_pods_follow_their_gangs():
-    found = router_pods(3)
-    target = found[0].metadata.label(labels.TEMPLATE_HASH)
-    what = pods.difference({FIRST: 1, "other": 2}, found, target, lambda gang: True)
+    current = router_pods(3)
+    target = current[0].metadata.label(labels.TEMPLATE_HASH)
+    what = pods.difference({FIRST: 1, "other": 2}, current, target, lambda gang: True)
     assert len(what.surplus) == 2 and all(p.metadata.label(labels.PODGANG) == FIRST for p in what.surplus)
-    kept = {p.spec.hostname for p in found if p not in what.surplus}
+    remaining = {p.spec.hostname for p in current if p not in what.surplus}
     assert [gang for _, gang in what.missing] == ["other"] * 2
-    assert not {f"llm-0-router-{index}" for index, _ in what.missing} & kept
-    assert pods.difference({FIRST: 4}, found, target, lambda gang: False).missing == []
+    assert not {f"llm-0-router-{index}" for index, _ in what.missing} & remaining
+    assert pods.difference({FIRST: 4}, current, target, lambda gang: False).missing == []
 
 
 def test_pods_of_gangs_that_are_no_more_are_deleted():
@@ -232,34 +239,34 @@ def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
     scaled["metadata"] |= {"uid": "u-group", "resourceVersion": "1"}
     group, [config] = msgspec.convert(scaled, PodCliqueScalingGroup), children.group_configs(pcs)
 
-    def wanted(*entries):
+    def desired_cliques(*entries):
         return desired.of_group(pcs, group, config, range(2), placement(*entries), MAPS).cliques
 
-    def in_place(found, *entries):
-        return members.in_place(placement(*entries), "workers", range(2), found, group)
+    def in_place(current, *entries):
+        return members.in_place(placement(*entries), "workers", range(2), current, group)
 
-    present = {name: clique(manifest) for name, manifest in wanted(*LAYOUT).items()}
+    present = {name: clique(manifest) for name, manifest in desired_cliques(*LAYOUT).items()}
     assert not any(c.metadata.label(labels.BASE_PODGANG) for c in present.values())
     moved = Entry(E3, "g2", Role.ANCHOR, {}, {"workers": (1,)})
     of_0, of_1 = [[f"llm-0-workers-{index}-{name}" for name in ("prefill", "decode")] for index in (0, 1)]
     assert in_place(present, ANCHOR, moved) == {0: of_0}
     assert in_place(present, *LAYOUT) == {0: of_0, 1: of_1}
     assert in_place({of_1[0]: present[of_1[0]]}, *LAYOUT) == {}
-    what = members.difference(wanted(ANCHOR, moved), present, lambda manifest: True)
+    what = members.difference(desired_cliques(ANCHOR, moved), present, lambda manifest: True)
     assert [c.metadata.name for c in what.surplus] == of_1 and what.missing == []
     rest = {name: c for name, c in present.items() if c not in what.surplus}
-    missing = members.difference(wanted(ANCHOR, moved), rest, lambda manifest: True).missing
+    missing = members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: True).missing
     assert [members.gang_of(m) for m in missing] == [f"llm-0-{E3}"] * 2
-    assert members.difference(wanted(ANCHOR, moved), rest, lambda manifest: False).missing == []
-    assert wanted(ANCHOR).keys() == set(of_0), "a replica that no gang holds yet waits"
+    assert members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: False).missing == []
+    assert desired_cliques(ANCHOR).keys() == set(of_0), "a replica that no gang holds yet waits"
 
 
 def test_pods_wait_for_parents_in_their_own_gang_only():
     pcs = disaggregated()
     pcs.spec.template.clique_startup_type = StartupType.IN_ORDER
     router, prefill, decode = pcs.spec.template.cliques
-    held = placement().gangs
-    assert startup.waits(pcs, prefill, 0, held[FIRST]) == {"llm-0-router": 1}
-    assert startup.waits(pcs, decode, 0, held[SECOND]) == {"llm-0-workers-1-prefill": 2}
-    assert startup.waits(pcs, prefill, 0, held[SECOND]) == {}
-    assert startup.waits(pcs, router, 0, held[FIRST]) == {}
+    placed_gangs = placement().gangs
+    assert startup.waits(pcs, prefill, 0, placed_gangs[FIRST]) == {"llm-0-router": 1}
+    assert startup.waits(pcs, decode, 0, placed_gangs[SECOND]) == {"llm-0-workers-1-prefill": 2}
+    assert startup.waits(pcs, prefill, 0, placed_gangs[SECOND]) == {}
+    assert startup.waits(pcs, router, 0, placed_gangs[FIRST]) == {}

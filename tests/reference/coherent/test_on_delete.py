@@ -35,12 +35,12 @@ async def test_pods_that_on_delete_has_replaced_are_not_replaced_again():
         for pod in w.pods("s-0-f") + w.pods("pw"):
             await w.api.delete(("pods", "ns", pod["metadata"]["name"]))
         await w.until(lambda: w.images("s-0-f") == w.images("pw") == {"x:v1"} and w.serving(9), "replaced by hand")
-        kept = w.uids("s-0-f") | w.uids("pw")
+        unchanged = w.uids("s-0-f") | w.uids("pw")
         await w.change(the_set("v1", **SIZES))
         await w.until(lambda: w.gangs(), "coherent")
         await w.change(the_set({"F": "v1", "P": "v1", "D": "v2"}, **SIZES))
         await w.until(w.ended, "updated")
-        assert kept <= w.uids() and w.images("dw") == {"x:v2"}
+        assert unchanged <= w.uids() and w.images("dw") == {"x:v2"}
 
 
 async def test_an_update_that_on_delete_has_ended_is_completed_by_the_next_one():
@@ -69,8 +69,8 @@ async def test_lost_pods_that_on_delete_has_left_are_recreated():
 @pytest.mark.parametrize("strategy", ["OnDelete", "RollingRecreate"])
 async def test_a_switch_that_changes_the_template_updates_coherently(strategy: str):
     async with world(the_set(strategy=strategy, **SIZES), 9) as w:
-        kept = w.uids("dw")
+        unchanged = w.uids("dw")
         await w.change(the_set({"F": "v1", "P": "v1"}, **SIZES))
         await w.until(w.ended, "updated")
         assert (w.images("s-0-f"), w.images("pw")) == ({"x:v1"}, {"x:v1"})
-        assert w.uids("dw") == kept and w.mixed() == []
+        assert w.uids("dw") == unchanged and w.mixed() == []

@@ -19,8 +19,8 @@ async def test_a_group_that_is_scaled_during_an_update(replica: int, size: int):
         await w.scale("podcliquescalinggroups", f"s-{replica}-p", size)
         await w.until(lambda: w.ended() and w.images() == {"x:v1"}, "updated")
         assert w.serving(12 + size) and w.mixed() == []
-        held = sorted(part for gang in w.gangs(replica) for part in gang.split() if part[0] == "P")
-        assert held == [f"P{index}" for index in range(size)]
+        parts = sorted(part for gang in w.gangs(replica) for part in gang.split() if part[0] == "P")
+        assert parts == [f"P{index}" for index in range(size)]
 
 
 @pytest.mark.parametrize("replica", [0, 1])

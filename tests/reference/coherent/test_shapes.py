@@ -18,8 +18,8 @@ def test_first_deployment() -> None:
     replica = deployed("F5/2 P4/1 D3/1")
     assert table(replica.layout) == "F5 D0 P0 | P1 | P2 | P3 | D1 | D2"
     assert [entry.role for entry in replica.layout] == [Role.ANCHOR, Role.TAIL, Role.SCALE_OUT]
-    first, *others = replica.layout
-    assert not first.depends_on and all(entry.depends_on == (first.key,) for entry in others)
+    first, *remaining = replica.layout
+    assert not first.depends_on and all(entry.depends_on == (first.key,) for entry in remaining)
     assert [int(entry.key) - int(first.key) for entry in replica.layout] == [0, 1, 2]
 
 

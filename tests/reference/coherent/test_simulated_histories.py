@@ -33,7 +33,7 @@ class History:
     replica: Replica
     versions_seen: dict[tuple[str, Key], str] = field(default_factory=dict)
     """The version that the members of a gang have, from its first member on."""
-    seen: list[str] = field(default_factory=list)
+    epochs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.replica.works = lambda _, version: version != BROKEN
@@ -45,7 +45,7 @@ class History:
 
     def lose(self, number: int) -> None:
         """A member is lost; what its gang may replace is replaced."""
-        members = [(key, member) for key, found in self.replica.members.items() for member in found]
+        members = [(key, member) for key, own in self.replica.members.items() for member in own]
         if members:
             key, member = members[number % len(members)]
             self.replica.members[key].remove(member)
@@ -59,24 +59,24 @@ class History:
     def advance(self) -> Step:
         """Plan and act, and check what was deleted."""
         replica = self.replica
-        before = {key: list(found) for key, found in replica.members.items()}
+        before = {key: list(members) for key, members in replica.members.items()}
         scope = replica.in_scope()
         step = replica.advance()
-        gone = {
-            key: [member for member in found if all(member is not kept for kept in replica.members[key])]
-            for key, found in before.items()
+        deleted = {
+            key: [member for member in members if all(member is not survivor for survivor in replica.members[key])]
+            for key, members in before.items()
         }
-        self._check_deleted(gone)
-        if any(member.ready for found in gone.values() for member in found):
+        self._check_deleted(deleted)
+        if any(member.ready for members in deleted.values() for member in members):
             for component in scope:
                 available = replica.available(component.key)
                 assert available >= component.floor, f"{component.key}: {available} available after a deletion"
         self.check()
         return step
 
-    def _check_deleted(self, gone: dict[Key, list[Member]]) -> None:
+    def _check_deleted(self, deleted: dict[Key, list[Member]]) -> None:
         scope = {component.key for component in self.replica.in_scope()}
-        for key, members in gone.items():
+        for key, members in deleted.items():
             for member in members:
                 assert key in scope, f"{key} is not in scope, and a member of it was deleted"
                 assert member.version != self.replica.versions[key], (
@@ -87,27 +87,27 @@ class History:
         replica = self.replica
         assert violations(replica.layout, replica.components) == []
         for entry in replica.layout:
-            if entry.key not in self.seen:
-                assert all(order(entry.key) > order(known) for known in self.seen), "epochs follow creation"
-                self.seen.append(entry.key)
-            assert set(entry.depends_on) <= {each.key for each in replica.layout} - {entry.key}
+            if entry.key not in self.epochs:
+                assert all(order(entry.key) > order(known) for known in self.epochs), "epochs follow creation"
+                self.epochs.append(entry.key)
+            assert set(entry.depends_on) <= {other.key for other in replica.layout} - {entry.key}
             assert entry.anchor or entry.depends_on
-        for key, found in replica.members.items():
-            assert len(found) <= replica.component(key).replicas, f"{key}: surge"
-            for member in found:
+        for key, members in replica.members.items():
+            assert len(members) <= replica.component(key).replicas, f"{key}: surge"
+            for member in members:
                 version = self.versions_seen.setdefault((member.entry, key), member.version)
                 assert version == member.version, f"two versions of {key} in gang {member.entry}"
             if key.kind is Kind.GROUP:
-                assert max(Counter(member.index for member in found).values(), default=0) <= 1
-            self._check_places(key, found)
+                assert max(Counter(member.index for member in members).values(), default=0) <= 1
+            self._check_places(key, members)
 
-    def _check_places(self, key: Key, found: list[Member]) -> None:
-        for member in found:
+    def _check_places(self, key: Key, members: list[Member]) -> None:
+        for member in members:
             entry = find(self.replica.layout, member.entry)
             assert entry is not None, "a member is in a gang that is not in the layout"
             if key.kind is Kind.GROUP:
                 assert entry_of_index(self.replica.layout, key.name, member.index) == member.entry
-        for own, count in Counter(member.entry for member in found).items():
+        for own, count in Counter(member.entry for member in members).items():
             entry = find(self.replica.layout, own)
             assert entry is not None and count <= entry.count(key)
 
@@ -123,9 +123,9 @@ class History:
         else:
             raise AssertionError(f"the update does not end: {replica.plan()}")
         for component in replica.components:
-            found = replica.members[component.key]
-            assert len(found) == component.replicas
-            assert all(member.ready and member.version == replica.versions[component.key] for member in found)
+            members = replica.members[component.key]
+            assert len(members) == component.replicas
+            assert all(member.ready and member.version == replica.versions[component.key] for member in members)
 
 
 @st.composite

@@ -16,9 +16,9 @@ STRATEGIES = ("Coherent", "RollingRecreate")
 
 
 def generations(w: World) -> list[str]:
-    """What the rule about successive cliques says of all that happened."""
-    found = invariants.judge(History(recorded(w.api), "ns"), ["INV-024"])
-    return [str(result) for result in found if result.holds is not True]
+    """The verdicts of the rule about successive cliques that do not hold."""
+    results = invariants.judge(History(recorded(w.api), "ns"), ["INV-024"])
+    return [str(result) for result in results if result.holds is not True]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

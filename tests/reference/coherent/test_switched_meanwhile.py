@@ -62,10 +62,10 @@ async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coheren
         await w.soon(lambda: w.ready()[0] < 5)
         await w.until(lambda: True, "stopped")
         for gang in w.api.all("podgangs"):
-            found = {each["type"]: each["status"] for each in gang["status"]["conditions"]}
-            members = w.held()[gang["metadata"]["name"]]
+            statuses = {condition["type"]: condition["status"] for condition in gang["status"]["conditions"]}
+            members = w.pods_by_gang()[gang["metadata"]["name"]]
             ready = all(w.ready(clique)[0] for clique in members)
-            assert found[conditions.READY] == str(ready), gang["metadata"]["name"]
+            assert statuses[conditions.READY] == str(ready), gang["metadata"]["name"]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 3])

@@ -84,11 +84,11 @@ class World:
     async def scale(self, plural: str, name: str, replicas: int) -> None:
         await self.api.patch((plural, "ns", name), {"spec": {"replicas": replicas}}, "merge", False)
 
-    async def until(self, seen: Callable[[], Any], why: str = "") -> None:
-        """Wait until something is seen, and nothing more happens."""
+    async def until(self, predicate: Callable[[], Any], why: str = "") -> None:
+        """Wait until the predicate holds, and nothing more happens."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
-        while not seen():
+        while not predicate():
             for task in self._tasks.values():
                 if task.done():
                     task.result()
@@ -97,7 +97,7 @@ class World:
         while not self.at_rest():
             assert loop.time() < end, f"{why}: no rest: {self.api.writes[-5:]}"
             await asyncio.sleep(0.02)
-        assert seen(), f"{why}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
+        assert predicate(), f"{why}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
 
     def at_rest(self) -> bool:
         """Whether nothing more happens: pods have started, and the operator has seen everything and has nothing to
@@ -105,10 +105,10 @@ class World:
         idle = self._operator is None or self._operator.idle(SOON)
         return idle and self.api.all_seen() and self.api.pods_started()
 
-    async def soon(self, seen: Callable[[], bool]) -> None:
+    async def soon(self, predicate: Callable[[], bool]) -> None:
         """Wait for a moment that may pass."""
         for _ in range(round(PATIENCE / 0.005)):
-            if seen():
+            if predicate():
                 return
             await asyncio.sleep(0.005)
         raise AssertionError(f"never seen: {self.gangs()} {self.progress()}")
@@ -116,17 +116,17 @@ class World:
     # -- what there is
 
     def gangs(self, index: int = 0) -> Shape:
-        found = self.api.get("podgangmaps", f"s-{index}")
-        return [] if found is None else shape(found)
+        gang_map = self.api.get("podgangmaps", f"s-{index}")
+        return [] if gang_map is None else shape(gang_map)
 
     def map(self, index: int = 0) -> list[dict[str, Any]]:
         """The entries of a map that hold anything."""
-        found = (self.api.get("podgangmaps", f"s-{index}") or {"spec": {"entries": []}})["spec"]["entries"]
-        return [entry for entry in found if entry.get("podCliques") or entry.get("pcsgReplicaIndices")]
+        entries = (self.api.get("podgangmaps", f"s-{index}") or {"spec": {"entries": []}})["spec"]["entries"]
+        return [entry for entry in entries if entry.get("podCliques") or entry.get("pcsgReplicaIndices")]
 
     def status(self) -> dict[str, Any]:
-        found = self.api.get("podcliquesets", "s")
-        return (found or {}).get("status") or {}
+        pcs = self.api.get("podcliquesets", "s")
+        return (pcs or {}).get("status") or {}
 
     def progress(self) -> dict[str, Any]:
         return self.status().get("updateProgress") or {}
@@ -145,8 +145,8 @@ class World:
         return {pod["spec"]["containers"][0]["image"] for pod in self.pods(clique)}
 
     def ready(self, clique: str = "") -> tuple[int, int]:
-        found = self.pods(clique)
-        return sum(bool(pod["status"].get("conditions")) for pod in found), len(found)
+        pods = self.pods(clique)
+        return sum(bool(pod["status"].get("conditions")) for pod in pods), len(pods)
 
     def serving(self, pods: int) -> bool:
         return self.ready() == (pods, pods)
@@ -155,28 +155,28 @@ class World:
         ready, all_of = self.ready()
         return "updateEndedAt" in self.progress() and ready == all_of and "currentlyUpdating" not in self.progress()
 
-    def held(self) -> dict[str, dict[str, int]]:
+    def pods_by_gang(self) -> dict[str, dict[str, int]]:
         """Gang → clique → its pods, as the pods' labels say."""
-        found: dict[str, dict[str, int]] = {}
+        result: dict[str, dict[str, int]] = {}
         for pod in self.pods():
             tags = pod["metadata"]["labels"]
-            own = found.setdefault(tags[labels.PODGANG], {})
+            own = result.setdefault(tags[labels.PODGANG], {})
             own[tags[labels.PODCLIQUE]] = own.get(tags[labels.PODCLIQUE], 0) + 1
-        return found
+        return result
 
     def mixed(self) -> list[str]:
         """Gangs that ever had pods of a clique in two versions."""
-        seen: dict[tuple[str, str], set[str]] = {}
+        by_clique: dict[tuple[str, str], set[str]] = {}
         for plural, _, item in self.api.history:
             if plural == "pods":
                 tags = item["metadata"]["labels"]
-                own = seen.setdefault((tags[labels.PODGANG], tags[labels.PODCLIQUE]), set())
+                own = by_clique.setdefault((tags[labels.PODGANG], tags[labels.PODCLIQUE]), set())
                 own.add(tags[labels.TEMPLATE_HASH])
-        return [f"{gang} {clique}" for (gang, clique), hashes in seen.items() if len(hashes) > 1]
+        return [f"{gang} {clique}" for (gang, clique), hashes in by_clique.items() if len(hashes) > 1]
 
 
-def shape(found: dict[str, Any] | PodGangMap) -> Shape:
-    entries = found["spec"]["entries"]  # type: ignore[index]
+def shape(gang_map: dict[str, Any] | PodGangMap) -> Shape:
+    entries = gang_map["spec"]["entries"]  # type: ignore[index]
     result = []
     for entry in sorted(entries, key=lambda entry: order(entry["epoch"])):
         parts = [f"{name.upper()}{count}" for name, count in sorted((entry.get("podCliques") or {}).items())]
@@ -189,13 +189,13 @@ def shape(found: dict[str, Any] | PodGangMap) -> Shape:
 @asynccontextmanager
 async def world(body: dict[str, Any], pods: int) -> AsyncIterator[World]:
     """A world in which the set serves."""
-    made = World()
-    made._tasks["pods"] = asyncio.create_task(made.api.run_pods())
-    await made.start()
+    w = World()
+    w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
+    await w.start()
     try:
-        await made.create(body)
-        await made.until(lambda: made.serving(pods) and made.status().get("availableReplicas"), "made")
-        yield made
+        await w.create(body)
+        await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas"), "made")
+        yield w
     finally:
-        for name in list(made._tasks):
-            await made.stop(name)
+        for name in list(w._tasks):
+            await w.stop(name)

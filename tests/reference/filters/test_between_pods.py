@@ -77,8 +77,8 @@ SPACES = [{"metadata": {"name": "ns"}}, {"metadata": {"name": "other", "labels":
     ],
 )
 def test_affinity_and_anti_affinity(affinity, expected):
-    others = pod("q", "a", {**X, "v": "1"}), pod("r", "c", X, namespace="other")
-    state = cluster(NODES, *others, namespaces=SPACES)
+    existing = pod("q", "a", {**X, "v": "1"}), pod("r", "c", X, namespace="other")
+    state = cluster(NODES, *existing, namespaces=SPACES)
     assert feasible(pod(labels={"v": "1"}, affinity=affinity), state) == expected
 
 
@@ -113,7 +113,7 @@ TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
 
 
 @pytest.mark.parametrize(
-    ("others", "how", "expected"),
+    ("existing", "how", "expected"),
     [
         (["a"], {"constraints": spread()}, "c"),
         (["a"], {"constraints": spread(2)}, "a b c"),
@@ -133,8 +133,8 @@ TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
         (["a", "a"], {"constraints": spread(labelSelector=None)}, "a b c"),
     ],
 )
-def test_topology_spread(others, how, expected):
-    state = cluster(NODES, *(pod(f"q{i}", at, {**X, "v": "1"}) for i, at in enumerate(others)))
+def test_topology_spread(existing, how, expected):
+    state = cluster(NODES, *(pod(f"q{i}", at, {**X, "v": "1"}) for i, at in enumerate(existing)))
     how = {"labels": X, **how}
     assert feasible(pod(topologySpreadConstraints=how.pop("constraints"), **how), state) == expected
 

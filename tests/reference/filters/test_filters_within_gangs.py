@@ -128,14 +128,14 @@ def test_a_large_gang_of_one_pod_a_node_is_decided_at_once():
 
 
 def test_a_placed_pod_is_shown_only_to_filters_that_it_matters_to(monkeypatch):
-    right, shown = Guard.update, []
-    monkeypatch.setattr(Guard, "update", lambda *given: (shown.append(given), right(*given)))
+    right, calls = Guard.update, []
+    monkeypatch.setattr(Guard, "update", lambda *given: (calls.append(given), right(*given)))
     gangs = []
     for app in map(str, range(20)):
         how = {"labels": {"app": app}, "affinity": apart(term(HOST, app))}
         gangs.append(gang(f"g{app}", several(3, name=f"g{app}-", **how)))
     plan = decided(cluster([node(f"n{i}") for i in range(20)]), *gangs)
-    assert len(plan.bindings) == 60 and len(shown) <= 4 * 60
+    assert len(plan.bindings) == 60 and len(calls) <= 4 * 60
 
 
 def test_preemption_frees_what_the_filters_ask_for():
@@ -228,11 +228,11 @@ def test_a_gang_whose_claims_are_not_bound_yet_is_held():
     gangs = [gang("g", [using("c", "d")], [pod("x")]), gang("s", [pod("y")], base="g"), gang("o", [pod("z")])]
     capacity = Capacity(state.nodes, used(state.pods, {}), state)
     plan = cycle.plan(gangs, capacity)
-    found = volume_decisions.decisions(plan.bindings, capacity)
-    assert volume_decisions.hold(gangs, plan, found) == {"g"}
+    decisions = volume_decisions.decisions(plan.bindings, capacity)
+    assert volume_decisions.hold(gangs, plan, decisions) == {"g"}
     assert [bound.metadata.name for bound, _ in plan.bindings] == ["z"]
     assert why(plan) == why(plan, "s") == "waits until volumes are bound to claims: c, d"
-    first, second = (decision.body() for decision in found)
+    first, second = (decision.body() for decision in decisions)
     assert first["spec"]["claimRef"]["name"] == "c" and first["metadata"]["annotations"]
     assert second["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "a"}
     known = claim("d", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "a"})

@@ -73,15 +73,15 @@ def pcs(*classes: str, of_set: str | None = None) -> PodCliqueSet:
 
 def stored(manifests: Iterable[dict[str, Any]]) -> Objects:
     """The objects as an API server would hold them, with the defaults that it adds."""
-    found: Objects = {}
+    objects: Objects = {}
     for manifest in manifests:
         item = msgspec.convert(msgspec.json.decode(msgspec.json.encode(manifest)), WorkloadObject)
         item.metadata.uid = f"uid-{item.metadata.name}"
         if manifest["kind"] != "Workload":
             item.spec.setdefault("disruptionMode", {"single": {}})
             item.spec.setdefault("priority", 0)
-        found[manifest["kind"], item.metadata.name] = item
-    return found
+        objects[manifest["kind"], item.metadata.name] = item
+    return objects
 
 
 def planned(
@@ -96,14 +96,14 @@ def planned(
     return plan(of, owner, pods, objects or {}, templates, mode)
 
 
-def made(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
+def created(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
     """What exists after the objects of a gang have been created."""
     return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
 
 
 def bound(of: PodGang, groups: dict[str, str], **extra: int) -> list[Pod]:
     """The minimum of a gang, bound, with further pods of some cliques."""
-    counts = {each.name: each.min_replicas + extra.get(each.name, 0) for each in of.spec.podgroups}
+    counts = {podgroup.name: podgroup.min_replicas + extra.get(podgroup.name, 0) for podgroup in of.spec.podgroups}
     return [
         pod(clique, on="n", of=groups[clique], gang=of.metadata.name)
         for clique, count in counts.items()

@@ -31,48 +31,48 @@ class OnKubeScheduler(World):
         return any(pod["spec"].get("schedulingGates") for clique in cliques for pod in self.pods(clique))
 
     def leaf(self, gang: str, clique: str) -> dict[str, Any]:
-        [found] = [
+        [podgroup] = [
             item
             for item in self.api.all("podgroups")
             if (item["metadata"]["labels"][labels.PODGANG], item["metadata"]["labels"][labels.PODCLIQUE])
             == (gang, clique)
         ]
-        return found
+        return podgroup
 
     def misplaced(self) -> list[str]:
         """Pods whose PodGroup is not that of their gang and clique."""
         groups = {item["metadata"]["name"]: item["metadata"]["labels"] for item in self.api.all("podgroups")}
-        found = []
+        pod_names = []
         for pod in self.pods():
             tags, name = pod["metadata"]["labels"], pod["spec"].get("schedulingGroup", {}).get("podGroupName")
             own = groups.get(name, {})
             if any(own.get(label) != tags[label] for label in (labels.PODGANG, labels.PODCLIQUE)):
-                found.append(pod["metadata"]["name"])
-        return found
+                pod_names.append(pod["metadata"]["name"])
+        return pod_names
 
 
 @asynccontextmanager
 async def world(*, held_back: bool = False) -> AsyncIterator[OnKubeScheduler]:
-    made = OnKubeScheduler()
-    made.api.held_back = held_back
-    made._tasks["pods"] = asyncio.create_task(made.api.run_pods())
-    await made.start()
+    w = OnKubeScheduler()
+    w.api.held_back = held_back
+    w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
+    await w.start()
     try:
-        await made.create(the_set(**FPD))
-        yield made
+        await w.create(the_set(**FPD))
+        yield w
     finally:
-        for name in list(made._tasks):
-            await made.stop(name)
+        for name in list(w._tasks):
+            await w.stop(name)
 
 
 async def test_a_gang_of_a_map_waits_with_its_minimum_and_keeps_it():
     async with world(held_back=True) as w:
         least = {"s-0-f": 2, "s-0-p-0-pw": 1, "s-0-d-0-dw": 1}
-        await w.until(lambda: least in w.held().values() and not w.gated(least), "the minimum")
-        [anchor] = [name for name, pods in w.held().items() if pods == least]
+        await w.until(lambda: least in w.pods_by_gang().values() and not w.gated(least), "the minimum")
+        [anchor] = [name for name, pods in w.pods_by_gang().items() if pods == least]
         w.api.held_back = False
         await w.until(lambda: w.serving(12), "all pods")
-        assert w.held()[anchor]["s-0-f"] == 5 and w.misplaced() == []
+        assert w.pods_by_gang()[anchor]["s-0-f"] == 5 and w.misplaced() == []
         groups = (w.api.get("podgangs", anchor) or {})["spec"]["podgroups"]
         assert {group["name"]: group["minReplicas"] for group in groups}["s-0-f"] == 2
         assert w.leaf(anchor, "s-0-f")["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}

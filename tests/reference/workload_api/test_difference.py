@@ -1,4 +1,4 @@
-"""What changes in the objects of a gang, and what must not (docs/spec: sections on life cycle and validation)."""
+"""Changes of the objects of a gang, and what must not change (docs/spec: sections on life cycle and validation)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from reference_impl.plan.workload_api.mode import Form, Mode
 from tests.reference.workload_api.builders import (
     Objects,
     bound,
+    created,
     disaggregated,
     gang,
     group,
-    made,
     packed,
     planned,
 )
@@ -29,30 +29,30 @@ def verbs(of: Any, objects: Objects, **more: Any) -> list[tuple[Verb, str]]:
 
 
 def leaf_of(objects: Objects, clique: str) -> Any:
-    [found] = [o for (k, _), o in objects.items() if k == "PodGroup" and o.metadata.label(labels.PODCLIQUE) == clique]
-    return found
+    [leaf] = [o for (k, _), o in objects.items() if k == "PodGroup" and o.metadata.label(labels.PODCLIQUE) == clique]
+    return leaf
 
 
 @pytest.mark.parametrize("mode", [Mode(), Mode(form=Form.FLAT)])
 def test_nothing_is_written_twice(mode: Mode):
     of = disaggregated() if mode.form is Form.TREE else gang(group("a", 2))
-    found = planned(of, objects=made(of, mode=mode), mode=mode)
-    assert found.in_place and not found.difference.changes
+    plan = planned(of, objects=created(of, mode=mode), mode=mode)
+    assert plan.in_place and not plan.difference.changes
 
 
 def test_a_gang_is_in_place_only_when_all_its_objects_exist():
     of = disaggregated()
-    whole = made(of)
+    whole = created(of)
     for key in whole:
         rest = {other: item for other, item in whole.items() if other != key}
-        found = planned(of, objects=rest)
-        assert not found.in_place
-        assert [(c.verb, (c.kind, c.name)) for c in found.difference.changes] == [(Verb.CREATE, key)]
+        plan = planned(of, objects=rest)
+        assert not plan.in_place
+        assert [(c.verb, (c.kind, c.name)) for c in plan.difference.changes] == [(Verb.CREATE, key)]
 
 
 def test_a_changed_minimum_is_patched_in_template_and_group():
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     of.spec.podgroups[2].min_replicas = 3
     changes = planned(of, objects=objects).difference.changes
     assert [(c.verb, c.kind) for c in changes] == [(Verb.PATCH, "Workload"), (Verb.PATCH, "PodGroup")]
@@ -66,7 +66,7 @@ def test_a_changed_minimum_is_patched_in_template_and_group():
 
 def test_a_patch_of_the_workload_keeps_the_defaults_of_the_api_server():
     of = gang(group("a", 1))
-    objects = made(of)
+    objects = created(of)
     [root] = objects["Workload", "dis-0"].spec["compositePodGroupTemplates"]
     root |= {"priority": 7, "disruptionMode": {"all": {}}}
     root["podGroupTemplates"][0] |= {"priority": 7, "disruptionMode": {"single": {}}}
@@ -79,7 +79,7 @@ def test_a_patch_of_the_workload_keeps_the_defaults_of_the_api_server():
 
 def test_a_default_class_of_the_cluster_is_left_alone():
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     for item in objects.values():
         item.spec["priorityClassName"] = "default-of-the-cluster"
     assert verbs(of, objects) == []
@@ -87,7 +87,7 @@ def test_a_default_class_of_the_cluster_is_left_alone():
 
 def test_a_group_that_joins_rebuilds_what_the_api_cannot_change():
     of = gang(group("a", 1), group("b", 1))
-    objects = made(of)
+    objects = created(of)
     wider = gang(group("a", 1), group("b", 1), group("c", 1))
     assert verbs(wider, objects) == [
         (Verb.REPLACE, "Workload"),
@@ -98,17 +98,17 @@ def test_a_group_that_joins_rebuilds_what_the_api_cannot_change():
 
 def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     flat = gang(
         *({"name": g.name, "minReplicas": g.min_replicas} for g in of.spec.podgroups), **packed(required="zone")
     )
     changes = planned(flat, objects=objects).difference.changes
     leaves = [c for c in changes if c.kind == "PodGroup"]
-    created = {c.name for c in leaves if c.verb is Verb.CREATE}
-    deleted = {c.name for c in leaves if c.verb is Verb.DELETE}
-    assert created == set(planned(flat).groups.values()) - {leaf_of(objects, "dis-0-router").metadata.name}
-    assert len(deleted) == 4 and not created & deleted
-    for name in deleted:  # held by its pods, which are not waited for
+    created_names = {c.name for c in leaves if c.verb is Verb.CREATE}
+    deleted_names = {c.name for c in leaves if c.verb is Verb.DELETE}
+    assert created_names == set(planned(flat).groups.values()) - {leaf_of(objects, "dis-0-router").metadata.name}
+    assert len(deleted_names) == 4 and not created_names & deleted_names
+    for name in deleted_names:  # held by its pods, which are not waited for
         objects["PodGroup", name].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert Verb.DELETE not in {
         c.verb for c in planned(flat, objects=objects).difference.changes if c.kind == "PodGroup"
@@ -117,10 +117,10 @@ def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
 
 def test_surplus_objects_do_not_keep_a_gang_from_being_in_place():
     of = gang(group("a", 1), group("b", 1))
-    objects = made(gang(group("a", 1), group("b", 1), group("c", 1)))
-    rebuilt = made(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
-    found = planned(of, objects=rebuilt)
-    assert [c.verb for c in found.difference.changes] == [Verb.DELETE] and found.in_place
+    objects = created(gang(group("a", 1), group("b", 1), group("c", 1)))
+    rebuilt = created(of) | {key: item for key, item in objects.items() if key[0] == "PodGroup"}
+    plan = planned(of, objects=rebuilt)
+    assert [c.verb for c in plan.difference.changes] == [Verb.DELETE] and plan.in_place
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ def test_surplus_objects_do_not_keep_a_gang_from_being_in_place():
 )
 def test_an_object_with_another_content_is_replaced(kind: str, field: str, value: Any):
     of = disaggregated(priorityClassName="high")
-    objects = made(of)
+    objects = created(of)
     key = next(key for key in objects if key[0] == kind)
     objects[key].spec[field] = value
-    found = planned(of, objects=objects)
-    assert [(c.verb, c.kind, c.name) for c in found.difference.changes] == [(Verb.REPLACE, *key)]
-    assert not found.in_place
+    plan = planned(of, objects=objects)
+    assert [(c.verb, c.kind, c.name) for c in plan.difference.changes] == [(Verb.REPLACE, *key)]
+    assert not plan.in_place
 
 
 def test_labels_are_restored():
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     objects["Workload", "dis-0"].metadata.labels = {"other": "x"}
     [change] = planned(of, objects=objects).difference.changes
     assert change.verb is Verb.PATCH and change.body["metadata"]["labels"][labels.PODGANG] == "dis-0"
@@ -158,26 +158,26 @@ def test_labels_are_restored():
 
 def test_a_name_that_somebody_else_holds_is_a_refusal():
     of = disaggregated()
-    for key in made(of):
-        objects = made(of)
+    for key in created(of):
+        objects = created(of)
         objects[key].metadata.owner_references = None
-        found = planned(of, objects=objects)
-        assert found.refusal == f"{key[0]} ns/{key[1]} exists and is not controlled by PodGang ns/dis-0"
-        assert not found.in_place and not found.difference.changes
+        plan = planned(of, objects=objects)
+        assert plan.refusal == f"{key[0]} ns/{key[1]} exists and is not controlled by PodGang ns/dis-0"
+        assert not plan.in_place and not plan.difference.changes
 
 
 def test_an_object_of_an_earlier_gang_of_the_name_is_waited_for():
-    earlier, of = made(disaggregated(uid="0")), disaggregated(uid="1")
-    found = planned(of, objects=earlier)
-    assert not found.refusal and not found.in_place
-    assert found.difference.waits_for == ("Workload dis-0",)
-    assert {c.verb for c in found.difference.changes} == {Verb.CREATE}
-    assert len(found.difference.changes) == 8  # all groups: none of their names is in use
+    earlier, of = created(disaggregated(uid="0")), disaggregated(uid="1")
+    plan = planned(of, objects=earlier)
+    assert not plan.refusal and not plan.in_place
+    assert plan.difference.waits_for == ("Workload dis-0",)
+    assert {c.verb for c in plan.difference.changes} == {Verb.CREATE}
+    assert len(plan.difference.changes) == 8  # all groups: none of their names is in use
 
 
 def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     leaf = leaf_of(objects, PREFILL)
     leaf.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert planned(of, objects=objects).in_place
@@ -188,11 +188,11 @@ def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
 @pytest.mark.parametrize("kind", ["Workload", "CompositePodGroup"])
 def test_other_objects_that_are_being_deleted_are_waited_for(kind: str):
     of = disaggregated()
-    objects = made(of)
+    objects = created(of)
     key = next(key for key in objects if key[0] == kind)
     objects[key].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    found = planned(of, objects=objects)
-    assert not found.in_place and not found.difference.changes
+    plan = planned(of, objects=objects)
+    assert not plan.in_place and not plan.difference.changes
 
 
 # -- minimums (WL-HD2, WL37-L06) ---------------------------------------------------------------------------------------
@@ -200,11 +200,11 @@ def test_other_objects_that_are_being_deleted_are_waited_for(kind: str):
 
 def test_a_released_minimum_keeps_its_last_value():
     of = disaggregated()
-    objects, groups = made(of), planned(of).groups
-    for each in of.spec.podgroups:
-        each.min_replicas = 0
-    found = planned(of, objects=objects)
-    assert found.minimums[PREFILL] == 2 and verbs(of, objects) == []
+    objects, groups = created(of), planned(of).groups
+    for podgroup in of.spec.podgroups:
+        podgroup.min_replicas = 0
+    plan = planned(of, objects=objects)
+    assert plan.minimums[PREFILL] == 2 and verbs(of, objects) == []
     for lost in ("Workload", "PodGroup"):  # one of both suffices
         rest = {key: item for key, item in objects.items() if key[0] != lost}
         assert planned(of, objects=rest).minimums[PREFILL] == 2
@@ -216,7 +216,7 @@ def test_a_released_minimum_keeps_its_last_value():
 def test_a_released_minimum_is_not_lowered_by_pods_that_ran_elsewhere():
     of = gang(group("a", 3), placed=True)
     old = [copy.copy(p) for p in bound(of, {"a": ""})]
-    objects = made(of)
+    objects = created(of)
     [patch] = planned(of, old, objects).difference.changes
     assert patch.body == {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
     leaf_of(objects, "a").spec["schedulingPolicy"] = {"gang": {"minCount": 1}}
@@ -227,6 +227,6 @@ def test_a_released_minimum_is_not_lowered_by_pods_that_ran_elsewhere():
 def test_a_minimum_cannot_be_changed_on_1_36():
     mode = Mode(form=Form.FLAT)
     of = gang(group("a", 2))
-    objects = made(of, mode=mode)
+    objects = created(of, mode=mode)
     of.spec.podgroups[0].min_replicas = 3
     assert planned(of, objects=objects, mode=mode).difference.changes == ()

@@ -27,10 +27,10 @@ def load(folder: Path, config: str, name: str = "default-scheduler") -> Schedule
 def test_it_is_off_unless_it_is_switched_on(tmp_path: Path):
     assert load(tmp_path, "").gangs_of_kubernetes is None
     assert load(tmp_path, "gangScheduling: false").gangs_of_kubernetes is None
-    found = load(tmp_path, "gangScheduling: true").gangs_of_kubernetes
-    assert found is not None and (found.extras, found.replacements) == (Extras.AFTER_FLOOR, Replacements.ALONE)
-    found = load(tmp_path, "gangScheduling: true, extras: inside, replacements: together").gangs_of_kubernetes
-    assert found is not None and (found.extras, found.replacements) == (Extras.INSIDE, Replacements.TOGETHER)
+    settings = load(tmp_path, "gangScheduling: true").gangs_of_kubernetes
+    assert settings is not None and (settings.extras, settings.replacements) == (Extras.AFTER_FLOOR, Replacements.ALONE)
+    settings = load(tmp_path, "gangScheduling: true, extras: inside, replacements: together").gangs_of_kubernetes
+    assert settings is not None and (settings.extras, settings.replacements) == (Extras.INSIDE, Replacements.TOGETHER)
 
 
 @pytest.mark.parametrize(

@@ -50,19 +50,19 @@ class Cluster:
     async def rest(self) -> None:
         await self.until(lambda: self.at_rest(0.1))
 
-    async def until(self, seen: Callable[[], Any]) -> None:
+    async def until(self, predicate: Callable[[], Any]) -> None:
         """Wait for something. It cannot come any more once the cluster has come to rest."""
         resting = 0
-        while not seen():
+        while not predicate():
             resting = resting + 1 if self.at_rest(LONG) else 0
             assert resting < RESTING, self.api.writes[-5:]
             await asyncio.sleep(0.02)
 
     def pods(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
+        by_clique: dict[str, list[dict[str, Any]]] = {}
         for pod in self.api.all("pods"):
-            found.setdefault(pod["metadata"]["labels"][labels.PODCLIQUE], []).append(pod)
-        return found
+            by_clique.setdefault(pod["metadata"]["labels"][labels.PODCLIQUE], []).append(pod)
+        return by_clique
 
     def counts(self) -> dict[str, int]:
         return {clique: len(pods) for clique, pods in self.pods().items()}
@@ -71,12 +71,12 @@ class Cluster:
         return sum(bool(pod["spec"].get("schedulingGates")) for pod in self.api.all("pods"))
 
     def condition(self, kind: str, gang: str = "s-0") -> dict[str, Any]:
-        found = (self.api.get("podgangs", gang) or {}).get("status", {}).get("conditions", [])
-        return next((each for each in found if each["type"] == kind), {})
+        conditions = (self.api.get("podgangs", gang) or {}).get("status", {}).get("conditions", [])
+        return next((entry for entry in conditions if entry["type"] == kind), {})
 
     def least(self) -> list[int]:
         return [
-            each["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for each in self.api.all("compositepodgroups")
+            group["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for group in self.api.all("compositepodgroups")
         ]
 
     async def take(self, plural: str, name: str) -> None:
@@ -106,8 +106,8 @@ def workload(*cliques: dict[str, Any], groups: list[dict[str, Any]] | None = Non
 
 def group_of(pod: dict[str, Any]) -> str | None:
     """The PodGroup that a pod names."""
-    found: str | None = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
-    return found
+    name: str | None = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
+    return name
 
 
 async def placed(cluster: Cluster, document: dict[str, Any] | None = None) -> None:
@@ -255,13 +255,13 @@ async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
         await cluster.rest()
 
         def of_scaled(kind: str) -> set[str]:
-            found = cluster.api.all(kind)
-            return {i["metadata"]["name"] for i in found if i["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"}
+            items = cluster.api.all(kind)
+            return {i["metadata"]["name"] for i in items if i["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"}
 
         before = of_scaled("podgroups") | of_scaled("compositepodgroups")
         for name in of_scaled("podgroups"):  # as the finalizer of Kubernetes does
-            held = {"metadata": {"finalizers": ["scheduling.k8s.io/podgroup-protection"]}}
-            await cluster.api.patch(("podgroups", "ns", name), held, "merge", False)
+            finalized = {"metadata": {"finalizers": ["scheduling.k8s.io/podgroup-protection"]}}
+            await cluster.api.patch(("podgroups", "ns", name), finalized, "merge", False)
         address = ("podcliquescalinggroups", "ns", "s-0-g")
         await cluster.api.patch(address, {"spec": {"replicas": 1}}, "merge", False)
         await cluster.until(lambda: cluster.api.get("podgangs", "s-0-g-0") is None)

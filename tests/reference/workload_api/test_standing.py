@@ -9,7 +9,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.plan.workload_api import standing
 from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
 from reference_impl.plan.workload_api.standing import Standing
-from tests.reference.workload_api.builders import Objects, bound, disaggregated, gang, group, made, planned, pod
+from tests.reference.workload_api.builders import Objects, bound, created, disaggregated, gang, group, planned, pod
 
 MODE = Mode()
 INSIDE = Mode(extras=Extras.INSIDE)
@@ -47,15 +47,15 @@ def test_where_a_gang_stands(placed_once: bool, p: int, d: int, expected: Standi
 def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
     leaving = pod("d", on="n")
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    others = [pod("d"), leaving, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
-    assert planned(pair(), [*pods(2, 0), *others]).now == WAITING
+    ignored = [pod("d"), leaving, pod("d", on="n", phase="Failed"), pod("d", on="n", gang="dis-1")]
+    assert planned(pair(), [*pods(2, 0), *ignored]).now == WAITING
 
 
 # -- extras (WL37-M06 to WL37-M11) -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("now", "mode", "found", "most"),
+    ("now", "mode", "existing", "most"),
     [
         (WAITING, MODE, 0, 2),
         (WAITING, MODE, 1, 2),
@@ -65,8 +65,10 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
         (WAITING, INSIDE, 0, None),
     ],
 )
-def test_pods_above_the_minimum_come_when_the_gang_is_placed(now: Standing, mode: Mode, found: int, most: int | None):
-    assert standing.most_pods(now, 2, pods(found, 0), mode) == most
+def test_pods_above_the_minimum_come_when_the_gang_is_placed(
+    now: Standing, mode: Mode, existing: int, most: int | None
+):
+    assert standing.most_pods(now, 2, pods(existing, 0), mode) == most
 
 
 # -- lost pods (WL37-B30, WL37-B41) ------------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_
     of = pair(placed=True)
     groups = dict(planned(of).groups)
     whole = bound(of, groups)
-    objects: Objects = made(of)
+    objects: Objects = created(of)
     [lowered] = planned(of, whole[1:], objects).difference.changes
     assert (lowered.verb, lowered.kind) == ("replace", "CompositePodGroup")
     objects["CompositePodGroup", lowered.name].spec |= lowered.body["spec"]
@@ -137,8 +139,8 @@ def test_waiting_pods_in_another_group_are_created_anew():
         "bound": pod("p", on="n", of="old"),
         "bound without": pod("p", on="n"),
     }
-    found = standing.stale(waiting.values(), "g")
-    assert [name for name, each in waiting.items() if any(each is other for other in found)] == [
+    stale = standing.stale(waiting.values(), "g")
+    assert [name for name, candidate in waiting.items() if any(candidate is other for other in stale)] == [
         "other",
         "other gated",
         "none gated",

@@ -1,4 +1,4 @@
-"""What of the Workload API a PodGang becomes: the tables of docs/spec on shapes, limits, names and priority."""
+"""The objects of the Workload API for a PodGang: the tables of docs/spec on shapes, limits, names and priority."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_
         topology = node.get("schedulingConstraints", {}).get("topology", [{"key": None}])
         [policy] = node["schedulingPolicy"].values()
         below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
-        return (node["name"], policy, topology[0]["key"], [shape(each) for each in below])
+        return (node["name"], policy, topology[0]["key"], [shape(child) for child in below])
 
     assert shape(root) == (
         "root",
@@ -90,12 +90,12 @@ def test_the_runtime_groups_are_those_of_the_templates():
 def test_parents_come_first_and_every_parent_exists():
     changes = planned(disaggregated()).difference.changes
     assert [c.kind for c in changes] == ["Workload", *["CompositePodGroup"] * 3, *["PodGroup"] * 5]
-    seen: set[str] = set()
+    created: set[str] = set()
     for change in changes[1:]:
         parent = change.body["spec"].get("parentCompositePodGroupName")
-        assert (parent in seen) if parent else change.name == changes[1].name
+        assert (parent in created) if parent else change.name == changes[1].name
         if change.kind == "CompositePodGroup":
-            seen.add(change.name)
+            created.add(change.name)
     parents = {c.body["metadata"]["labels"].get(labels.PODCLIQUE): c.body["spec"] for c in changes}
     by_config = {c.name.rpartition("-")[0]: c.name for c in changes if c.kind == "CompositePodGroup"}
     assert parents["dis-0-prefill-0-pw"]["parentCompositePodGroupName"] == by_config["dis-0-prefill-0"]
@@ -103,8 +103,8 @@ def test_parents_come_first_and_every_parent_exists():
 
 
 def test_only_the_root_is_evicted_as_a_whole():
-    found = specs("CompositePodGroup")
-    assert [spec.get("disruptionMode") for spec in found.values()] == [{"all": {}}, None, None]
+    groups = specs("CompositePodGroup")
+    assert [spec.get("disruptionMode") for spec in groups.values()] == [{"all": {}}, None, None]
     assert all("disruptionMode" not in spec for spec in specs("PodGroup").values())
 
 
@@ -112,7 +112,8 @@ def test_objects_are_owned_by_the_gang_and_have_its_labels():
     for change in planned(disaggregated()).difference.changes:
         meta = change.body["metadata"]
         owners = [
-            (each["kind"], each["name"], each["uid"], each["controller"]) for each in meta.get("ownerReferences", [])
+            (reference["kind"], reference["name"], reference["uid"], reference["controller"])
+            for reference in meta.get("ownerReferences", [])
         ]
         assert owners == [("PodGang", "dis-0", "1", True)]
         assert meta["labels"].get(labels.PODGANG) == "dis-0"
@@ -147,12 +148,12 @@ def many(leaves: int, replicas: int, members: int = 1) -> Any:
 
 @pytest.mark.parametrize("size", [(1, 0), (8, 0), (0, 8), (8, 8), (1, 8, 8)])
 def test_eight_entries_of_each_kind_are_mapped(size: tuple[int, ...]):
-    found = planned(many(*size))
-    assert not found.refusal and len(found.groups) == len(many(*size).spec.podgroups)
+    plan = planned(many(*size))
+    assert not plan.refusal and len(plan.groups) == len(many(*size).spec.podgroups)
 
 
 def test_no_gang_has_more_levels_than_the_api_permits():
-    """Whatever a PodGang says, it has topology groups of PodGroups at most: three levels of four (WL37-V11)."""
+    """A PodGang has topology groups of PodGroups at most: three levels of four (WL37-V11)."""
 
     def depth(node: dict[str, Any]) -> int:
         below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
@@ -174,9 +175,9 @@ def test_no_gang_has_more_levels_than_the_api_permits():
     ],
 )
 def test_what_is_beyond_the_limits_is_refused_as_a_whole(size: tuple[int, ...], reason: str):
-    found = planned(many(*size))
-    assert reason in found.refusal
-    assert not found.in_place and not found.difference.changes and not found.groups
+    plan = planned(many(*size))
+    assert reason in plan.refusal
+    assert not plan.in_place and not plan.difference.changes and not plan.groups
 
 
 @pytest.mark.parametrize(
@@ -199,17 +200,17 @@ def test_names_of_templates_are_dns_labels_and_differ():
     configs = [{"name": "root", "podGroupNames": ["root"]}, {"name": long, "podGroupNames": [long, dotted]}]
     of = gang(group("root", 1), group(long, 1), group(dotted, 1), topologyConstraintGroupConfigs=configs)
     [workload] = specs("Workload", of).values()
-    found: list[str] = []
+    template_names: list[str] = []
 
     def collect(nodes: list[dict[str, Any]]) -> None:
         for node in nodes:
-            found.append(node["name"])
+            template_names.append(node["name"])
             collect(node.get("podGroupTemplates", []))
             collect(node.get("compositePodGroupTemplates", []))
 
     collect(workload["compositePodGroupTemplates"])
-    assert len(found) == len(set(found)) == 6
-    assert all(len(name) <= 63 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) for name in found)
+    assert len(template_names) == len(set(template_names)) == 6
+    assert all(len(name) <= 63 and re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) for name in template_names)
 
 
 def test_names_of_groups_fit_however_long_their_clique_is():
@@ -244,7 +245,7 @@ def test_a_leaf_has_another_name_if_the_api_could_not_change_it(leaf: Leaf, pare
 
 
 @pytest.mark.parametrize(
-    ("of_gang", "owner", "found"),
+    ("of_gang", "owner", "expected"),
     [
         (None, pcs("", ""), None),
         ("high", pcs("", "", of_set="high"), "high"),
@@ -252,16 +253,16 @@ def test_a_leaf_has_another_name_if_the_api_could_not_change_it(leaf: Leaf, pare
         (None, None, None),
     ],
 )
-def test_root_and_pods_have_one_priority_class(of_gang: str | None, owner: Any, found: str | None):
+def test_root_and_pods_have_one_priority_class(of_gang: str | None, owner: Any, expected: str | None):
     of = disaggregated(priorityClassName=of_gang)
     for kind in ("CompositePodGroup", "PodGroup"):
-        assert {spec.get("priorityClassName") for spec in specs(kind, of, owner=owner).values()} == {found}
+        assert {spec.get("priorityClassName") for spec in specs(kind, of, owner=owner).values()} == {expected}
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "")])
 def test_pods_of_different_classes_are_refused(classes: tuple[str, ...]):
-    found = planned(disaggregated(), owner=pcs(*classes))
-    assert "different priority classes (c0: a, c1: " in found.refusal
+    plan = planned(disaggregated(), owner=pcs(*classes))
+    assert "different priority classes (c0: a, c1: " in plan.refusal
 
 
 # -- Kubernetes 1.36 (WL-M04, WL-M06) ----------------------------------------------------------------------------------
@@ -302,8 +303,8 @@ def test_the_flat_form_has_no_gang_of_several_groups():
 
 def test_a_field_that_the_api_server_drops_is_named():
     of = gang(group("a", 1, **packed(required="rack")))
-    objects = builders.made(of, mode=FLAT)
+    objects = builders.created(of, mode=FLAT)
     [group_name] = planned(of, mode=FLAT).groups.values()
     del objects["PodGroup", group_name].spec["schedulingConstraints"]
-    found = planned(of, objects=objects, mode=FLAT)
-    assert "does not keep spec.schedulingConstraints" in found.refusal and "TopologyAware" in found.refusal
+    plan = planned(of, objects=objects, mode=FLAT)
+    assert "does not keep spec.schedulingConstraints" in plan.refusal and "TopologyAware" in plan.refusal
