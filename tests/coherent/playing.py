@@ -1,4 +1,4 @@
-"""Plays a trace as an operator, a scheduler and a kubelet would: a history to judge, with a place for each fault."""
+"""Play a trace as an operator, a scheduler and a kubelet would: a history to judge, with a place for each fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of coherent updates judge their own sentence: what only other requirements speak of fails none of them."""
+"""Checks of coherent updates judge their own requirement only: breaches of other requirements fail none of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_start_that_is_lost_with_the_operator_is_no_second_update() -> None:
 
 
 def test_a_completed_component_is_judged_by_itself() -> None:
-    """Whether the others have the last version is that of COHR-064."""
+    """COHR-064 judges whether the others have the last version."""
     recording = Recording()
     complete = recording.pod("partly-0-f", "f", "2")
     recording.pod("partly-0-g-0-gm", "gm", "2")

@@ -63,7 +63,7 @@ def test_changes_reverts_and_lost_members_break_no_rule() -> None:
 
 
 def history(rng: random.Random) -> list[str]:
-    """A set, and some changes, reverts, losses and sub-steps in any order; what is wrong with any step."""
+    """Play changes, reverts, losses and sub-steps of a set in any order; return the problems of the first bad step."""
     replica = Replica(components(drawn(rng))).deploy()
     replica.works = lambda _, version: version != BROKEN
     replica.retarget(dict.fromkeys(replica.versions, "0"))

@@ -213,7 +213,7 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
 
 
 def test_a_deleted_map_accuses_no_pod() -> None:
-    """A map that somebody deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
+    """A map that a user deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
     played = Played(ALL, after={5: lambda p: p.story.delete("podgangmaps", "s-0")})
     result = verdicts(played.play())["INV-020"]
     assert result.holds is not False, result

@@ -1,4 +1,4 @@
-"""Manifest files: a base with changes, and mistakes told by file and line."""
+"""Manifest files: a base with changes, and mistakes that are reported with file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Field errors are read out of whatever a refusal says."""
+"""Field errors are read from any text of a refusal."""
 
 from __future__ import annotations
 

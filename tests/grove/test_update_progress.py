@@ -1,4 +1,4 @@
-"""How far an update has come is read off whatever an implementation says."""
+"""The progress of an update is read from any status that an implementation writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workload files: all of ours are right, and a wrong one is told by file, line and field."""
+"""Workload files: all of ours are right, and a wrong one is reported with file, line and field."""
 
 from __future__ import annotations
 

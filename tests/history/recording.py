@@ -1,4 +1,4 @@
-"""Scenes that are told instead of played: conformance tests judge them without a cluster."""
+"""Scenes that are recorded by hand instead of played: conformance tests judge them without a cluster."""
 
 from __future__ import annotations
 

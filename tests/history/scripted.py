@@ -1,4 +1,4 @@
-"""A log whose time is its own: what is to come arrives when a wait gets there, and no second really passes."""
+"""A log with a clock of its own: records arrive when a wait reaches their time, and no second really passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two readings, reduced to where they differ."""
+"""Two readings, reduced to their differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a history: what stands in it, at every size."""
+"""The picture of a history, at every size."""
 
 from __future__ import annotations
 

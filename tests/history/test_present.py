@@ -17,7 +17,7 @@ from tests.history.story import SPACE, Story
 
 
 class Lagging(Scripted):
-    """Holds the records of one resource back until somebody asks for the present."""
+    """Hold the records of one resource back until a reader asks for the present."""
 
     def __init__(self, resource: str, *, ever: bool = True) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Waiting, asking, saving and showing."""
+"""Waits, queries, saved histories and their text."""
 
 from __future__ import annotations
 

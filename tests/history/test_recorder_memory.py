@@ -1,4 +1,4 @@
-"""A log keeps what its readers ask for, and not what a whole run has brought."""
+"""A log keeps the records that its readers ask for, and not those of a whole run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No credentials of a cluster get into what is kept of a run, which people upload and pass on."""
+"""No credentials of a cluster get into the files of a run, which people upload and pass on."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from conformance.grove import labels
 
 
 class Ordered:
-    """A set `s` InOrder of `a` (minimum 2) and `b`, of which pods are told."""
+    """A set `s` InOrder of `a` (minimum 2) and `b`, whose pods are recorded."""
 
     def __init__(self, story):
         self.story = story
@@ -88,7 +88,7 @@ def test_a_wait_that_is_over_stays_over(ordered):
 
 
 def test_a_pod_that_is_made_later_need_not_wait_anew(ordered):
-    """Whether a replacement waits is START-014."""
+    """START-014 judges whether a replacement waits."""
     ordered.pod("b1")
     for name in ("a1", "a2"):
         ordered.pod(name, ready=True)
@@ -125,7 +125,7 @@ def test_only_waits_that_the_fake_kubelet_plays_are_judged(ordered, args, holds)
 
 
 def test_pods_without_a_controller_are_found_by_their_label(ordered):
-    """That they have one is CORE-045."""
+    """CORE-045 judges whether they have one."""
     ordered.pod("b1")
     ordered.pod("a1", ready=True, owned=False)
     ordered.pod("b1", ready=True)

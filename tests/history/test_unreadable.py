@@ -1,4 +1,4 @@
-"""A resource that the API server does not let anybody list, for example because a webhook has to convert it."""
+"""A resource that the API server lets no client list, for example because a webhook has to convert it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a gang has had, by the stamps in its objects. The scripted log begins at 2026-01-01T00:00:00Z."""
+"""The time that a gang has had, by the stamps in its objects. The scripted log begins at 2026-01-01T00:00:00Z."""
 
 from __future__ import annotations
 

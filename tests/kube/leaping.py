@@ -26,6 +26,6 @@ class LeapingLoop(asyncio.SelectorEventLoop):
 
 
 def leap(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine to its end in a loop of this sort."""
+    """Run a coroutine to its end in a loop of this sort."""
     with asyncio.Runner(loop_factory=LeapingLoop) as runner:
         return runner.run(work)

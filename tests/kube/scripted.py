@@ -114,7 +114,7 @@ class Scripted:
         return [query["resourceVersion"] for query in self.queries if "watch" in query]
 
     async def until(self, what: Callable[[Scripted], bool]) -> None:
-        """Returns once `what` is true of the requests."""
+        """Return once `what` is true of the requests."""
         async with asyncio.timeout(LIMIT), self._changed:
             await self._changed.wait_for(lambda: what(self))
 
@@ -234,7 +234,7 @@ class Naps:
 
 @asynccontextmanager
 async def running(work: Any) -> AsyncIterator[asyncio.Task[None]]:
-    """Runs a coroutine beside the test. What it raises ends the test."""
+    """Run a coroutine beside the test. An exception in it ends the test."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         yield task

@@ -76,7 +76,7 @@ async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> No
 
 
 class Book:
-    """A handler that keeps a copy of the collection by what it is told, and checks that each call makes sense."""
+    """A handler that keeps a copy of the collection from its calls, and checks that each call makes sense."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Pod] = {}
@@ -157,9 +157,9 @@ def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
 def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
     cache = informer()
     cache.changed("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
-    held_by_somebody = cache.get("ns", "a")
-    assert held_by_somebody is not None
-    held_by_somebody.spec.node_name = "other"
+    shared = cache.get("ns", "a")
+    assert shared is not None
+    shared.spec.node_name = "other"
     cache.changed("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
     assert [cache.indexed("node", node) for node in ("n", "other")] == [[], []]
     assert len(cache.indexed("node", "m")) == 1

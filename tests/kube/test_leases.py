@@ -1,4 +1,4 @@
-"""Leader election: who may take the lease when, who has to go, and what clocks have to do with it. Time leaps."""
+"""Leader election: when a process may take the lease, when it has to stop, and how clocks matter. Time leaps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Leases:
         return Record.of(self.lease)
 
     def write(self, record: Record) -> None:
-        """Somebody else's write."""
+        """Write as another client."""
         assert self.lease is not None
         self._store({**self.lease, "spec": {**self.lease["spec"], **record.spec()}})
 
@@ -333,7 +333,7 @@ def test_a_process_that_slept_too_long_must_not_write() -> None:
         mine = elector(leases)
         await mine.acquire()
         mine.check()
-        await asyncio.sleep(TERMS.deadline)  # nobody renews: as after SIGSTOP
+        await asyncio.sleep(TERMS.deadline)  # no renewal, as after SIGSTOP
         with pytest.raises(LeadershipLost):
             mine.check()
 

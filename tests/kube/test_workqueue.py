@@ -304,7 +304,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """The queue, told naively. Times are whole seconds."""
+    """A naive model of the queue. Times are whole seconds."""
 
     def __init__(self, settle: int) -> None:
         self.settle, self.clock = settle, 0

@@ -1,9 +1,9 @@
-"""Operators and schedulers that are killed after their k-th write and started again, and what comes of it.
+"""Operators and schedulers that are killed after their k-th write and started again.
 
 A *life* is a namespace in which a story is played: a set is made and changed. In each chapter of the story, the victim
 (the operator or the gang scheduler) dies at its k-th write of that chapter; the chapter must end as it does where
-nobody dies. Lives are independent of each other, and several are played at a time: each has an operator and a scheduler
-of its own, in this process, that see nothing but its namespace.
+no process dies. Lives are independent of each other, and several are played at a time: each has an operator and a
+scheduler of its own, in this process, that see nothing but its namespace.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ Done = Callable[[View], bool | Unmet]
 
 @dataclass(frozen=True)
 class Chapter:
-    """Something that is asked for, and how to see that it has come to its end; `ended` is asked after the act.
-    `killed`: whether the victim dies in it. `judge` asserts what else must be so in the end."""
+    """An action of a user, and the predicate for its end; `ended` is called after the act. `killed`: whether the
+    victim dies in it. `judge` asserts what else must hold in the end."""
 
     name: str
     act: Callable[[CrashRun], Awaitable[None]]
@@ -113,7 +113,7 @@ class CrashRun:
 
     @property
     def client(self) -> Client:
-        """For what users do."""
+        """The client for actions of users."""
         return self.testbed.client
 
     def start(self, role: Role) -> None:
@@ -134,7 +134,7 @@ class CrashRun:
         self.tasks[role] = asyncio.create_task(run())
 
     async def replace_operator(self, line: Line) -> None:
-        """Another version takes over."""
+        """Let another version take over."""
         await death(self.tasks.pop("operator"))
         self.line = line
         self.start("operator")
@@ -171,7 +171,7 @@ class CrashRun:
         return mortal.writes
 
     async def _again(self) -> None:
-        """Death, and a new one."""
+        """End the dead victim, and start a new one."""
         self.armed = 0
         task = self.tasks.pop(self.victim)
         await death(task)

@@ -1,5 +1,5 @@
-"""A cluster in miniature in which updates are played: the planners of all levels take their steps in turn, and what
-they say is done at once. No API server, no events, no time but a count of seconds."""
+"""A cluster in miniature in which updates are played: the planners of all levels take their steps in turn, and
+their decisions are carried out at once. No API server, no events, no time but a count of seconds."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Rolling:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def settle(self, passes: int = 200) -> None:
-        """Lets time pass until nothing changes any more."""
+        """Let time pass until nothing changes any more."""
         for _ in range(passes):
             before = self.picture()
             self.tick()

@@ -18,7 +18,7 @@ WORDS = {"binding": "top", "scheduler": apiserver.OWN}
 ON = {"topology", "mnnvl", "kai", "authorizer"}
 FACTS = Facts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
 CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
-"""Rules that only an API server knows."""
+"""Rules that only an API server checks."""
 GENERATED = 2000
 
 

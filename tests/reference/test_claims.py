@@ -1,4 +1,4 @@
-"""Resource claims: which there are, who gets which, and what they are made from."""
+"""Resource claims: their names, the pods that use them, and the templates that they are made from."""
 
 from __future__ import annotations
 

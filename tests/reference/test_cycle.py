@@ -1,4 +1,4 @@
-"""Placing gangs: whole or not at all, minimums before extra pods, nothing held by who waits."""
+"""Placing gangs: whole or not at all, minimums before extra pods, no capacity held by waiting gangs."""
 
 from __future__ import annotations
 

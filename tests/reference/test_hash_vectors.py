@@ -78,7 +78,7 @@ def test_a_template_without_anything_has_a_hash() -> None:
 
 
 def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
-    """A field that no library of ours knew would be changed without anybody seeing it."""
+    """A change of a field that no library of ours knows would not be noticed."""
     crd = yaml.safe_load((crds.FOLDER / "podcliquesets.grove.io.yaml").read_text())
     served = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for step in ("spec", "template", "cliques", "", "spec", "podSpec"):

@@ -30,7 +30,7 @@ PAIR = 2
 
 
 def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> dict[str, Any]:
-    """With what the defaulting webhook would say, which these clusters have not got."""
+    """Add the values of the defaulting webhook, which these clusters do not have."""
     spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
     metadata = {**manifest["metadata"], "namespace": played.namespace}
     return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}

@@ -1,5 +1,5 @@
 """The operator is killed while it assigns the pods of an earlier version to the gangs of PodGangMaps, after each of its
-writes in turn, and started again: everything ends as where nobody dies, and no pod is touched (GM-84). Beside
+writes in turn, and started again: everything ends as where no process dies, and no pod is touched (GM-84). Beside
 test_killed_at_any_write.py."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.reference.test_killed_at_any_write import complete
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LIVES = 3
-"""Fewer than elsewhere at a time: these sets are larger, and lives that take long tell nothing more."""
+"""Fewer at a time than elsewhere: these sets are larger, and slow lives show nothing more."""
 OLD, NEW = "an earlier version has made it", "a version with maps takes over"
 
 

@@ -88,7 +88,7 @@ Statuses = list[tuple[Any, bool]]
 
 
 def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) -> Any:
-    """A reconciler whose cache has one set. It tells of each look at the cache, and records the statuses that
+    """A reconciler whose cache has one set. It signals each look at the cache, and records the statuses that
     it writes."""
 
     def get(*key: str) -> Any:
@@ -104,8 +104,8 @@ def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) 
     return reconciler
 
 
-def told_in_a_pass(looks: int, cached: Any) -> Statuses:
-    """Return what is told in a pass that lasts for so many looks at the cache."""
+def statuses_of_pass(looks: int, cached: Any) -> Statuses:
+    """Return the statuses that are written in a pass that lasts for so many looks at the cache."""
     statuses: Statuses = []
 
     async def long_pass() -> None:
@@ -121,15 +121,15 @@ def told_in_a_pass(looks: int, cached: Any) -> Statuses:
 def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
     now = pcs(2500)
-    statuses = told_in_a_pass(3, now)
+    statuses = statuses_of_pass(3, now)
     assert len(statuses) >= 2 and all(of is now and not observed for of, observed in statuses)
 
 
 @pytest.mark.parametrize("cached", [pcs(2500, generation=2), None, pcs(2500, coherent=True)])
 def test_a_pass_tells_nothing_of_what_it_does_not_know(cached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
-    assert told_in_a_pass(3, cached) == []
+    assert statuses_of_pass(3, cached) == []
 
 
 def test_a_short_pass_writes_the_status_once_at_its_end() -> None:
-    assert told_in_a_pass(0, pcs(2500)) == []
+    assert statuses_of_pass(0, pcs(2500)) == []

@@ -17,7 +17,7 @@ from reference_impl.plan.labels import CLIQUE_FINALIZER
 
 
 class Listening:
-    """A client that only keeps what it is to send."""
+    """A client that only records the requests that it is to send."""
 
     def __init__(self) -> None:
         self.patches: list[Any] = []

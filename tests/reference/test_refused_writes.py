@@ -31,7 +31,7 @@ REFUSALS = {
 
 
 class Refusing:
-    """A client to which no pod may be created. It counts what is asked of it."""
+    """A client to which no pod may be created. It counts the requests."""
 
     def __init__(self, refusal: str = "quota") -> None:
         self._refusal = REFUSALS[refusal]

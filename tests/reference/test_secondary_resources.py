@@ -1,4 +1,4 @@
-"""Small objects of a set, and what of an existing one is corrected."""
+"""Small objects of a set, and the fields of existing ones that are corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gang that waits is told why: which group, which resource, which domain."""
+"""The reason why a gang waits: its group, resource and domain."""
 
 from __future__ import annotations
 

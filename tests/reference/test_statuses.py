@@ -1,4 +1,4 @@
-"""Statuses from what there is."""
+"""Statuses that are computed from the objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gang termination: what gives cause, since when, and at which level."""
+"""Gang termination: its causes, the time from which they count, and its level."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class World:
         self.born(0)
 
     def born(self, second: float, *names: str) -> None:
-        """Makes cliques (all without names) anew."""
+        """Recreate the named cliques (without names: all)."""
         manifests = [
             standalone(self.pcs, 0, self.pcs.spec.template.cliques[0]),
             *members(self.pcs, self.group),
@@ -57,7 +57,7 @@ class World:
                 self.cliques[name].metadata.creation_timestamp = at(second)
 
     def says(self, second: float, bound: int, *names: str) -> None:
-        """Cliques (all without names) write their status with so many bound pods, and then the group does."""
+        """Write the statuses of the named cliques (without names: of all) with so many bound pods, then the group's."""
         for name in names or self.cliques:
             item = self.cliques[name]
             pods = [pod(item, i, node="n" if i < bound else "") for i in range(item.spec.replicas)]

@@ -1,4 +1,4 @@
-"""From what was seen of a scenario to the requirements that it breaks, without a cluster."""
+"""The requirements that an observed scenario breaks, without a cluster."""
 
 from __future__ import annotations
 

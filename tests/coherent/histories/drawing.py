@@ -1,4 +1,4 @@
-"""Draws histories, makes those that go wrong smaller by leaving things out, and keeps them for people.
+"""Draw histories, make those that go wrong smaller by leaving things out, and keep them for people.
 
 Where a history takes seconds, Hypothesis only draws: many are played side by side, and what can be left out of one that
 goes wrong is tried side by side, too.
@@ -67,7 +67,7 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
 
 
 def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, where: str) -> list[str]:
-    """Play histories; returns those that go wrong as texts, small, and keeps them in a folder."""
+    """Play histories; return those that go wrong as texts, made small, and keep them in a folder."""
     wrong = [
         (history, problems) for history, problems in zip(candidates, play_all(candidates), strict=True) if problems
     ]

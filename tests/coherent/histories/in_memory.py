@@ -1,4 +1,4 @@
-"""Plays a generated history on the operator itself, with an API server in memory. Pods start at once, and no request is
+"""Play a generated history on the operator itself, with an API server in memory. Pods start at once, and no request is
 validated: a scale during an update is left out, as admission refuses it. The suite's invariants judge what happened.
 """
 
@@ -44,7 +44,7 @@ TICK, WAIT, AFTER = 0.005, 30.0, 10.0
 
 
 async def played(histories: Sequence[GeneratedHistory], at_once: int = 12) -> list[list[str]]:
-    """Play histories side by side; returns for each what was wrong."""
+    """Play histories side by side; return the problems of each."""
     turns = asyncio.Semaphore(at_once)
 
     async def one(history: GeneratedHistory) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plays generated histories on a real control plane: many small sets at once, each in a namespace of its own.
+"""Play generated histories on a real control plane: many small sets at once, each in a namespace of its own.
 
 The reference runs as users run it: as processes, with its webhooks. One operator serves all sets, so a restart is one
 for all of them. What happened is judged by the suite's invariants.
@@ -78,7 +78,7 @@ class Stage:
     def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: Collector, lanes: int) -> None:
         self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
         self.served = threading.Lock()
-        """Held while the operator is restarted, and by whoever needs its webhooks."""
+        """Held while the operator is restarted, and by requests that need its webhooks."""
         self._restarts, self._numbers = 0, iter(range(1_000_000))
         self._lanes: Queue[str] = Queue()
         for lane in range(lanes):
@@ -87,7 +87,7 @@ class Stage:
             self._lanes.put(pool)
 
     def restart(self) -> None:
-        """Kill the operator and start it again, unless somebody else just does."""
+        """Kill the operator and start it again, unless another lane just does."""
         known = self._restarts
         with self.served:
             if self._restarts == known:
@@ -96,7 +96,7 @@ class Stage:
                 self._restarts += 1
 
     def play(self, history: GeneratedHistory) -> list[str]:
-        """Play one history on the next free lane; returns what was wrong."""
+        """Play one history on the next free lane; return its problems."""
         pool, begin = self._lanes.get(), time.monotonic()
         try:
             played = _Play(self, history, f"history-{next(self._numbers)}", pool)
@@ -110,7 +110,7 @@ class Stage:
             self._lanes.put(pool)
 
     def play_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
-        """Play histories side by side; returns for each what was wrong."""
+        """Play histories side by side; return the problems of each."""
         with ThreadPoolExecutor(max(1, self._lanes.qsize())) as pool:
             return list(pool.map(self.play, histories))
 

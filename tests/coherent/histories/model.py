@@ -183,7 +183,7 @@ def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
 
 
 DIRECTIONS = tuple(permutations(STRATEGIES, 2))
-"""The switches that there are: from which strategy to which other."""
+"""All switches: from one strategy to another."""
 
 
 def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:

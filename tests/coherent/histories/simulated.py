@@ -1,4 +1,4 @@
-"""Plays a generated history on the planner of the reference: pods are numbers, and nothing is awaited.
+"""Play a generated history on the planner of the reference: pods are numbers, and nothing is awaited.
 
 All judgements are those of the suite (`conformance.grove.coherent`), which shares no code with the planner. A killed
 operator and a switch of the strategy change nothing here: the planner has no memory, and other strategies no plan.
@@ -81,7 +81,7 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
 
 
 def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
-    """One step of the planner, and what is wrong with it."""
+    """Run one step of the planner; return it and its problems."""
     before, lacking = read(replica.layout), unavailable(replica)
     in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()

@@ -29,7 +29,7 @@ LEAVING_SECONDS = 0.01
 
 
 class SmallApi:
-    """The objects, and who watches them."""
+    """The objects, and the watches on them."""
 
     def __init__(self) -> None:
         self.objects: dict[Address, Object] = {}
@@ -78,7 +78,7 @@ class SmallApi:
         return item
 
     async def restored(self, plural: str, body: Object) -> None:
-        """An object as a backup has it: it is new, has no status, and is no older than the next second."""
+        """Create an object from a backup: it is new, has no status, and is no older than the next second."""
         fields = {key: value for key, value in body.items() if key != "status"}
         created = await self.create(plural, body["metadata"]["namespace"], fields)
         later = datetime.now(UTC) + timedelta(seconds=0 if plural == "podcliquesets" else 2)

@@ -69,7 +69,7 @@ def test_defaults_keep_what_is_given() -> None:
 
 
 def test_a_write_to_an_older_set_adds_nothing() -> None:
-    """Only who asks for the strategy gets its fields (COH-278)."""
+    """Only sets that ask for the strategy get its fields (COH-278)."""
     for strategy in (None, "RollingRecreate"):
         old = coherent_set(strategy)
         assert budgets(apiserver.stored(coherent_set(strategy), old)) == [None, None, None]

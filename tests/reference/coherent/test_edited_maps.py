@@ -1,4 +1,4 @@
-"""PodGangMaps that somebody edits: they are put right, and nothing follows the edit (spec COH-I12, COH-215)."""
+"""PodGangMaps that a user edits: they are put right, and nothing follows the edit (spec COH-I12, COH-215)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ EDITS = (
 
 
 async def edit(w: World, change: Edit) -> None:
-    """Edit the map of the replica, as somebody whom admission does not stop."""
+    """Edit the map of the replica, as a user whom admission does not stop."""
     gang_map = w.api.get("podgangmaps", "s-0")
     assert gang_map is not None
     entries = [dict(entry) for entry in gang_map["spec"]["entries"]]

@@ -128,7 +128,7 @@ STORY = (
     Chapter("it is scaled in", lambda p: scale(p, 2), lambda p: lambda view: has(view, 2), judge=one_version),
 )
 LEAST = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
-"""Fewer writes than that, and nothing was tried."""
+"""With fewer writes than this, a test has tried nothing."""
 
 
 def test_a_death_of_the_operator_of_a_coherent_set_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:

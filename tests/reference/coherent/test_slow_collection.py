@@ -1,5 +1,5 @@
-"""A garbage collector that does nothing for a while: cliques, scaling groups and sets that are deleted leave nothing
-behind that lives beside what is created under their names (COH-127)."""
+"""A garbage collector that does nothing for a while: cliques, scaling groups and sets that are deleted leave no objects
+behind that exist beside those that are created under their names (COH-127)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world: the operator on an API server in memory, a set of F, P and D, and what can be seen of it."""
+"""A small world: the operator on an API server in memory, a set of F, P and D, and its observable state."""
 
 from __future__ import annotations
 

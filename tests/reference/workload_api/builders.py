@@ -97,7 +97,7 @@ def planned(
 
 
 def created(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
-    """What exists after the objects of a gang have been created."""
+    """Return the objects that exist after those of a gang have been created."""
     return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
 
 

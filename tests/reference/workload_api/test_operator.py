@@ -16,7 +16,7 @@ from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Repla
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
 LONG, RESTING = 60.0, 25
-"""Nothing is due within so many seconds, and how often in a row this must be seen."""
+"""The seconds within which nothing may be due at rest, and how many times in a row this must hold."""
 KINDS = ("workloads", "compositepodgroups", "podgroups")
 AS_WRITTEN = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
 
