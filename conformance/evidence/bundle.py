@@ -21,7 +21,7 @@ from conformance.history import redaction
 from conformance.history.query import History
 
 MOST_LOG = 100_000
-"""Maximum bytes of a log that is kept as it is. Of a longer one, the end is, and all of it is compressed."""
+"""Maximum bytes of a log that is copied as it is. Of a longer log, the end is copied, and all of it is compressed."""
 MOST_TEXT = 1_000_000
 """Maximum bytes of `objects.yaml` that are not compressed."""
 MOST_READ = 64 << 20

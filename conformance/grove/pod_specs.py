@@ -35,9 +35,9 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
     """Return the fields of a Pod's spec by path, to be compared with those of `accepted`: the spec that the API server
-    makes of the template. What may be there beside it is left out: what Grove sets, ResourceClaims, tolerations, node
-    selectors and an affinity of a scheduler's back-end, and what lets Pods wait for others: init containers with their
-    volumes, and a ServiceAccount."""
+    makes of the template. Permitted additions are left out: fields that Grove sets, ResourceClaims, tolerations, node
+    selectors and an affinity of a scheduler's back-end, and the means by which Pods wait for other Pods: init
+    containers with their volumes, and a ServiceAccount."""
     fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
     return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
 

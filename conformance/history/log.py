@@ -25,8 +25,8 @@ FEW = 10_000
 LARGE = 1 << 16
 """Size in bytes above which an object is kept in a file."""
 IN_MEMORY = 32 << 20
-"""Bytes of objects of all namespaces that are kept in memory: once there are more, further ones are kept in files. What
-is decoded of those in memory is kept there, too, and can be several times as long."""
+"""Bytes of objects of all namespaces that are kept in memory: once there are more, further ones are kept in files.
+Decoded objects are kept in memory, too, and can be several times as long."""
 
 
 class Present(NamedTuple):

@@ -9,7 +9,7 @@ from conformance.invariants.invariant import Invariant
 
 
 class ReferencesToPods(Invariant):
-    """GANG-023. References to pods that are gone are none to pods that never were."""
+    """GANG-023. References to pods that have been deleted are permitted; those to pods that never existed are not."""
 
     id = "GANG-023"
     what = "a PodGang refers to no pod that has not been created"

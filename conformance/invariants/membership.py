@@ -16,7 +16,7 @@ from conformance.grove.labels import GANG, MANAGED_BY, OPERATOR, OWN_PREFIX
 from conformance.history.record import ADDED, Record
 
 _KEYS = {"pods": GANG, "podcliques": MANAGED_BY, "podcliquescalinggroups": MANAGED_BY, "podgangs": MANAGED_BY}
-"""Resource → the label that every object of it has which an operator made."""
+"""Resource → the label that every object of an operator has."""
 _KUBERNETES = "app.kubernetes.io/"
 
 

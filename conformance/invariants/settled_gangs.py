@@ -30,7 +30,7 @@ class NoGangHeldBelowMinimum(Invariant):
         self._bindings: dict[str, Record] = {}
         """The last record of each pod, by uid."""
         self._partial: set[str] = set()
-        """Gangs that, when last seen, had bound pods and had never been admitted."""
+        """Gangs that had bound pods and had never been admitted, as of their last record."""
         self._touched = ""
         """The gang of the last record."""
 

@@ -85,8 +85,7 @@ class ParentsReadyFirst(Invariant):
         return min(minimum, 1)
 
     def _await(self, document: Document, clique: str, own: str) -> bool:
-        """Note what a clique waits for, from it or the first of its pods that is seen; return whether it has
-        parents."""
+        """Note the parents of a clique, from its own labels or those of its first pod; return whether it has any."""
         if own in self._waiting:
             return True
         set_template = self._sets.get(label(document, PART_OF))

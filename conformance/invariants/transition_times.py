@@ -24,7 +24,7 @@ class _Condition(NamedTuple):
 
 class TransitionTimes(Invariant):
     """CORE-019. An operator that does not see its own change of a status yet may make it again, with a later time.
-    Whether the time moves with the status cannot be told from records: it has whole seconds only."""
+    Records do not show whether the time changes with the status: it has whole seconds only."""
 
     timed = True
     id = "CORE-019"

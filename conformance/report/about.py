@@ -8,7 +8,7 @@ from conformance.report.terminal import judged
 
 
 def of(report: Report) -> dict[str, str]:
-    """Return the facts that are known. Others are left out: an existing cluster may not tell its version."""
+    """Return the known facts. Unknown ones are left out, for example the version of an existing cluster."""
     started, who = report.started, report.started.implementation
     known = {
         "verdict": str(report.verdict),

@@ -165,7 +165,7 @@ def of_report(content: Document, name: str) -> Side:
 
 
 def of_record(run: Run, registry: Registry, name: str) -> Side:
-    """Return a recorded run as one side. What it does not keep is taken from the registry, as far as that knows it."""
+    """Return a recorded run as one side. Facts that it does not have come from the registry, if that has them."""
     facts = {
         "implementation": f"{run.implementation} {run.version}",
         "kubernetes": run.environment.get("kubernetes", ""),

@@ -13,13 +13,13 @@ from conformance.report.terminal import clean
 MOST = 60_000
 """Characters of Markdown: a comment of GitHub has at most 65,536."""
 MOST_WHY = 400
-"""Characters of what was seen of a requirement."""
+"""Maximum characters of the failure of a requirement."""
 _WORSE = REGRESSIONS | LOSSES | {Change.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
 
 def headline(comparison: Comparison) -> str:
-    """Return what was found, in one line."""
+    """Return the result of the comparison, in one line."""
     if not comparison.common:
         return "nothing to compare: no requirement was judged in both reports"
     counts = comparison.counts

@@ -26,7 +26,7 @@ def known() -> Mapping[str, Row]:
 
 
 def fact(row: Row) -> str:
-    """Return the first sentence of a row, without marks and sources: it says what is wrong without the others."""
+    """Return the first sentence of a row, without marks and sources: it describes the defect by itself."""
     cells = [value for heading, value in row.cells if heading.lower() in _FACTS] or [value for _, value in row.cells]
     text = max(cells, key=len).replace("*", "").replace("`", "")
     first = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")

@@ -193,7 +193,7 @@ def _markers(report: Report) -> Document:
 
 
 def _causes(report: Report) -> Document:
-    """Return what made requirements fail, if any did."""
+    """Return the causes of failures; empty if there are none."""
     listed = [
         {
             "title": cause.title,

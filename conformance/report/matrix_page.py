@@ -53,7 +53,7 @@ def summary(matrix: Matrix) -> str:
 
 
 def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
-    """Return whether an upgrade restarted no pods, and what else a run has shown of it."""
+    """Return whether an upgrade restarted no pods, and the other results of its run."""
     if upgrade.run is None:
         return Word.NOT_JUDGED, ""
     outcomes = {id: outcome for id, outcome in upgrade.run.outcomes.items() if id.startswith(UPGRADES)}

@@ -348,7 +348,7 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
         reason = f"{undetermined.what}: {brief(undetermined.seen)}"
         return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
-    # Whatever a test that ended early has found right, the check that decides may be one that it did not come to.
+    # A test that ended early may not have come to the decisive check, although its earlier checks passed.
     early = end.outcome == "blocked" or bool(end.ended_by)
     if end.outcome != "passed" and (early or not checks):
         base = replace(base, outcome=Outcome.BLOCKED)

@@ -1,4 +1,4 @@
-"""Runs whose outcomes are kept: read from a `report.yaml`, or from a file of recorded runs, which is much smaller."""
+"""Runs and their outcomes, read from a `report.yaml` or from a file of recorded runs, which is much smaller."""
 
 from __future__ import annotations
 

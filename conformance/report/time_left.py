@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 ENOUGH = 0.05
-"""The share of a run that has to be over before anything is said of the rest."""
+"""The share of a run that has to be over before the rest is estimated."""
 USUAL = 60.0
 """Seconds for which the pace is taken to be the usual one, beside what was measured: the first scenes of a run are
 slow, since programs and connections are new."""

@@ -33,7 +33,8 @@ _IN_GOOD = {
 
 @dataclass(frozen=True)
 class Verified:
-    """`problems`: what is wrong. `checked`: what was found right. `unchecked`: what could not be checked, and why."""
+    """The result of a verification. `problems`: what is wrong. `checked`: what is right. `unchecked`: what could not be
+    checked, and why."""
 
     problems: tuple[str, ...]
     checked: tuple[str, ...]

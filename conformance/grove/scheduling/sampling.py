@@ -11,7 +11,7 @@ from conformance.grove.scheduling.scenarios import Expectation, Scenario
 NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
 """Features of schedulers whose API cannot express a preferred domain, or domains within domains."""
 TRIES = 60
-"""Maximum number of generated instances for each one that is kept."""
+"""Maximum number of generated instances for each one that is played."""
 
 
 class _Enough(Exception):
@@ -67,7 +67,7 @@ def playable(instance: Instance) -> bool:
 
 
 def expressible(instance: Instance, features: Collection[str]) -> bool:
-    """Return whether a scheduler with these features can be told the constraints of the instance."""
+    """Return whether the constraints of the instance can be expressed for a scheduler with these features."""
     scopes = [scope for gang in instance.gangs for scope in gang.scopes]
     if NO_PREFERENCES in features and any(scope.preferred for scope in scopes):
         return False

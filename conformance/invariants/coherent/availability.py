@@ -9,7 +9,7 @@ from conformance.invariants.coherent.state import Place, Pod, State
 
 
 class Losses:
-    """Components that have lost members, or lacked some when the update began: of these nothing is said until they are
+    """Components that have lost members, or lacked some when the update began: they are not judged until they are
     complete or, if losses are `lasting`, as long as the update runs. Lost members return in the new version."""
 
     def __init__(self, state: State, *, lasting: bool = False) -> None:
