@@ -65,7 +65,7 @@ def test_names_and_startup_types_count_where_cliques_start_in_order(run: Recorde
 
 @requirement("TMPL-009")
 def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """Of sets, the generation hashes are compared; of cliques, those of the first one."""
+    """The generation hashes of sets are compared, and the hashes of the first clique of each set."""
     run.given("every set has a generation hash")
     view = run.at("every set has a generation hash")
     generations = {name: sets.generation(view, name) for name in run.scene.names}
@@ -87,7 +87,7 @@ def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsOfTheSameCliqu
 
 @requirement("TMPL-011")
 def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """Generation hashes are judged where there are PodGangMaps: PodGangs have them as a label then."""
+    """Generation hashes are judged where there are PodGangMaps: PodGangs have a label with them then."""
     view = run.at("every clique has a hash")
     hashes = set(_of_clique_a(view).values())
     if view.list("podgangmaps"):
@@ -104,7 +104,7 @@ def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> Non
 
 
 def _of_clique_a(view: View) -> dict[str, str]:
-    """The hash of the clique a of each set that has the plain one."""
+    """Return the hash of the clique `a` of each set whose clique `a` equals that of the plain set."""
     return {name: _of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
 
 

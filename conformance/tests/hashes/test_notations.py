@@ -64,7 +64,7 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return a set as it is first and as it becomes."""
+    """Return a set as it is created and as it is changed later."""
     examples = template_pairs.read()
     pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):

@@ -22,7 +22,7 @@ RAPID, BY_SCALE = "rapid", "by-scale"
 LISTED, SIZES = ("listed", "listed-grouped", RAPID, BY_SCALE), ("sizes",)
 """Sets whose cliques are listed in another order, and sets of which a clique gets other replicas."""
 BURST = 10
-"""How many times the rapid set is changed before its last change, without a pause."""
+"""The number of changes of the rapid set before its last one, without a pause."""
 NAMES = (*LISTS, *LISTED, *SIZES)
 """Each set changes in one way, apart from its replicas."""
 
@@ -94,7 +94,7 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return a set as it is first and as it becomes."""
+    """Return a set as it is created and as it is changed later."""
     specs = [template_pairs.by_chance(env.random) for _ in range(3 if "grouped" in name else 2)]
     before = [template(clique, spec) for clique, spec in zip("cab", specs, strict=False)]
     after = copy.deepcopy(before)
@@ -107,7 +107,7 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     elif name in LISTED:
         after = after[::-1]
     else:
-        after[0]["spec"]["replicas"] = 2  # of new replicas of the set: those that exist keep their size
+        after[0]["spec"]["replicas"] = 2  # counts for new replicas of the set only
     return _set(env, name, before, replicas=1), _set(env, name, after, replicas=2)
 
 
@@ -119,5 +119,5 @@ def _set(env: SceneEnvironment, name: str, cliques: list[Object], *, replicas: i
 
 
 def _without_current(stored: Mapping[str, str]) -> dict[str, str]:
-    """The hashes that do not depend on whether pods are ready."""
+    """Return the hashes that do not depend on whether pods are Ready."""
     return {where: hash for where, hash in stored.items() if "current" not in where}

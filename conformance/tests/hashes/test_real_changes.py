@@ -62,7 +62,7 @@ class ManyRealChanges(Scene):
 
 @requirement("TMPL-005")
 def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) -> None:
-    """Of each list there is a clique in which it is reversed."""
+    """For each list there is a clique in which it is reversed."""
     run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.ordered))
 
 
@@ -101,7 +101,7 @@ def test_other_cliques_keep_their_hashes(run: Recorded[ManyRealChanges]) -> None
 
 @requirement("TMPL-008")
 def test_an_earlier_template_has_its_earlier_hash(run: Recorded[ManyRealChanges]) -> None:
-    """All changes are taken back at once."""
+    """All changes are reverted at once."""
     before, after = run.at("before the changes"), run.at("after the way back")
     every = run.scene.every
     run.same("hashes of templates that are as before", _hashes(before, every), _hashes(after, every))
@@ -116,8 +116,8 @@ def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) 
 
 
 def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[Pair]) -> list[str]:
-    """The changes that have not changed the hash of their clique. What the CRDs do not know is not stored: then nothing
-    has changed."""
+    """Return the changes that have not changed the hash of their clique. Fields that the CRDs lack are not stored: then
+    nothing has changed."""
     before, after = run.at("before the changes"), run.at("after the changes")
     stored = _templates(after)
     cliques = {name: f"s-0-{name}" for pair in pairs if _templates(before).get(name := pair.name) != stored.get(name)}
@@ -126,7 +126,7 @@ def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[Pair]) -> list[str]:
 
 
 def _templates(view: View) -> dict[str, object]:
-    """The clique templates of the set, by name, as they are stored."""
+    """Return the clique templates of the set, by name, as they are stored."""
     return {text(clique, "name"): clique for clique in items(view.get(sets.SETS, "s"), "spec", "template", "cliques")}
 
 

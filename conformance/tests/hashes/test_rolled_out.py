@@ -44,7 +44,7 @@ class RealChangesAmongOthers(Scene):
 
 @requirement("TMPL-012", reaches="changed clique and group of the changed member replaced")
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
-    """Pods of reordered templates are there in the end, under their uids; that the others are new is a step."""
+    """Pods of reordered templates exist with their uids in the end; a step waits until the others are replaced."""
     run.given("set has its pods", "set available", "set has its pods again")
     unchanged, now = run.scene.unchanged, incarnations.uids(run.at("nothing moves"), "pods")
     run.same("pods of reordered templates", unchanged, {pod: now.get(pod, "") for pod in unchanged})

@@ -97,7 +97,7 @@ def test_a_set_deleted_in_the_foreground_disappears(run: Recorded[ObjectsDeleted
 
 @requirement("LIFE-011")
 def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """Judged by the order of deletions in the record."""
+    """Compare the order of deletions in the record."""
     span = run.until("set deleted in the foreground gone")
     run.expect("what was created for the set after its deletion", [], created_late(span, "last"))
     run.expect("what outlived the set", [], outlived(span, "last"))
@@ -105,7 +105,7 @@ def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[Obje
 
 @requirement("LIFE-006", reaches="set deleted during a countdown gone")
 def test_a_set_can_be_deleted_during_a_countdown(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """One of its cliques has lost a pod, and its delay is hours."""
+    """A clique of the set has lost a pod, and its terminationDelay is hours."""
     run.given("countdown running")
 
 
@@ -117,7 +117,7 @@ def test_a_set_of_the_same_name_becomes_available(run: Recorded[ObjectsDeletedBy
 
 @requirement("LIFE-008", reaches=("deleted cliques recreated", "pods of the recreated cliques ready"))
 def test_deleted_cliques_are_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """One of them stands alone, the other one is in a scaling group."""
+    """One of the cliques is standalone, the other one is in a scaling group."""
 
 
 @requirement("LIFE-012")

@@ -24,7 +24,7 @@ SMALL: Mapping[str, object] = {
     "decodeGpus": 1,
 }
 DOOMED, NEIGHBOUR = "a", "a-0"
-"""The neighbour has the name of the deleted set's base gang: who deletes by prefix deletes it, too."""
+"""The neighbour has the name of the deleted set's base gang: an operator that deletes by prefix deletes it, too."""
 
 
 class SetDeletedBesideOthers(Scene):

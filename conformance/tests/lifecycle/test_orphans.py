@@ -82,7 +82,7 @@ def test_orphans_are_left_alone(run: Recorded[OrphanedChildren]) -> None:
 
 @requirement("LIFE-013", reaches="left: adopted")
 def test_a_set_of_the_same_name_adopts_orphans(run: Recorded[OrphanedChildren]) -> None:
-    """Its template is that of the former set."""
+    """The new set has the template of the former one."""
     run.given("all pods Ready", "set gone")
     run.same("pods", run.scene.pods[LEFT], _pods(run.at("adopted"), LEFT))
 
@@ -104,7 +104,7 @@ test_invariants = invariants(OrphanedChildren, "INV-001")
 
 
 def _pods(view: View, set_name: str) -> dict[str, object]:
-    """Name → uid of the pods of a set."""
+    """Return the uids of the pods of a set, by name."""
     return {name(pod): uid(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name}
 
 

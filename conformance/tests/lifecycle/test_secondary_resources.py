@@ -12,7 +12,7 @@ RESOURCES = ("services", "horizontalpodautoscalers", "serviceaccounts", "roles",
 
 
 def _recreated(resource: str) -> str:
-    """The step at which the deleted objects of a resource exist again."""
+    """Return the step at which the deleted objects of a resource exist again."""
     return f"deleted {resource} recreated"
 
 
@@ -41,7 +41,7 @@ class SecondaryResourcesDeleted(Scene):
 
 @requirement("LIFE-010", reaches=map(_recreated, RESOURCES))
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesDeleted]) -> None:
-    """They are deleted one resource after the other, while nothing else happens."""
+    """The objects are deleted one resource after the other, while nothing else happens."""
     run.given("set available")
     run.expect(
         "resources that the set lacks", [], [resource for resource in RESOURCES if not run.scene.existing[resource]]

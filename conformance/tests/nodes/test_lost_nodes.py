@@ -29,13 +29,13 @@ CLIQUE = {set_name: f"{set_name}-0-web" for set_name in SETS}
 LOST = ("stuck", "lasts", "returns")
 """Sets whose cliques stay breached until their node comes back; that of `moves` ends once its pods are replaced."""
 EVICTED = ("moves", "stuck")
-"""Their pods are evicted soon after their node is lost."""
+"""Sets whose pods are evicted soon after their node is lost."""
 HOSTNAME = "kubernetes.io/hostname"
 NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-"""Without it Kubernetes evicts after 300 s, which waits for an implementation that does nothing can add up to."""
+"""Without this toleration Kubernetes evicts after 300 s, which the waits for an idle implementation can add up to."""
 EVICTION = "Kubernetes evicts the pods of the lost node"
 ATTEMPTS = 10
-"""How often a refused eviction is asked for again."""
+"""The number of times that a refused eviction is requested again."""
 SOON: Object = {**NEVER, "tolerationSeconds": 1}
 
 
@@ -96,13 +96,13 @@ class NodeThatIsLostAndComesBack(Scene):
 
 @requirement("NODE-001", reaches="evicted pods replaced in the end")
 def test_evicted_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """An operator that waits until the former pods are gone has time until their node has come back."""
+    """An operator that waits for the end of the former pods has time until their node has come back."""
     run.given(EVICTION)
 
 
 @requirement("NODE-002", reaches="pods that cannot terminate not counted")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Judged by the pods that there are besides, once nothing moves: their replacements, or none."""
+    """Compare the status with the other pods of the clique once nothing moves: the replacements, or none."""
     _expect_still_terminating(run, "stuck")
     answer = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
     run.expect("what the clique reports counts them neither as replicas nor as ready", True, answer or str(answer))
@@ -121,7 +121,7 @@ def test_a_clique_on_a_lost_node_is_breached(run: Recorded[NodeThatIsLostAndCome
 
 @requirement("NODE-010", reaches="clique on the lost node terminated")
 def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Terminated is a clique that is being deleted, or another one of its name."""
+    """A clique is terminated if it is being deleted, or if there is another one of its name."""
     _expect_evicted(run, "lasts")
 
 
@@ -167,7 +167,7 @@ def test_drained_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) ->
 
 @requirement("NODE-009")
 def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """A refused eviction is asked for again for a while, as `kubectl drain` does."""
+    """A refused eviction is requested again for a while, as `kubectl drain` does."""
     view = run.at("after the drain")
     run.expect("evictions that were refused to the end", [], run.scene.refused)
     run.expect("indices of the pods", sorted(run.scene.first["drained"]), sorted(_by_index(view, "drained")))
@@ -219,7 +219,7 @@ def _by_index(view: View, set_name: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
-    """Evicts pods one after the other, again while it is refused. Returns the last refusals; a pod that may not be
+    """Evict pods one after the other, again while it is refused. Return the last refusals; a pod that may not be
     evicted at all (NODE-009) is deleted, so that the scene can go on."""
     refused = []
     for pod in evicted:

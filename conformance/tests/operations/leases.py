@@ -1,4 +1,4 @@
-"""The Lease by which operators elect their leader, as it was recorded: no other one is."""
+"""The recorded Lease by which operators elect their leader, the only one that is recorded."""
 
 from __future__ import annotations
 

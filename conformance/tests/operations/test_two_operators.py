@@ -71,7 +71,7 @@ class LeaderEndsTwice(Scene):
 
 @requirement("OPS-001", reaches=("an operator holds the Lease", "the leader renews the Lease"))
 def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
-    """Its holders are read from the record of the Lease, until the first one is killed."""
+    """The holders are read from the record of the Lease, until the first one is killed."""
     records = run.until("leader killed").records(leases.LEASES)
     run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
 
@@ -103,7 +103,7 @@ def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
     "OPS-004", reaches=("another operator takes the Lease of the stopped one", "the last leader replaces a lost pod")
 )
 def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
-    """The time is that from its last renewal until another one has the Lease."""
+    """Measure the time from the last renewal until another operator has the Lease."""
     run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
@@ -154,7 +154,7 @@ def _after_deletion(history: Records, records: list[Record], lost: str) -> list[
 
 @predicate
 def _replaced(view: View, before: set[str], count: int) -> bool | Unmet:
-    """There are so many pods, and not only those that there were before."""
+    """There are so many pods, and some of them are new."""
     names = {name(pod) for pod in view.list("pods") if not terminating(pod)}
     new = names - before
     return (len(names) == count and bool(new)) or Unmet(f"{len(names)} of {count} pods, {len(new)} of them new")

@@ -1,4 +1,4 @@
-"""A PodCliqueSet under load: changes in phases, waits that cost the same however many pods there are, and the timing
+"""A PodCliqueSet under load: changes in phases, waits whose cost does not depend on the number of pods, and the timing
 markers of each phase.
 
 No time decides anything: a wait ends in vain only once nothing has come closer to its condition for a while.
@@ -21,7 +21,7 @@ STANDSTILL = 60.0
 """Seconds without progress after which a wait is in vain."""
 
 Lack = Callable[[Tracker], str]
-"""Returns what is lacking; empty for nothing."""
+"""A function that returns what is lacking; empty for nothing."""
 
 
 class Load:
@@ -71,15 +71,15 @@ class Load:
     # -- what may be lacking -------------------------------------------------------------------------------------
 
     def ready(self, now: Tracker) -> str:
-        """As many pods as wanted are Ready."""
+        """As many pods as the target has are Ready."""
         return "" if now.ready >= self.target.pods else self._counts(now)
 
     def current(self, now: Tracker) -> str:
-        """The set is as wanted and all statuses are current."""
+        """The set is as the target says, and all statuses are current."""
         return next(final_check.current(now, self.target), "")
 
     def sound(self, now: Tracker) -> str:
-        """No status has errors, as Grove's own scale tests ask for (E2E-334)."""
+        """No status has errors, as Grove's own scale tests require (E2E-334)."""
         return next(final_check.errors(now), "")
 
     def set_deleted(self, now: Tracker) -> str:
@@ -97,7 +97,7 @@ class Load:
         return check
 
     def _progress(self) -> int:
-        """Return how far the phase is: a number that has a limit, whatever the implementation does."""
+        """Return how far the phase is: a number that has a limit with any implementation."""
         now, target = self.tracker, self.target
         pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
         replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))

@@ -69,7 +69,7 @@ def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-002")
 def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> None:
-    """Objects that are being deleted do not count: a pod that was replaced is one (LOAD-004)."""
+    """Objects that are being deleted, such as replaced pods (LOAD-004), do not count."""
     view, expected_set = run.at("statuses current"), run.scene.expected
     sizes = {clique.name: clique.template.replicas for clique in expected_set.cliques.values()}
     run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
@@ -91,12 +91,12 @@ def test_the_statuses_become_current(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-008", reaches="statuses without errors")
 def test_the_statuses_have_no_errors(run: Recorded[ThousandPods]) -> None:
-    """Right after the statuses are current, of the set and all its PodCliques."""
+    """The statuses of the set and of all its PodCliques are read right after they are current."""
 
 
 @requirement("LOAD-004")
 def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
-    """By all records until the statuses are current."""
+    """Judge all records until the statuses are current."""
     records = run.until("statuses current").records("pods")
     run.expect("number of Pods created", run.scene.expected.pods, sum(record.kind == ADDED for record in records))
     deleted = {record.name for record in records if record.kind == DELETED or terminating(record.object)}
@@ -105,7 +105,7 @@ def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-005")
 def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
-    """By the pods before and after, and by the status in between."""
+    """Compare the pods before and after, and the status in between."""
     begin, end = "statuses current", "nothing moves after the annotation"
     _same_pods(run, begin, end)
     run.always("the set is available", _available, after=begin, until=end)
@@ -122,7 +122,7 @@ def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) 
 
 @requirement("LOAD-007", reaches="set gone")
 def test_a_deleted_set_is_gone(run: Recorded[ThousandPods]) -> None:
-    """Its pods are not waited for."""
+    """The step does not wait for the pods of the set."""
 
 
 test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV-009", "INV-010")
@@ -130,13 +130,13 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 
 @predicate
 def _ready(view: View, clique: str) -> bool | Unmet:
-    """Both pods of a clique are Ready. It looks at these alone, after each of many records."""
+    """Both pods of a clique are Ready. The predicate reads no others: it is evaluated after each of many records."""
     count = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
     return count >= 2 or Unmet(f"{count} of 2 pods of {clique} are Ready")
 
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
-    """The number of Pods of each PodClique, and of each other owner."""
+    """Return the number of Pods of each PodClique, and of each other owner."""
     owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
     return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
 
@@ -147,7 +147,7 @@ def _staying(view: View, kind: str) -> list[Document]:
 
 
 def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
-    """Every Pod at one step is the same Pod at a later one."""
+    """Expect that every Pod at one step is the same Pod at a later one."""
     before, now = uids(run.at(begin), "pods"), uids(run.at(end), "pods")
     run.same("Pods with their UIDs", before, _only(before, now))
 

@@ -54,7 +54,7 @@ class CliquesWithExcessPods(Scene):
         env.settle("scaled once more", pods_are({CLIQUE_OF["aged"]: 3}), timeout=60)
 
     def _replace_oldest_pod(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
-        """The pod with the lowest index becomes the youngest of its clique."""
+        """Replace the pod with the lowest index, so that it becomes the youngest of its clique."""
         env.quiet(1.2, real=True)
         env.delete("pods", name(pod))
         env.wait_for("deleted pod replaced", pods_are({CLIQUE_OF["aged"]: 3}, but=uid(pod)))
@@ -62,7 +62,7 @@ class CliquesWithExcessPods(Scene):
         disruption.become(env, CLIQUE_OF["aged"], SERVING, 1)
 
     def _scale_in(self, env: SceneEnvironment, leaving: str) -> None:
-        """The operator learns at its start of the new sizes and of a pod that has become terminating."""
+        """Scale in while the operator is stopped: at its start it learns of the new sizes and of a terminating pod."""
         env.roles.kill("operator")
         env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
         env.delete("pods", leaving)
@@ -77,7 +77,7 @@ class CliquesWithExcessPods(Scene):
 
 @requirement("SCALE-010")
 def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The three pods serve alike. The outdated one has the lowest index."""
+    """The three pods are in the same state. The outdated one has the lowest index."""
     run.given("all pods bound", "two pods in each clique")
     before, now = (_uids(run.at(step), "outdated") for step in ("before the scale-in", "scaled in"))
     run.same("pods that stay", {index: before.get(index) for index in "12"}, now)
@@ -139,5 +139,5 @@ def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]])
 
 
 def _uids(view: View, role: str) -> dict[str, str]:
-    """Index → uid of the pods of a clique."""
+    """Return the uids of the pods of a clique, by index."""
     return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[role])}

@@ -1,4 +1,4 @@
-"""Replicas: sets, scaling groups and cliques are scaled out and in; what is not scaled stays as it is."""
+"""Sets, scaling groups and cliques are scaled out and in; all other objects stay as they are."""
 
 from __future__ import annotations
 
@@ -127,19 +127,19 @@ def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEvery
 
 @requirement("SCALE-003", reaches="surplus replicas gone")
 def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Pods, Services and gangs included; what stays is compared by its uids."""
+    """Pods, Services and gangs are deleted, too; the objects that stay are compared by their uids."""
     stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
     run.same("uids of the replica that stays", *_uids_before_and_now(stay, run.at("surplus replicas gone")))
 
 
 @requirement("SCALE-004", reaches=("nothing left of any replica", "set available again", "sizes of the template"))
 def test_a_set_is_scaled_to_zero_and_out_again(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """By what is there of all kinds, and then by the pods of each clique."""
+    """Judge the objects of all kinds, and then the pods of each clique."""
 
 
 @requirement("SCALE-005", reaches="scaled clique has its pods")
 def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """No update has started if the generation hash is what it was. What minReplicas is then, GANG-001 says."""
+    """No update has started if the generation hash is the same. GANG-001 judges minReplicas."""
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
@@ -197,7 +197,7 @@ def test_scaling_while_no_operator_runs_takes_effect(run: Recorded[ScaledAtEvery
 
 @requirement("SCALE-014")
 def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """By uids and generations in the replica of the set in which nothing else happens."""
+    """Compare uids and generations in the replica of the set in which nothing else happens."""
     run.given("third replica ready")
     before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
     run.same("uids and generations in the third replica", before, now)
@@ -224,7 +224,7 @@ def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
 
 
 def _generations(view: View) -> dict[str, list[object]]:
-    """Uid and generation of all objects of the third replica of the set."""
+    """Return uid and generation of all objects of the third replica of the set."""
     own = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
     return {f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in own}
 

@@ -79,7 +79,7 @@ test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
 
 
 def _others(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
-    """The UIDs of the PodCliques of the set that are not idle, and of their Pods."""
+    """Return the UIDs of the PodCliques of the set that are not idle, and of their Pods."""
     rest = [clique for clique in SIZES if clique not in idle]
     return {
         clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))] for clique in rest
@@ -87,7 +87,7 @@ def _others(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
 
 
 def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None]]:
-    """The minimums that PodGangs have for these PodCliques, except for zeros."""
+    """Return the minimums that PodGangs have for these PodCliques, except for zeros."""
     groups = [group for gang in view.list(GANGS) for group in items(gang, "spec", "podgroups")]
     required = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
     return sorted((clique, minimum) for clique, minimum in required if clique in cliques and minimum)

@@ -1,4 +1,4 @@
-"""Gangs of one name in two namespaces: a scheduler knows a PodGang by its namespace and name, whoever has made it."""
+"""Gangs of one name in two namespaces: a scheduler identifies any PodGang by its namespace and name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 NOW = "2026-01-01T00:00:00Z"
 PRIORITY = 76
-"""Its class belongs to this scene alone."""
+"""The priority of all pods; its class belongs to this scene alone."""
 TWIN = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
 WITNESS = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
 FIRST = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN,), name="twins")

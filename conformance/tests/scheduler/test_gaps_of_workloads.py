@@ -1,4 +1,4 @@
-"""Services of several components, with what a scheduler of single PodGroups cannot give. Operator and scheduler
+"""Services of several components whose needs a scheduler of single PodGroups cannot meet. Operator and scheduler
 together."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class ServiceThatWaits(Scene):
     """A service that does not fit, and a later set without GPUs, which may be bound meanwhile."""
 
     waiting: Sequence[Clique]
-    """The cliques of the service that could be bound if they fitted."""
+    """The cliques of the service whose pods wait for nothing but room."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
         """Create the service, and give the scheduler its chance: until a later set is bound, or kept waiting, too."""

@@ -37,7 +37,7 @@ class GangWithoutRoom(Scene):
 
 @requirement("SCHED-064", reaches="waiting pods have their condition")
 def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """Also the pod that would fit by itself has it."""
+    """The pod that would fit by itself has the condition, too."""
     run.given("waiting pods ungated")
 
 

@@ -19,7 +19,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 NOW = "2026-01-01T00:00:00Z"
 PRIORITY = 77
-"""Its class belongs to this scene alone."""
+"""The priority of all pods; its class belongs to this scene alone."""
 WATCHED = 5.0
 """Seconds of real time for which nothing may happen after a change."""
 GANGS = Instance(
@@ -113,7 +113,7 @@ def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-072")
 def test_gates_stay(run: Recorded[GangsByHand]) -> None:
-    """One pod has Grove's gate, since its base gang waits, and one has the gate of somebody else."""
+    """One pod has Grove's gate, since its base gang waits, and one has a foreign gate."""
     run.given("gang placed", "nothing moves")
     opened = [
         f"{gate} ({new})" for old, new in _changes(run, "pods") for gate in _gates(old.object) - _gates(new.object)
@@ -137,7 +137,7 @@ def _stay(view: View, pods: list[str]) -> bool | Unmet:
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
-    """Yield the states of each object that followed each other, without the suite's own writes."""
+    """Yield consecutive states of each object, without the suite's own writes."""
     before: dict[str, Record] = {}
     for record in run.until("nothing moves").records(resource):
         old = before.get(record.uid)
@@ -157,7 +157,7 @@ def _rest(status: object) -> Mapping[str, Any]:
 
 
 def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each label, annotation and toleration that a pod had and that is another one now, or gone."""
+    """Yield each label, annotation and toleration of a pod that was changed or removed."""
     for part in ("labels", "annotations"):
         had, now = mapping(old, "metadata", part), mapping(new, "metadata", part)
         yield from (f"{key} of its {part}" for key, value in had.items() if now.get(key) != value)

@@ -1,1 +1,1 @@
-"""Start-up order: what each clique starts after, and that its pods do."""
+"""Start-up order: the parents of each clique, and the start of its pods after them."""

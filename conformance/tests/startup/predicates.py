@@ -1,4 +1,4 @@
-"""Pods that a scene holds back, and what the start-up tests look at."""
+"""Pods that a scene holds back, and the conditions of the start-up tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOLD = "conformance.grove.io/hold-ready"
 
 
 def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
-    """Creates the pods of these cliques held back: they are bound and started, but not Ready."""
+    """Have the pods of these cliques held back: they are bound and started, but not Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
             clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the scene releases it"}
@@ -64,7 +64,7 @@ def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> No
 
 
 def names(view: View, clique: str) -> list[str]:
-    """The pods of a clique."""
+    """Return the names of the pods of a clique."""
     return [name(pod) for pod in predicates.pods_of(view, clique)]
 
 

@@ -27,12 +27,12 @@ OTHERS_HELD, END, WORKERS = "scaled gangs held back", "the end", "workers withou
 
 
 def scaled(set_name: str) -> str:
-    """The step at which one scaled gang of a set is Ready."""
+    """Return the step at which one scaled gang of a set is Ready."""
     return f"a scaled gang of {set_name} is Ready"
 
 
 def based(set_name: str) -> str:
-    """The step at which the base gang of a set is Ready."""
+    """Return the step at which the base gang of a set is Ready."""
     return f"the base gang of {set_name} is Ready"
 
 
@@ -84,12 +84,12 @@ class HeldBackInEachOrder(Scene):
         env.mark(END)
 
     def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[Clique]:
-        """The cliques of replicas of a scaling group, all or those of a template."""
+        """Return the cliques of replicas of a scaling group, all or those of a template."""
         heads = tuple(f"{set_name}-0-sg-{replica}-{template}" for replica in replicas)
         return [member for name, member in self.cliques.items() if name.startswith(heads)]
 
     def base(self, set_name: str) -> list[Clique]:
-        """The cliques of the base gang of a set."""
+        """Return the cliques of the base gang of a set."""
         return [c for name, c in self.cliques.items() if name.startswith(f"{set_name}-0-") and not c.base_gang]
 
     def _release(self, env: SceneEnvironment, cliques: Iterable[str]) -> None:
@@ -105,7 +105,7 @@ def test_any_order_waits_for_nothing(run: Recorded[HeldBackInEachOrder]) -> None
 
 @requirement("START-002", reaches=based(IN_ORDER))
 def test_a_base_gang_starts_in_the_order_of_the_template(run: Recorded[HeldBackInEachOrder]) -> None:
-    """Leaders wait for the front, workers for the leaders of both replicas, and nobody for the scaled gangs."""
+    """Leaders wait for the front, workers for the leaders of both replicas, and no clique for the scaled gangs."""
     run.given(HELD)
     scene = run.scene
     leaders, workers = (scene.of(IN_ORDER, clique, (0, 1)) for clique in ("ld", "wk"))

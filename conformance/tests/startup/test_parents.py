@@ -49,18 +49,18 @@ class SetsOfEachStartupType(Scene):
 
 
 def exist(workload: Object) -> str:
-    """The step at which all pods of a set exist."""
+    """Return the step at which all pods of a set exist."""
     return f"all pods of {name(workload)} exist"
 
 
 def available(workload: Object) -> str:
-    """The step at which a set is available."""
+    """Return the step at which a set is available."""
     return f"{name(workload)} is available"
 
 
 @requirement("START-015")
 def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Of all sets: the parents are computed from the templates, with full names."""
+    """The parents are computed from the templates of all sets, with full names."""
     places, view = list(_places(run.scene.workloads)), run.at("sets created")
     cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
     actual = {clique_name: of(clique, texts(clique, "spec", "startsAfter")) for clique_name, clique in cliques.items()}
@@ -69,7 +69,7 @@ def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> Non
 
 @requirement("START-006")
 def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Once all pods exist, and only if the sets come up with it."""
+    """Judge the pods once all exist, and only if the sets become available with the init container."""
     for workload in run.scene.workloads:
         run.given(exist(workload))
     right, actual, view = {}, {}, run.at("sets created")
@@ -83,7 +83,7 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
-    """But for the set whose names are alike: START-009 is about that."""
+    """START-009 judges the set whose names are alike."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name != ALIKE]
     right = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
     run.same(
@@ -95,7 +95,7 @@ def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfE
 
 @requirement("START-008")
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Others may have put in more mounts and volumes."""
+    """Other components may have added more mounts and volumes."""
     waiting = _waiting(run)
     right = startup.MOUNTS
     mounts = {
@@ -113,7 +113,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
-    """By the arguments: only those that hold the minAvailable of the other clique are wrong."""
+    """Judge the arguments: only those with the minAvailable of the other clique are wrong."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
     wrong = {waiting_pod.name: waiting_pod.observed(waiting_pod.place.taken_for_others) for waiting_pod in waiting}
     run.same("arguments with the minAvailable of another clique", {key: [] for key in wrong}, wrong)
@@ -131,7 +131,7 @@ class _Place:
     parents: Mapping[str, int]
 
     def taken_for_others(self, pod: Document) -> list[str]:
-        """The arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
+        """Return the arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
         namesakes = {
             f"--podcliques={parent}:{clique.min_available}"
             for parent, min_available in self.parents.items()
@@ -158,7 +158,7 @@ class _Waiting:
 
 
 def _places(workloads: list[Object]) -> Iterator[_Place]:
-    """All cliques of the sets."""
+    """Yield all cliques of the sets."""
     for workload in workloads:
         pcs = template.read(workload)
         for clique in expected(workload).cliques.values():
@@ -170,7 +170,7 @@ def _places(workloads: list[Object]) -> Iterator[_Place]:
 
 
 def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
-    """The pods of all cliques with parents."""
+    """Return the pods of all cliques with parents."""
     view, waiters = run.at("sets created"), list[_Waiting]()
     for place in _places(run.scene.workloads):
         pods = predicates.pods_of(view, place.clique.name) if place.parents else []

@@ -185,7 +185,7 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
 
 @requirement("START-011", reaches="all pods ready")
 def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """No front is Ready at first. In the end all parents are, whatever number is waited for."""
+    """No front is Ready at first. In the end all parents are, so that any number of them suffices."""
     run.given("all pods bound")
     then = ready(run.at("leader waits for the fronts"), run.scene.cliques)
     run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), then)
@@ -210,7 +210,7 @@ def test_pods_wait_for_no_more_than_the_minimums(run: Recorded[ParentsReadyOneBy
 
 @requirement("START-013")
 def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> None:
-    """By the uids of leaders and workers, a moment after their fronts are lost."""
+    """Compare the uids of leaders and workers, a moment after their fronts are lost."""
     run.given("all pods ready", "fronts not ready")
     children = [run.scene.leaders, run.scene.workers]
     started, now = (sorted(_uids(run.at(step), children)) for step in ("all pods ready", "fronts lost"))
@@ -237,17 +237,17 @@ def _clique(expected_set: Expected, tail: str) -> Clique:
 
 
 def _first_pod(env: SceneEnvironment, expected_set: Expected, tail: str) -> str:
-    """The first pod of the clique whose name has this end."""
+    """Return the first pod of the clique whose name has this end."""
     return names(env.history.view(), _clique(expected_set, tail).name)[0]
 
 
 def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
-    """The uids of the pods of cliques."""
+    """Return the uids of the pods of cliques."""
     return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
 
 
 @predicate
 def _some_pod(view: View, clique: Clique, known: Container[str] = ()) -> str | Unmet:
-    """The name of a bound pod of the clique whose uid is not among those known."""
+    """Return the name of a bound pod of the clique whose uid is not among those known."""
     candidates = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
     return name(candidates[0]) if candidates else Unmet(f"no such pod of {clique.name} is bound")

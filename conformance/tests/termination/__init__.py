@@ -1,1 +1,1 @@
-"""Gang termination: what is below its minimum for too long is recreated, and nothing else."""
+"""Gang termination: replicas that are below a minimum for too long are recreated, and nothing else."""

@@ -42,7 +42,7 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
     "never": {"delay": "1s"},
 }
 LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
-"""Cliques of replicas that never run: they are asked for when no node takes pods."""
+"""Cliques of replicas that never run: they are created when no node takes pods."""
 PAIR_LOST = tuple(f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
@@ -111,7 +111,7 @@ class LostGangs(Scene):
         self._lose_more_pods(env)
 
     def _lose_pods(self, env: SceneEnvironment) -> None:
-        """Takes pods away, and waits until the cliques and groups report it."""
+        """Delete pods, and wait until the cliques and groups report the loss."""
         scale(env, GROUPS, "torn-0-g", 3)
         scale(env, GROUPS, "grown-0-g", 2)
         disruption.delete_pods(env, "pair-1-a", 1)
@@ -132,7 +132,7 @@ class LostGangs(Scene):
         env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
 
     def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:
-        """Shortens the delay, and then shortens it again: as long as no node takes pods, nothing more is terminated."""
+        """Shorten the delay, and then shorten it again: as long as no node takes pods, nothing more is terminated."""
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.delay(env, shapes, f"{SECONDS}s")
         recreated = {
@@ -150,7 +150,7 @@ class LostGangs(Scene):
         env.mark("nothing moves")
 
     def _breach_again(self, env: SceneEnvironment, nodes: Iterable[str]) -> None:
-        """Takes one more pod away from a replica that has recovered, and gives the node back when that is recreated."""
+        """Delete one more pod of a replica that has recovered, and uncordon the node when that is recreated."""
         env.settle("no pod waits for a node", _all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
@@ -159,7 +159,7 @@ class LostGangs(Scene):
         disruption.cordon(env, nodes, off=True)
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
-        """Three more losses, and three changes that are none."""
+        """Lose pods in three more ways, and change pods in three ways that are no loss."""
         had = disruption.counts(env.history, self.known)
         disruption.become(env, "grown-0-a", disruption.STALLED, 1)
         disruption.become(env, "never-0-a", disruption.CRASHED, 1)
@@ -189,7 +189,7 @@ def available(sets: Iterable[str]) -> Predicate:
 
 
 def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
-    """The scaling groups of sets."""
+    """Return the scaling groups of sets."""
     prefixes = tuple(f"{set_name}-" for set_name in sets)
     return [group for group in env.history.view().names(GROUPS) if group.startswith(prefixes)]
 
@@ -202,6 +202,6 @@ def _all_bound(view: View) -> bool | Unmet:
 
 @predicate
 def _have_had(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
-    """Each of these names has had so many cliques at least: whether one is terminated again is TERM-004."""
+    """Each of these names has had so many cliques at least: TERM-004 judges whether one is terminated again."""
     had = disruption.counts(env.history, counts)
     return all(had[clique] >= count for clique, count in counts.items())

@@ -1,4 +1,4 @@
-"""Countdowns to a termination: what ends one, what does not, and that they outlive a restart of the operator."""
+"""Countdowns to a termination: events that end one, events that do not, and a restart of the operator."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
 """The terminationDelay of sets with another one."""
 OLDER = ("wavers", "worsens", "lasts", "waits", "hastens")
 YOUNG = "begins"
-"""The set whose clique loses a pod soon after its creation, which TERM-020 alone is about."""
+"""The set whose clique loses a pod soon after its creation, for TERM-020 alone."""
 SETS = (*OLDER, YOUNG)
 OLD = 8
-"""Seconds after which the other cliques lose theirs."""
+"""Seconds after which the other cliques lose a pod."""
 WAITS = "waits-0-web"
 """The clique whose pods are bound, and have still to start."""
 LOST: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
 """The clique of each set that loses a pod."""
 UNREADY = ("wavers", "worsens")
-"""The sets whose pods run on, not Ready, and so can recover. Whether that is a loss, TERM-026 judges."""
+"""The sets whose pods run on, not Ready, and so can recover. TERM-026 judges whether that is a loss."""
 BEFORE_RESTART = 2 / 3
 """The part of the countdown after which the operator is restarted: the later, the clearer whether it starts over."""
 FOR_RECOVERY, FOR_RELAPSE = 1 / 2, 3 / 4
@@ -132,7 +132,7 @@ def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) ->
 
 @requirement("TERM-017")
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A second pod is lost. That the countdown is not longer than the first one's, TERM-019 shows."""
+    """A second pod is lost. TERM-019 judges that the countdown is not longer than the first one's."""
     first = breach_of(run.until("cliques breached"), "worsens")
     reported = _transition_times(run.until("delays of unready pods over"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
@@ -166,7 +166,7 @@ test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-
 
 
 def breach_of(history: Records, which: str) -> Record | None:
-    """The record since which the clique of a set is breached without a break."""
+    """Return the record since which the clique of a set is breached without a break."""
     return incarnations.since(history, CLIQUES, LOST[which], disruption.BREACHED, "True")
 
 
@@ -188,7 +188,7 @@ def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool 
 
 
 def _transition_times(history: Records, which: str, since: Record | None) -> list[str]:
-    """The transition times of a breach, from the record with which it began until the clique was deleted."""
+    """Return the transition times of a breach, from the record with which it began until the clique was deleted."""
     if since is None:
         return []
     records = [record for record in history.records(CLIQUES, LOST[which]) if record.seq >= since.seq]
@@ -203,6 +203,6 @@ def _wait_until_old(env: SceneEnvironment, since: Record | None, seconds: float)
 
 
 def _require_in_time(env: SceneEnvironment, since: Record | None, seconds: float) -> None:
-    """Raises HarnessError if the suite has acted too late in a countdown for what it did to have its effect."""
+    """Raise HarnessError if the suite has acted too late in a countdown for the act to have its effect."""
     if since is not None:
         env.require_in_time(f"{since.name} was breached", since.at, seconds)

@@ -58,7 +58,7 @@ def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]
 
 @requirement("TERM-003")
 def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
-    """Of the two replicas of a set, one is terminated. That one may have its gangs and its Service recreated."""
+    """One of the two replicas of a set is terminated. Its gangs and its Service may be recreated, too."""
     other = [name for name in run.scene.cliques if name.startswith(OTHER)]
     _have_had(run, "cliques of the other replica", dict.fromkeys(other, 1))
     _same_objects(run, GROUPS)
@@ -68,13 +68,13 @@ def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-022")
 def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> None:
-    """Of all sets, also of the replicas that are terminated."""
+    """All sets are judged, and the replicas that are terminated, too."""
     for resource in (GANGS, "services"):
         _same_objects(run, resource)
 
 
 def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
-    """Objects whose names begin so are the same before and after the terminations."""
+    """Expect that objects with this prefix are the same before and after the terminations."""
     before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
     right = {name: own for name, own in before.items() if name.startswith(head)}
     run.same(f"uids of {resource}", right, {name: after.get(name, "") for name in right})
@@ -119,7 +119,7 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
 
 
 def _standalone(group: str) -> str:
-    """The standalone clique beside a scaling group."""
+    """Return the standalone clique beside a scaling group."""
     return f"{group.removesuffix('-g')}-a"
 
 
@@ -135,7 +135,7 @@ def test_unready_pods_are_lost(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-007", reaches=("sets available again", "sets available once more"))
 def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) -> None:
-    """After the first terminations, which had to wait for a node, and after those that did not."""
+    """Judge the recovery after the first terminations, which had to wait for a node, and after those that did not."""
     run.given("sets available", "pods Ready")
 
 
@@ -171,7 +171,7 @@ def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs
 
 @requirement("TERM-023")
 def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]) -> None:
-    """One of its replicas was breached before the others were, and never ran again."""
+    """One of the replicas was breached before the others were, and never ran again."""
     run.given("group without replicas breached", "set replicas of breached groups recreated")
     _have_had(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
 
@@ -195,7 +195,7 @@ def test_crashed_pods_are_lost(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-014", reaches="replica with a silent pod recreated")
 def test_pods_of_silent_nodes_are_lost(run: Recorded[LostGangs]) -> None:
-    """Their containers keep the last status that the kubelet has reported: started and ready."""
+    """The containers of the pods keep the last status that the kubelet has reported: started and ready."""
 
 
 @requirement("TERM-015")
@@ -206,12 +206,12 @@ def test_recovered_pods_are_not_lost(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-024")
 def test_pods_that_start_again_are_not_lost(run: Recorded[LostGangs]) -> None:
-    """Both pods of a standalone clique, and of one of a scaling group."""
+    """Both pods of a standalone clique, and of a clique of a scaling group, are lost."""
     _spared(run, "loose-")
 
 
 def _spared(run: Recorded[LostGangs], head: str) -> None:
-    """No clique of a set has been recreated since everything had recovered."""
+    """Expect that no clique of a set has been recreated since everything had recovered."""
     before = disruption.counts(run.until("recovered"), [name for name in run.scene.known if name.startswith(head)])
     _have_had(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
 
@@ -220,7 +220,7 @@ test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
 def _have_had(run: Recorded[LostGangs], what: str, counts: dict[str, int], until: str = "nothing moves") -> None:
-    """Each of these names has had so many cliques until a step."""
+    """Expect that each of these names has had so many cliques until a step."""
     run.same(what, counts, disruption.counts(run.until(until), counts))
 
 

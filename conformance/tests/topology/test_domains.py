@@ -24,5 +24,5 @@ class ScenariosWithDomains(judging.Scenarios):
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
 def test_scenarios(run: Recorded[ScenariosWithDomains], requirement: str) -> None:
-    """Every scenario must come to rest at a placement that the contract permits, as far as this requirement says."""
+    """Every scenario must come to rest at a placement that the contract permits, as far as this requirement goes."""
     judging.judge(run, requirement)

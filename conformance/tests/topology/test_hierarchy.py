@@ -86,7 +86,7 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
 
 
 def _half_of(tray: str) -> Object:
-    """A pod that takes half of the GPUs of a tray."""
+    """Return a pod that takes half of the GPUs of a tray."""
     resources = {"limits": {"nvidia.com/gpu": "2"}}
     container = {"name": "main", "image": "registry.example/other:1", "resources": resources}
     metadata = {"name": f"other-{tray}"}
@@ -104,7 +104,7 @@ def _half_trays_used(view: View) -> bool:
 
 
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
-    """The domains that the pods of cliques are in."""
+    """Return the domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
     return {nodes.get(text(pod, "spec", "nodeName"), "") for own in members.values() for pod in own}

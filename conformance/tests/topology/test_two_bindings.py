@@ -62,12 +62,12 @@ def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> N
 
 
 def _keys(kind: str) -> dict[str, str]:
-    """Domain → node label key, from wide to narrow."""
+    """Return the node label keys by domain, from wide to narrow."""
     return {"block": f"{kind}.example.com/block", "rack": f"{kind}.example.com/rack", "host": "kubernetes.io/hostname"}
 
 
 def _domains(view: View, key: str, cliques: Iterable[Clique]) -> set[str]:
-    """The values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
+    """Return the values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
     return {values.get(text(pod, "spec", "nodeName"), "") for pods in members.values() for pod in pods}

@@ -74,7 +74,7 @@ def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
 
 
 def _template_of(view: View, kind: str, which: str, model: str) -> str:
-    """The rest of the name of the model's clique of the same template."""
+    """Return the rest of the name of the model's clique of the same template."""
     item = view.get(kind, which) or {}
     clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if kind == "pods" else item
     role = text(clique, "spec", "roleName")

@@ -85,7 +85,7 @@ def test_a_manifest_can_be_applied_again_after_an_upgrade(run: Recorded[AppliedA
 
 @requirement("UPG-011")
 def test_a_manifest_can_be_applied_again_after_a_go_operator(run: Recorded[AppliedAfterAGoOperator]) -> None:
-    """The sets are stored as its webhook writes them."""
+    """The sets are stored as the webhook of a Go operator writes them."""
     _judge(run)
 
 
@@ -104,7 +104,7 @@ def _uids(view: View) -> dict[str, str]:
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
-    """A set with quantities as its user writes them."""
+    """Return a set with quantities as its user writes them."""
     return _workload(env, name, [pair.after for pair in NOTATIONS], replicas)
 
 

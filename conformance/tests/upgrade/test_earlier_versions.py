@@ -167,7 +167,7 @@ def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[Upgr
     ),
 )
 def test_a_set_is_available_after_a_downgrade(run: Recorded[UpgradeAndDowngrade]) -> None:
-    """Only one of the sets is left then, which nobody has changed."""
+    """Only one of the sets is left then, which has not been changed."""
     run.given("other sets gone")
 
 
@@ -184,7 +184,7 @@ def test_an_upgrade_from_any_earlier_version_restarts_nothing(run: Recorded[Upgr
 
 @requirement("UPG-009")
 def test_what_is_up_to_date_survives_the_take_over(run: Recorded[UpgradeDuringAnUpdate]) -> None:
-    """It is judged as far as the scene came: an operator may refuse to take over during an update."""
+    """The restarts are judged until the scene ended: an operator may refuse to take over during an update."""
     run.given("earlier version has replaced that pod")
     span = run.after("before the upgrade")
     old = [record.name for record in replay.deleted(span) if not _outdated(record.object)]
@@ -229,5 +229,5 @@ def _missing(view: View, uids: dict[str, str]) -> int:
 
 
 def _of_set(everything: dict[str, str]) -> dict[str, str]:
-    """Without the hashes of pods, whose names are others after an update."""
+    """Return hashes without those of pods, whose names change with an update."""
     return {where: hash for where, hash in everything.items() if not where.startswith("pods/")}

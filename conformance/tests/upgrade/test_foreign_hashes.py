@@ -1,4 +1,4 @@
-"""Hashes of other operators, written while no operator runs: what the judged operator makes of them."""
+"""Hashes of other operators, written while no operator runs, which the judged operator takes over or not."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HashesOfOtherOperators(Scene):
 
 @requirement("UPG-006")
 def test_hashes_of_a_go_operator_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
-    """Which version of the Kubernetes libraries it was built with is open here: see UPG-016."""
+    """The operator may be built with any version of the Kubernetes libraries here: see UPG-016."""
     for name in PODS:
         run.given(f"{name} has its pods", f"{name} available")
     wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
@@ -75,7 +75,7 @@ def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOp
 
 
 def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
-    """The hashes of a set that are not those of the judged operator, pods that were replaced, and updates."""
+    """Return the hashes of a set that are not those of the judged operator, replaced pods, and updates."""
     since = run.between("hashes overwritten", "nothing moves")
     own = takeover.everything(run.at("hashes of the judged operator"), name)
     now = takeover.everything(run.at("nothing moves"), name)

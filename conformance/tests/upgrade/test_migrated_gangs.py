@@ -17,7 +17,7 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 NOTE = "example.com/note"
-"""A label and an annotation of somebody else."""
+"""A foreign label and annotation."""
 REPLICAS = {"s": 2, "k": 1, "e": 1, "z": 0}
 """Set → replicas, when the operator is replaced."""
 SIZES: Mapping[str, Mapping[str, int]] = {
@@ -28,7 +28,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 """Set → its PodCliques with their pods, when the operator is replaced."""
 TAKEN_OVER = "maps followed after the upgrade"
 MIGRATED = ("s", "k")
-"""The sets that must be migrated. Whether a set is, whose only clique has no replicas, is open."""
+"""The sets that must be migrated. A set whose only clique has no replicas may be migrated or not."""
 
 
 class GangsOfAnEarlierVersion(Scene):
@@ -95,12 +95,12 @@ def _not_migrating(view: View) -> bool | Unmet:
 
 
 def _places(view: View) -> dict[str, object]:
-    """The uid and the node of each pod."""
+    """Return the uid and the node of each pod."""
     return {name(pod): (uid(pod), text(pod, "spec", "nodeName")) for pod in view.list("pods")}
 
 
 def _marks(view: View) -> dict[str, object]:
-    """The labels and annotations of pods that do not name gangs."""
+    """Return the labels and annotations of pods that do not name gangs."""
     of_gangs = (labels.GANG, labels.BASE_GANG, labels.TEMPLATE_HASH)
     return {
         name(pod): {
@@ -130,7 +130,7 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The condition is absent or False. Of gangs that are not migrated, it may speak."""
+    """The condition is absent or False, but may be about gangs that are not migrated."""
     left = _migrating(run.at("taken over"))
     if left:
         run.given(TAKEN_OVER)
@@ -139,7 +139,7 @@ def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
 
 @requirement("UPG-018")
 def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Of `s`, pods of three scaled gangs have had the label."""
+    """Pods of three scaled gangs of `s` have had the label."""
     run.given(TAKEN_OVER)
     view = run.at("taken over")
     marked = [name(item) for kind in (CLIQUES, "pods") for item in view.list(kind) if label(item, labels.BASE_GANG)]
@@ -148,21 +148,21 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
 
 @requirement("UPG-013")
 def test_a_migration_changes_nothing_else(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The gangs of all of them are others."""
+    """The gangs of all these pods are other ones."""
     run.given(TAKEN_OVER)
     run.same("uids and nodes of pods", run.scene.places, _places(run.at("taken over")))
 
 
 @requirement("UPG-019")
 def test_a_migration_keeps_what_others_have_written(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Some pods have a label and an annotation of somebody else."""
+    """Some pods have a foreign label and annotation."""
     run.given(TAKEN_OVER)
     run.same("labels and annotations of pods", run.scene.marks, _marks(run.at("taken over")))
 
 
 @requirement("UPG-014", reaches="empty set runs")
 def test_a_set_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """It had no replica when the operator was replaced."""
+    """The set had no replica when the operator was replaced."""
 
 
 @requirement("UPG-012")
@@ -174,7 +174,7 @@ def test_the_gangs_of_an_emptied_set_are_those_of_its_map(run: Recorded[GangsOfA
 
 @requirement("UPG-020", reaches="empty clique runs")
 def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """It is the only clique of its set."""
+    """The clique is the only one of its set."""
     run.expect("e: what is wrong", [], following.everything(run.at("end"), "e"))
 
 
