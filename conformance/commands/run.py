@@ -30,7 +30,7 @@ from conformance.suite.registry import quick as quick_tests
 from conformance.suite.registry.selection import Scope
 from conformance.suite.scenes.repeated import names_of
 from conformance.suite.session import existing, shards
-from conformance.suite.session.occupation import Occupation, Wanted, occupied
+from conformance.suite.session.occupation import Occupation, OccupationTerms, occupied
 from conformance.suite.settings import RunSettings
 
 _FILES = " (grove-conformance explain ID has the tests of a requirement)"
@@ -376,7 +376,7 @@ def _occupy(
     ctx: typer.Context, settings: RunSettings, judged: Descriptor, supplied: Descriptor | None, keep_stages: bool
 ) -> Occupation:
     """Occupy the existing cluster until the command ends."""
-    desired = Wanted(
+    terms = OccupationTerms(
         run=settings.run,
         options=settings.kubeconfig_options,
         scheduler=judged.scheduler_name if scheduler_names.started(judged, supplied) else "",
@@ -384,7 +384,7 @@ def _occupy(
         keep_stages=keep_stages,
         time_scale=settings.time_scale,
     )
-    return ctx.with_resource(occupied(Path(settings.kubeconfig), desired, progress.notice))
+    return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
 
 
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:

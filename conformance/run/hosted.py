@@ -85,7 +85,7 @@ class Hosted(Watch):
         """Begin, if the tests run in this process."""
         judge = session.config.pluginmanager.get_plugin(plugin.NAME)
         if not self._settings.workers and isinstance(judge, plugin.Judge):
-            self.collected(judge.found())
+            self.collected(judge.collection())
 
     def collected(self, collection: Collected) -> None:
         """Begin with the tests that the first of the workers has collected: all collect the same."""

@@ -32,7 +32,7 @@ from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.run.progress_of_set import Line, lines
 from conformance.suite.scenes.api import Api, Loop, NotServed, words
 from conformance.suite.session import existing, watched
-from conformance.suite.session.occupation import Wanted, occupied
+from conformance.suite.session.occupation import OccupationTerms, occupied
 from kube.client import Client
 from kube.errors import ApiError
 
@@ -119,7 +119,7 @@ def _existing(judged: Descriptor, supplied: Descriptor | None, on: Chosen, repor
     existing.admit(on.path)
     scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""
     report(judged.name, "looking at the existing cluster")
-    stack.enter_context(occupied(on.path, Wanted(name, on.options, scheduler), report))
+    stack.enter_context(occupied(on.path, OccupationTerms(name, on.options, scheduler), report))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
     place = _Place(existing.facts(on.path, folder, name, stack), name, name)
     asyncio.run(_make_nodes(place))

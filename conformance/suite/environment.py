@@ -37,9 +37,9 @@ class RunningTest:
     scene_ended_by: str = ""
     """The step at which that scene ended early."""
     foreign: str = ""
-    """What the implementation has written of what only the suite writes: then the test judges nothing."""
+    """The first write of the implementation to objects that only the suite may write: then the test judges nothing."""
     removed: str = ""
-    """What was installed and was found to be removed when evidence of a failure was kept."""
+    """Installed webhooks that were missing when evidence of a failure was collected."""
     leave: bool = False
     """Whether its objects and its cluster stay as they are (--keep-cluster)."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
@@ -49,7 +49,7 @@ class RunningTest:
 
     @property
     def wrong(self) -> bool:
-        """Whether the test has a problem or a failed check, so that evidence must be kept."""
+        """Return whether the test has a problem or a failed check, so that evidence must be kept."""
         return self.problem is not None or bool(self.checks.failures)
 
 

@@ -48,7 +48,8 @@ from conformance.suite.session import collected, other_workers, outputs, shards
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
-"""What a worker is started with: its line to the controlling process, and the settings that `run.json` once had."""
+"""The input of a worker at its start: its line to the controlling process, and the settings that `run.json` once
+had."""
 
 STACKS = signal.SIGUSR1
 """The signal at which a worker adds the stacks of its threads to the log of the run."""
@@ -178,10 +179,10 @@ class Judge:
         key, scene = self.groups[item.nodeid], scene_of(item)
         assert scene is not None
         tests = [item for item in self._items if self.groups[item.nodeid] == key]
-        others = {id for test in tests for id in self.selected[test.nodeid]}
-        asked = (self.judged & others) - self._failed if self.run.fail_fast else frozenset()
+        judged_ids = {id for test in tests for id in self.selected[test.nodeid]}
+        enough = (self.judged & judged_ids) - self._failed if self.run.fail_fast else frozenset()
         reaches = requirement.reaches(item)
-        self._recorded = self.scenes.recorded(key, scene, self.running, others, tests, asked, reaches)
+        self._recorded = self.scenes.recorded(key, scene, self.running, judged_ids, tests, enough, reaches)
         return self._recorded
 
     def environment(self) -> Environment:
@@ -230,14 +231,14 @@ class Judge:
         )
         named = [item for item in items if not run.only or repeated.named(self.name(item), run.repeat, run.only)]
         groups = {item.nodeid: key_of(item, run.repeat, self._tests) for item in named}
-        found = chosen.tests({test: self.collected[test] for test in groups}, groups)
-        part = frozenset(run.part) or self._shard({test: groups[test] for test in found.selected})
-        keep = [item for item in named if item.nodeid in found.selected & part]
-        kept = {item.nodeid for item in keep}
-        if drop := [item for item in items if item.nodeid not in kept]:
+        tests = chosen.tests({test: self.collected[test] for test in groups}, groups)
+        part = frozenset(run.part) or self._shard({test: groups[test] for test in tests.selected})
+        keep = [item for item in named if item.nodeid in tests.selected & part]
+        kept_ids = {item.nodeid for item in keep}
+        if drop := [item for item in items if item.nodeid not in kept_ids]:
             config.hook.pytest_deselected(items=drop)
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
-        self.judged, self.elsewhere = chosen.judged, found.elsewhere
+        self.judged, self.elsewhere = chosen.judged, tests.elsewhere
         self.groups = {item.nodeid: groups[item.nodeid] for item in keep}
         ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
         self.alone = alone(keep, self.groups, run.shared)
@@ -262,9 +263,9 @@ class Judge:
         """Tell a controlling process that has not collected the tests itself, before it hands them out."""
         self._items = list(session.items)
         if self.run.hosted and self._line is not None:
-            self._line.send(collected.encoded(self.found()))
+            self._line.send(collected.encoded(self.collection()))
 
-    def found(self) -> collected.Collected:
+    def collection(self) -> collected.Collected:
         """Return what was collected and is going to run."""
         plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
         groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
@@ -280,11 +281,11 @@ class Judge:
         """Run a test and record its outcome."""
         assert self._ledger is not None
         ids = requirement.declared(item)
-        asked = self.judged & set(ids)
-        enough = asked if self.run.fail_fast else frozenset()
+        selected = self.judged & set(ids)
+        enough = selected if self.run.fail_fast else frozenset()
         self._recorded = None
         name = self.name(item)
-        self._running = running = RunningTest(name, Checks(name, ids, self._ledger.write, enough, asked))
+        self._running = running = RunningTest(name, Checks(name, ids, self._ledger.write, enough, selected))
         if self._spared(item):
             result = yield
             self._follow(nextitem)
@@ -354,7 +355,7 @@ class Judge:
         running.seconds[call.when] = round(call.duration, 3)
         if error is not None and (running.problem is None or isinstance(running.problem, CheckFailed)):
             running.problem = error
-        outputs.tell(report, error, self._limit(running), self._expected(running))
+        outputs.describe(report, error, self._limit(running), self._expected(running))
         if report.failed and self.run.keep_cluster:
             running.leave = True
             if self._scenes is not None:
@@ -363,7 +364,7 @@ class Judge:
 
     def _finish(self, running: RunningTest) -> None:
         assert self._ledger is not None
-        self._failed |= {check.id for check in running.checks.made if check.outcome == "failed"}
+        self._failed |= {check.id for check in running.checks.recorded if check.outcome == "failed"}
         outcome, reason, cause = _judged(running)
         if self._limit(running) is not None:
             outcome = "known-limit"
@@ -392,13 +393,13 @@ class Judge:
 
     def _limit(self, running: RunningTest) -> requirement.Limit | None:
         """Return the limit of the specification that is all that a test has failed for."""
-        failed = {check.id for check in running.checks.made if check.outcome == "failed"}
+        failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
         limits = [self.registry.requirements[id].limit for id in sorted(failed) if id in self.registry.requirements]
         return limits[0] if isinstance(running.problem, CheckFailed) and limits and all(limits) else None
 
     def _expected(self, running: RunningTest) -> str:
         """Return why a test was expected to fail; empty if it has also failed for something else."""
-        failed = {check.id for check in running.checks.made if check.outcome == "failed"}
+        failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
         if not isinstance(running.problem, CheckFailed) or not failed or not failed <= self.run.expected.keys():
             return ""
         return "; ".join(dict.fromkeys(self.run.expected[id] for id in sorted(failed)))

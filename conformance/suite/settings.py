@@ -38,7 +38,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     with_invariants: bool = False
     """Whether the invariants of selected profiles are judged in the scenes of all profiles."""
     shard: str = ""
-    """Which part of the selected tests is run, as i/n; empty for all."""
+    """The part of the selected tests that is run, as i/n; empty for all."""
     part: tuple[str, ...] = ()
     """The tests of this shard; empty without shards."""
     pytest_options: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig_options: tuple[str, ...] = ()
     """The options of the command line that choose it."""
     unplayed: dict[str, str] = {}
-    """What an existing cluster does not play (`abilities.Ability`), each with what was seen instead."""
+    """Abilities that an existing cluster lacks (`abilities.Ability`), each with what was seen instead."""
     install_stages: bool = False
     """Whether the KWOK of an existing cluster gets our Stages for the time of the run."""
     simulator: Owner | None = None
@@ -79,7 +79,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes: str = ""
     """The version of Kubernetes of the run's own clusters; empty on an existing one."""
     cluster_features: Requested = NOTHING
-    """What clusters have beside the defaults; of an existing one, what it is proved to have."""
+    """The features of clusters beside the defaults; of an existing cluster, those that it is proved to have."""
     policies: tuple[str, ...] = ()
     """The policies that the run's own clusters enforce: names, and absolute paths of files and folders."""
     reproduce: str = ""

@@ -143,7 +143,7 @@ class Bench:
         if self.env.dry_run.ask(self.env.dry_run.create(priority_class)).accepted:
             self.env.create(priority_class)
         else:  # an earlier scene has made it; a repetition of this one needs it
-            self.env.made.append(("create", priority_class))
+            self.env.acts.append(("create", priority_class))
 
     def require_scheduler(self, name: str) -> None:
         """Raise Blocked unless the judged scheduler has this name too: tests cannot start one. Only kube-scheduler may

@@ -22,11 +22,11 @@ def text() -> str:
     return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs(), spec_rows.rows())
 
 
-def runs() -> list[coverage.Seen]:
+def runs() -> list[coverage.OperatorRun]:
     """Return the recorded runs of operators with known defects."""
     paths = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
     return [
-        coverage.Seen(f"{run.label} (claims {', '.join(run.features)})", run.failed)
+        coverage.OperatorRun(f"{run.label} (claims {', '.join(run.features)})", run.failed)
         for path in paths
         for run in recorded.read(path)
     ]

@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.lab.gaps import spec_rows
 from conformance.specification import Row
 from conformance.suite.registry import coverage, requirement
-from conformance.suite.registry.coverage import Reason, Rows, Scenario, Seen
+from conformance.suite.registry.coverage import OperatorRun, Reason, Rows, Scenario
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 from mutants.registry import MUTANTS
 from tests.coverage import page, trials
@@ -106,8 +106,8 @@ def test_a_defect_is_caught_by_the_requirements_that_name_it():
 
 def test_a_defect_is_seen_where_its_requirements_failed():
     caught = {"X-1": ("AA-001", "AA-002"), "X-2": ("AA-002",), "X-3": ("AA-003",)}
-    runs = [Seen("op 1", frozenset({"AA-001"})), Seen("op 2", frozenset({"AA-001", "AA-002"}))]
-    assert coverage.seen(caught, runs) == {
+    runs = [OperatorRun("op 1", frozenset({"AA-001"})), OperatorRun("op 2", frozenset({"AA-001", "AA-002"}))]
+    assert coverage.observed(caught, runs) == {
         "X-1": ["AA-001 (A, B)", "AA-002 (B)"],
         "X-2": ["AA-002 (B)"],
         "X-3": [],
@@ -122,13 +122,15 @@ def test_a_defect_is_seen_where_its_requirements_failed():
 
 def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
     table = Rows({"x": {"contract": (), "defect": ("X-1",)}}, (), {}, (), (Reason("never met", ("X-1",)),))
-    text = coverage.page(REGISTRY, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
+    text = coverage.page(
+        REGISTRY, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))]
+    )
     assert "1 of the 1 were seen on an operator, 1 of them by a MUST" in text
     assert "| A | op 1, 2026-11-24 | 1 |" in text
     assert "| X-1 | AA-001 (decision) | bad | AA-001 (A) |" in text
     assert "| never met | X-1 |" in text
     wish = Registry(REGISTRY.profiles, {"AA-001": replace(ENTRY, level=Level.SHOULD)}, {})
-    text = coverage.page(wish, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
+    text = coverage.page(wish, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))])
     assert "1 of the 1 were seen on an operator, 0 of them by a MUST" in text
 
 

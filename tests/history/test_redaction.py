@@ -91,7 +91,7 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
     bundle.write(
         tmp_path / "bundle",
         test="t",
-        checks=checks.made,
+        checks=checks.recorded,
         history=History(log, "t"),
         acts=[
             ("create", secret()),

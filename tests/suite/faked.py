@@ -65,7 +65,7 @@ class FakeEnvironment:
         running.keep = keep
         yield Case(running)
         if running.wrong and not running.bundle:
-            keep(running.checks.made, [running.test])
+            keep(running.checks.recorded, [running.test])
     def close(self):
         self.mark.write_text("")
 

@@ -40,7 +40,7 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
     checks.expect("CORE-006", "services", {"a": 1, "b": 2}, {"a": 1, "b": ABSENT})
     checks.expect("CORE-015", "specs", {"a": 1}, {"a": ABSENT})
     checks.expect("CORE-014", "a spec", 1, ABSENT)
-    assert [(c.id, c.outcome, c.expected, c.seen) for c in checks.made] == [
+    assert [(c.id, c.outcome, c.expected, c.seen) for c in checks.recorded] == [
         ("CORE-004", "unknown", None, "there is no b"),
         ("CORE-004", "failed", {"a": 1, "c": 3}, {"a": 1, "c": 4}),
         ("CORE-006", "unknown", None, "there is no b"),
@@ -96,4 +96,4 @@ def judged(played: Played) -> Iterator[tuple[str, set[str]]]:
                     test(Recorded(played, played.scene, checks))
                 except (Blocked, CheckFailed) as error:
                     ended = "blocked" if isinstance(error, Blocked) else "failed"
-                yield id, {check.outcome for check in checks.made} | ({ended} - {""})
+                yield id, {check.outcome for check in checks.recorded} | ({ended} - {""})

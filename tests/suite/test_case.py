@@ -120,7 +120,7 @@ def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
     case = play(story, driver=driver)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a pod", lambda view: None, 5)
-    [check] = case.checks.made
+    [check] = case.checks.recorded
     assert check.seen.splitlines()[0] == (
         "the implementation has not made or written anything in this run; its log ends with: no queue"
     )
@@ -211,7 +211,7 @@ def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> No
     for act in (lambda: case.until("AA-001", "x", lambda view: None), lambda: case.settled("x", lambda view: False)):
         with pytest.raises(HarnessError, match="etcd does not run"):
             act()
-    assert story.log.now() < 5 and case.checks.made == []
+    assert story.log.now() < 5 and case.checks.recorded == []
 
 
 class Broken:
@@ -250,7 +250,7 @@ def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, who:
     case = play(story, driver=driver)
     with pytest.raises(Blocked, match=f"{who}: mine: the operator ended with exit code 3") as blocked:
         begin(case.roles)()
-    assert blocked.value.cause == "implementation" and case.checks.made == []
+    assert blocked.value.cause == "implementation" and case.checks.recorded == []
 
 
 RUNNING = """\
@@ -341,7 +341,7 @@ def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Stor
     case.holds("AA-001", "a rule", False)
     case.holds("AA-001", "a rule", True)
     now = round(story.history.now(), 3)
-    assert [check.at for check in case.checks.made] == [now, None, now, None]
+    assert [check.at for check in case.checks.recorded] == [now, None, now, None]
 
 
 def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story) -> None:
@@ -355,7 +355,7 @@ def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story
     case.expect("AA-001", "an answer", "x", "x")
     now = round(story.history.now(), 3)
     assert first.at < second.at < third.at
-    assert [check.at for check in case.checks.made] == [second.at, third.at, third.at, now, None]
+    assert [check.at for check in case.checks.recorded] == [second.at, third.at, third.at, now, None]
 
 
 def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> None:
@@ -367,8 +367,8 @@ def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> Non
     case.expect("AA-001", "nodes of pods", {"a1": "n1"}, {"a1": ""})  # only the last change is known
     case.expect("AA-001", "the state then", "x", "x", at=second)
     where = [ledger.Deviation(f"pods/{each.name}", each.revision) for each in (second, first, second)]
-    assert [check.deviation for check in case.checks.made] == [*where, None, None]
-    assert [check.at for check in case.checks.made[:3]] == [round(each.at, 3) for each in (second, first, second)]
+    assert [check.deviation for check in case.checks.recorded] == [*where, None, None]
+    assert [check.at for check in case.checks.recorded[:3]] == [round(each.at, 3) for each in (second, first, second)]
 
 
 HELD = {"metadata": {"annotations": {"conformance.grove.io/hold-ready": "yes"}}}
@@ -386,7 +386,7 @@ def test_what_the_cluster_does_not_play_blocks_the_scene_before_anything_is_sent
         with pytest.raises(Blocked, match=r"the cluster does not play pod behaviors: a held pod is Ready") as caught:
             attempt()
         assert caught.value.cause == "circumstances"
-    assert case.made == []
+    assert case.acts == []
 
 
 def test_what_a_cluster_plays_is_sent(story: Story) -> None:
@@ -394,4 +394,4 @@ def test_what_a_cluster_plays_is_sent(story: Story) -> None:
         case = play(story, unplayed=unplayed)
         story.pod("a", revision=200)
         case.patch("pods", "a", HELD)
-        assert len(case.made) == 1
+        assert len(case.acts) == 1

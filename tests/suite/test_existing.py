@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import existing, foreign
-from conformance.suite.session.occupation import Wanted, occupied
+from conformance.suite.session.occupation import OccupationTerms, occupied
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
         existing.admit(bare_cluster.kubeconfig)
         begin = time.monotonic()
-        wanted = Wanted("r1", ("--context", "theirs"))
+        wanted = OccupationTerms("r1", ("--context", "theirs"))
         with (
             pytest.raises(
                 UsageError, match=r"^--context theirs: a fake node is not Ready after [0-9.]+ s: KWOK does not run"

@@ -58,7 +58,7 @@ def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) 
 
 def seen(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
     (folder / "audit.log").write_text("".join(lines))
-    return mutators(folder, judged).seen()
+    return mutators(folder, judged).violation()
 
 
 def mutators(folder: Path, judged: Descriptor | None = None) -> Mutators:
@@ -91,18 +91,18 @@ def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.write_text("")
     looking = mutators(tmp_path)
-    assert looking.seen() == ""
+    assert looking.violation() == ""
     with path.open("a") as log:
         log.write(written(policy("nodes")) + line(REAPER, "delete", PLURALS["MutatingAdmissionPolicy"], "p"))
-    first = looking.seen()
-    assert first and looking.seen() == first
+    first = looking.violation()
+    assert first and looking.violation() == first
 
 
 def test_a_write_that_is_kept_out_of_the_audit_log_is_named(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_text("")
     looking = mutators(tmp_path)
     (tmp_path / "kube-apiserver.log").write_text(lost("operator"))
-    assert looking.seen() == f"the user operator has kept a request out of the audit log: patch {POLICY}"
+    assert looking.violation() == f"the user operator has kept a request out of the audit log: patch {POLICY}"
 
 
 def test_a_declared_policy_may_change_no_more_than_another(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from conformance.implementation import loading
 from conformance.run import trial
 from conformance.suite.outcomes import book, ledger
 from conformance.suite.session import occupation
-from conformance.suite.session.occupation import Wanted, occupied
+from conformance.suite.session.occupation import OccupationTerms, occupied
 from kube.client import Client
 from kube.leases import Terms
 from kube.resource import LEASES, NAMESPACES, NODES, PODS
@@ -75,9 +75,9 @@ def left(cluster: Cluster) -> list[str]:
 def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: Cluster) -> None:
     before = specs(theirs)
     assert set(before) == {"node-initialize", "pod-ready", "pod-delete"}
-    with occupied(theirs.kubeconfig, Wanted("r1", CHOSEN)) as plain:
+    with occupied(theirs.kubeconfig, OccupationTerms("r1", CHOSEN)) as plain:
         assert set(plain.unplayed) == set(abilities.Ability)
-    with occupied(theirs.kubeconfig, Wanted("r2", CHOSEN, install_stages=True)) as found:
+    with occupied(theirs.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as found:
         assert found.unplayed == {}
         assert found.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
         assert "pod-starts" in specs(theirs)
@@ -89,10 +89,10 @@ def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: C
 
 def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(theirs: Cluster) -> None:
     before = specs(theirs)
-    with occupied(theirs.kubeconfig, Wanted("r3", CHOSEN, install_stages=True, keep_stages=True)):
+    with occupied(theirs.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
         pass
     assert "pod-starts" in specs(theirs)
-    with occupied(theirs.kubeconfig, Wanted("r4", CHOSEN)) as found:  # they are no trace of a killed run
+    with occupied(theirs.kubeconfig, OccupationTerms("r4", CHOSEN)) as found:  # they are no trace of a killed run
         assert abilities.Ability.BEHAVIORS not in found.unplayed
     assert "pod-starts" in specs(theirs)
     occupation.clean(theirs.kubeconfig)
@@ -144,7 +144,7 @@ def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> Non
         r"^--context theirs: a run that was killed has left 1 namespaces, 1 nodes, of the run r6 — "
         r"grove-conformance cluster clean --context theirs$"
     )
-    with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, Wanted("r7", CHOSEN)):
+    with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, OccupationTerms("r7", CHOSEN)):
         pytest.fail("it would be taken for what was there before")
     assert occupation.clean(theirs.kubeconfig, "another") == []
     assert {each.name for each in occupation.clean(theirs.kubeconfig)} == {"left-behind", "left-single-0"}
@@ -172,10 +172,10 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
     )
     with (
         pytest.raises(UsageError, match=message),
-        occupied(theirs.kubeconfig, Wanted("r10", CHOSEN, scheduler="default-scheduler")),
+        occupied(theirs.kubeconfig, OccupationTerms("r10", CHOSEN, scheduler="default-scheduler")),
     ):
         pytest.fail("its bindings would be judged")
-    with occupied(theirs.kubeconfig, Wanted("r11", CHOSEN, scheduler="nobody-serves-this")):
+    with occupied(theirs.kubeconfig, OccupationTerms("r11", CHOSEN, scheduler="nobody-serves-this")):
         pass
     assert left(theirs) == []
 
@@ -183,15 +183,18 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Wanted("r12", install_stages=True), r"^--install-stages: needs a cluster that you name — add --context"),
         (
-            Wanted("r13", CHOSEN, install_stages=True),
+            OccupationTerms("r12", install_stages=True),
+            r"^--install-stages: needs a cluster that you name — add --context",
+        ),
+        (
+            OccupationTerms("r13", CHOSEN, install_stages=True),
             r"^--install-stages: its KWOK plays 1 pods of others, .* the first: default/theirs — delete them",
         ),
     ],
 )
 def test_stages_are_installed_only_where_they_change_nothing_for_others(
-    theirs: Cluster, wanted: Wanted, message: str
+    theirs: Cluster, wanted: OccupationTerms, message: str
 ) -> None:
     before = specs(theirs)
 
@@ -219,7 +222,7 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
     with (
         foreign_cluster(tmp_path, by_api=False) as made,
         pytest.raises(UsageError, match=message),
-        occupied(made.kubeconfig, Wanted("r14", CHOSEN, install_stages=True)),
+        occupied(made.kubeconfig, OccupationTerms("r14", CHOSEN, install_stages=True)),
     ):
         pytest.fail("KWOK would go on with its own")
 

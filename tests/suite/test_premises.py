@@ -101,7 +101,7 @@ def test_a_client_that_deletes_nodes_ends_the_test_at_once(story: Story, tmp_pat
     who = r'node n1 of the test was deleted by the user operator \(client "reaper/1 \(linux\)"\)'
     with pytest.raises(Blocked, match=who):
         case.until("AA-001", "what never comes", lambda view: None, 50)
-    assert story.log.now() < 5 and case.checks.made == []
+    assert story.log.now() < 5 and case.checks.recorded == []
 
 
 @pytest.mark.parametrize("agent", ["grove-conformance-x", "grove-conformance/suite", "kwok/v0.8"])
@@ -196,7 +196,7 @@ def test_nodes_of_others_are_no_loss(story: Story, tmp_path: Path) -> None:
     deletes(story, "other")
     with pytest.raises(CheckFailed):
         case.until("AA-001", "what never comes", lambda view: None, 50)
-    assert "reaper" not in str(case.checks.made[0].seen)
+    assert "reaper" not in str(case.checks.recorded[0].seen)
 
 
 def test_a_client_that_deletes_the_namespace_is_named(story: Story, tmp_path: Path) -> None:

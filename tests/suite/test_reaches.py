@@ -131,7 +131,7 @@ def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) 
             test.function(**{RUN: run, **test.arguments})
         run.judge_reaches()
     except (Blocked, CheckFailed) as error:
-        return {check.what for check in checks.made if check.outcome == "failed"}, error
+        return {check.what for check in checks.recorded if check.outcome == "failed"}, error
     return set(), None
 
 

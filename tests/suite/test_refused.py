@@ -71,7 +71,7 @@ def test_requests_above_a_limit_are_the_clusters_doing_where_it_adds_limits(stor
 def test_a_quota_of_the_scene_itself_is_judged(story: Story) -> None:
     story.record("events", "s", {"note": QUOTA})
     case = play(story)
-    case.made.append(("create", {"kind": "ResourceQuota", "metadata": {"name": "house"}}))
+    case.acts.append(("create", {"kind": "ResourceQuota", "metadata": {"name": "house"}}))
     with pytest.raises(SceneEnded):
         case.wait_for("pods", lambda view: False, 10)
 

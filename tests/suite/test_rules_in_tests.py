@@ -21,7 +21,7 @@ def asked(way: str, holds: bool | None, ended: Exception | None = None) -> list[
     verdicts = {"AA-001": Invariant("a rule", holds, "seen", None)}
     run = Recorded(Played("scene", Scene(), history, {}, verdicts, ended=ended), Scene(), checks)
     getattr(run, way)()
-    return [check.outcome for check in checks.made]
+    return [check.outcome for check in checks.recorded]
 
 
 @pytest.mark.parametrize("ended", [None, ENDED])

@@ -306,7 +306,7 @@ def test_a_scene_knows_which_requirements_are_judged(faked: Faked) -> None:
     parts = """
     class Parts(Scene):
         def play(self, env):
-            self.asked = list(env.checks.asked)
+            self.asked = list(env.checks.selected)
 
     @requirement("AA-006")
     def test_part(run: Recorded[Parts]):

@@ -84,7 +84,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     case = play(story, silence=silence(story, Requests(story)))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
-    seen = case.checks.made[-1].seen
+    seen = case.checks.recorded[-1].seen
     assert (nearest(seen), SILENT in seen) == ("not yet", True)
 
 
@@ -95,7 +95,7 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
     assert story.log.now() == pytest.approx(30, abs=2)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a third thing", lambda view: Unmet("not yet"))
-    seen = str(case.checks.made[-1].seen).splitlines()
+    seen = str(case.checks.recorded[-1].seen).splitlines()
     assert seen[0] == f"not seen within {story.log.now():.0f} s: a third thing"
     assert seen[-1] == f"{SILENT} {story.log.now():.0f} s"
 
@@ -105,7 +105,7 @@ def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(s
     case = play(story, silence=silence(story, Requests(story, *range(0, 60, 2))))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
-    assert "no new request" in str(case.checks.made[-1].seen).splitlines()[-1]
+    assert "no new request" in str(case.checks.recorded[-1].seen).splitlines()[-1]
 
 
 def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
@@ -118,7 +118,7 @@ def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
         case.until("AA-001", "a clique", lambda view: Unmet("not yet"), 30)
     took = story.log.now() - begin
     assert took == pytest.approx(30, abs=2)
-    assert str(case.checks.made[-1].seen).startswith(f"not seen within {took:.0f} s")
+    assert str(case.checks.recorded[-1].seen).startswith(f"not seen within {took:.0f} s")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_machine_that_stays_too_slow_ends_the_scene_without_a_verdict(story: S
     case = slow(story, until=float("inf"))
     with pytest.raises(HarnessError, match=r'too slow: "a pod" was not seen \(kube-apiserver answered after 1\.5 s'):
         case.wait_for("a pod", lambda view: False, 30)
-    assert 30 * MAX_EXTENSION <= story.log.now() <= 30 * (MAX_EXTENSION + 2) and case.checks.made == []
+    assert 30 * MAX_EXTENSION <= story.log.now() <= 30 * (MAX_EXTENSION + 2) and case.checks.recorded == []
 
 
 def test_a_quiet_time_is_one_in_which_the_machine_was_well(story: Story) -> None:

@@ -97,4 +97,4 @@ def test_an_invariant_of_a_scene_with_a_refused_write_is_not_judged(holds: bool 
     run = Recorded(Played("scene", scene, History(Log(), "s"), {}, verdicts, ended=broken), scene, checks)
     with pytest.raises(Blocked, match="a patch of nodes/n1 is accepted: 403 Forbidden") as blocked:
         run.invariant()
-    assert (blocked.value.cause, checks.made) == ("implementation", [])
+    assert (blocked.value.cause, checks.recorded) == ("implementation", [])

@@ -21,4 +21,4 @@ def failures(test: Callable[..., None], story: Story, steps: Mapping[str, Step],
     run = Recorded(Played("scene", played, story.history, steps, {}), played, checks, mark.kwargs.get("reaches", ()))
     test(run)
     run.judge_reaches()
-    return [check.what for check in checks.made if check.outcome == "failed"]
+    return [check.what for check in checks.recorded if check.outcome == "failed"]

@@ -21,7 +21,7 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     """Write the recording of one bench of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     records = list(_own(env.history.records(), env.pool, name))
-    acts = list(_acts(env.made, name, env.pool))
+    acts = list(_acts(env.acts, name, env.pool))
     created = [body for word, body in acts if word == "create"]
     (folder / OBJECTS).write_text(yaml.dump_all(created, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
     (folder / SCRIPT).write_text(replay.script(acts, f"gap-{name}"), encoding="utf-8")

@@ -43,9 +43,9 @@ class Blocked(AssertionError):
 
 
 class Checks:
-    """The outcomes of one test. Each is written to `tell` at once; `finish` raises what the test must end with.
+    """The outcomes of one test. Each is written to `write` at once; `finish` raises what the test must end with.
 
-    Once all of `enough` have failed (if given), the test ends: nothing more can be learned. `asked` are the declared
+    Once all of `enough` have failed (if given), the test ends: nothing more can be learned. `selected` are the declared
     ids that the run selects (default: all): only these need an outcome.
     """
 
@@ -53,13 +53,13 @@ class Checks:
         self,
         test: str,
         declared: Sequence[str],
-        tell: Callable[[ledger.Check], None],
+        write: Callable[[ledger.Check], None],
         enough: AbstractSet[str] = frozenset(),
-        asked: AbstractSet[str] = frozenset(),
+        selected: AbstractSet[str] = frozenset(),
     ) -> None:
-        self.test, self.declared, self._tell, self._enough = test, tuple(declared), tell, enough
-        self.asked = tuple(id for id in self.declared if not asked or id in asked)
-        self.made: list[ledger.Check] = []
+        self.test, self.declared, self._write, self._enough = test, tuple(declared), write, enough
+        self.selected = tuple(id for id in self.declared if not selected or id in selected)
+        self.recorded: list[ledger.Check] = []
         self.blocked = False
         """Whether the test ends because the implementation cannot be judged any more, although no check has failed."""
         self.doubt: Callable[[bool], None] = lambda thoroughly: None
@@ -69,30 +69,30 @@ class Checks:
     @property
     def failures(self) -> list[ledger.Check]:
         """Return the failed checks."""
-        return [c for c in self.made if c.outcome != "passed"]
+        return [c for c in self.recorded if c.outcome != "passed"]
 
     @property
     def settled(self) -> bool:
         """Return whether all selected requirements have failed, so that the rest of the test need not run."""
-        return bool(self._enough) and self._enough <= {c.id for c in self.made if c.outcome == "failed"}
+        return bool(self._enough) and self._enough <= {c.id for c in self.recorded if c.outcome == "failed"}
 
-    def expect(self, id: str, what: str, expected: object, seen: object, *, at: Moment = None) -> bool:
-        """Record whether `seen` equals `expected`. The test goes on either way.
+    def expect(self, id: str, what: str, expected: object, actual: object, *, at: Moment = None) -> bool:
+        """Record whether `actual` equals `expected`. The test goes on either way.
 
         A value that is ABSENT blocks the check (with many objects, the checks of those alone): nothing is wrong with an
         object that does not exist. That it must exist is judged by a check of its own.
         """
-        if seen is ABSENT:
+        if actual is ABSENT:
             self._record(id, what, "unknown", plain(expected), ABSENT.value, at)
             return False
-        if isinstance(expected, Mapping) and isinstance(seen, Mapping):
-            absent = [key for key, value in seen.items() if value is ABSENT]
+        if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+            absent = [key for key, value in actual.items() if value is ABSENT]
             if absent:
                 self._record(id, what, "unknown", None, f"there is no {', '.join(map(str, absent))}", at)
-                expected, seen = ({k: v for k, v in side.items() if k not in absent} for side in (expected, seen))
+                expected, actual = ({k: v for k, v in side.items() if k not in absent} for side in (expected, actual))
             if absent and not expected:
                 return False
-        want, got = plain(expected), plain(seen)
+        want, got = plain(expected), plain(actual)
         self._record(id, what, "passed" if want == got else "failed", want, got, at)
         return want == got
 
@@ -101,19 +101,19 @@ class Checks:
         for id in _each(ids):
             self._record(id, what, "passed", None, None, at)
 
-    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, *, at: Moment = None) -> bool:
+    def holds(self, id: str, what: str, verdict: bool | None, actual: object = None, *, at: Moment = None) -> bool:
         """Record a three-valued result. None (unknown) is not a pass."""
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
         )
-        self._record(id, what, outcome, None if verdict else "holds at every moment", plain(seen), at)
+        self._record(id, what, outcome, None if verdict else "holds at every moment", plain(actual), at)
         return verdict is True
 
-    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: Moment = None) -> None:
+    def invariant(self, id: str, what: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """As `holds`, for a rule that is judged in every test: a test that breaks it need not have declared it."""
         if id not in self.declared:
             self.declared = (*self.declared, id)
-        self.holds(id, what, verdict, seen, at=at)
+        self.holds(id, what, verdict, actual, at=at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
         """Take no notice of a broken rule that a slow machine breaks as well, as `error` says, but raise that error if
@@ -121,37 +121,37 @@ class Checks:
         if id in self.declared:
             raise error
 
-    def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: Moment = None) -> CheckFailed:
+    def fail(self, ids: Ids, what: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
         """Record failures and return the exception with which the test must end."""
         for id in _each(ids):
-            self._record(id, what, "failed", plain(expected), plain(seen), at)
-        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(seen)))}")
+            self._record(id, what, "failed", plain(expected), plain(actual), at)
+        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(actual)))}")
 
-    def broken(self, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:
+    def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
         refused a write, does not start, or has deleted nodes. No requirement is judged by that, and no run with it is
         conformant."""
         self.doubt(True)
         self.blocked = True
-        return Blocked(f"{what}: {brief(redaction.value(plain(seen)))}", "implementation", what)
+        return Blocked(f"{what}: {brief(redaction.value(plain(actual)))}", "implementation", what)
 
-    def spoil(self, what: str, seen: object) -> None:
+    def spoil(self, what: str, actual: object) -> None:
         """Record that the implementation has falsified what the test rests on: nothing of it counts as passed, and
         nothing as failed that was not seen to fail."""
         for id in self.declared:
-            if not any(check.id == id and check.outcome == "failed" for check in self.made):
-                self.holds(id, what, None, seen)
+            if not any(check.id == id and check.outcome == "failed" for check in self.recorded):
+                self.holds(id, what, None, actual)
 
     def open(self) -> tuple[str, ...]:
         """Return the declared ids without an outcome so far."""
-        judged = {c.id for c in self.made}
+        judged = {c.id for c in self.recorded}
         return tuple(id for id in self.declared if id not in judged)
 
     def finish(self) -> None:
         """End a test that ran to its end. Raises CheckFailed, or HarnessError for an id that was not judged."""
         if self.failures:
             raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
-        if missing := [id for id in self.open() if id in self.asked]:
+        if missing := [id for id in self.open() if id in self.selected]:
             raise HarnessError(f"the test ended without an outcome for {', '.join(missing)}", where=self.test)
 
     def _record(
@@ -160,13 +160,13 @@ class Checks:
         what: str,
         outcome: Literal["passed", "failed", "unknown"],
         expected: object,
-        seen: object,
+        actual: object,
         at: Moment,
     ) -> None:
         if id not in self.declared:
             raise HarnessError(f"the test judges {id} without declaring it", where=self.test)
         self.doubt(outcome != "passed")
-        expected, seen = redaction.value(expected), redaction.value(seen)
+        expected, actual = redaction.value(expected), redaction.value(actual)
         moment, deviation = _moment(at)
         check = ledger.Check(
             test=self.test,
@@ -174,14 +174,14 @@ class Checks:
             what=what,
             outcome=outcome,
             expected=expected,
-            seen=seen,
+            seen=actual,
             at=moment,
             deviation=deviation if outcome == "failed" else None,
         )
-        self.made.append(check)
-        self._tell(check)
+        self.recorded.append(check)
+        self._write(check)
         if outcome == "failed" and self.settled:
-            raise CheckFailed(f"{id}: {what}: {brief(seen)}")
+            raise CheckFailed(f"{id}: {what}: {brief(actual)}")
 
 
 def _each(ids: Ids) -> Sequence[str]:

@@ -43,7 +43,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     release: str = ""
     """The release of Grove whose requirements it must meet."""
     discovered: dict[str, str] = {}
-    """What its CRDs were found to serve beyond what everybody serves."""
+    """Optional parts of the API that its CRDs serve."""
     supplied: dict[str, str] = {}
     """Roles that another implementation plays in this run → its name and version."""
     expected_failures: tuple[ExpectedFailure, ...] = ()
@@ -70,7 +70,7 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     skip: tuple[str, ...] = ()
     """The requirements that were left out with --skip."""
     shard: str = ""
-    """Which part of the selection the plan is, as i/n; empty for all of it."""
+    """The part of the selection that the plan is, as i/n; empty for all of it."""
     elsewhere: dict[str, int] = {}
     """Invariant → how many further tests would judge it, in scenes that the selection of profiles leaves out."""
     plan: tuple[PlannedTest, ...]
@@ -153,7 +153,7 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     scene: str = ""
     """The scene that it judges. `ended_by` of a blocked test is then the step at which the scene ended."""
     removed: str = ""
-    """What was installed and was removed by the time at which a check failed: the cause of whatever fails."""
+    """Installed webhooks that were missing by the time at which a check failed: the cause of whatever fails."""
 
 
 class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
@@ -228,7 +228,7 @@ def encoded(event: AnyEvent) -> bytes:
 
 
 class Ledger:
-    """Where a worker writes its events: each is sent at once, so that a killed worker loses none."""
+    """The ledger to which a worker writes its events: each is sent at once, so that a killed worker loses none."""
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self._send = send

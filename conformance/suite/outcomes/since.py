@@ -15,28 +15,28 @@ from conformance.suite.outcomes.checks import Moment
 _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 
-def last_change(history: History, what: str, expected: object, seen: object) -> float:
+def last_change(history: History, what: str, expected: object, actual: object) -> float:
     """Return the last change of the objects named where two values differ, or else in what is compared; the present if
     none is named. Deleted objects count, too."""
     records = [record for record in history.records() if record.resource not in UNASKED]
-    for text in (msgspec.json.encode(reduced(plain(expected), plain(seen))).decode(), what):
+    for text in (msgspec.json.encode(reduced(plain(expected), plain(actual))).decode(), what):
         words = set(_WORD.findall(text))
         if moments := [record.at for record in records if record.name in words]:
             return max(moments)
     return history.now()
 
 
-def since(history: History, what: str, expected: object, seen: object, at: Record | None = None) -> Moment:
+def since(history: History, what: str, expected: object, actual: object, at: Record | None = None) -> Moment:
     """Return since when a comparison fails: `at`, or the first record that is listed as wrong, or the time of the last
     change of what differs."""
     if at is not None:
         return at
-    if plain(expected) == plain(seen):
+    if plain(expected) == plain(actual):
         return None
-    return _listed(history, seen) or round(last_change(history, what, expected, seen), 3)
+    return _listed(history, actual) or round(last_change(history, what, expected, actual), 3)
 
 
-def _listed(history: History, seen: object) -> Record | None:
+def _listed(history: History, actual: object) -> Record | None:
     """Return the first record of a list of records as text."""
-    texts = {text for text in seen if isinstance(text, str)} if isinstance(seen, list | tuple) else set()
+    texts = {text for text in actual if isinstance(text, str)} if isinstance(actual, list | tuple) else set()
     return next((record for record in history.records() if str(record) in texts), None) if texts else None

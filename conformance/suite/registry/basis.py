@@ -1,4 +1,4 @@
-"""What a requirement rests on: which public document says so, and where.
+"""The basis of a requirement: the public document that states it, and the place in it.
 
 `documents.yaml` lists the documents. A requirement quotes them, so that whoever disagrees can look them up.
 """
@@ -25,12 +25,12 @@ ANCHORS = Path(__file__).parent / "anchors.json"
 
 
 class Kind(StrEnum):
-    """What says so. Only the first two carry a MUST."""
+    """The kind of a basis. Only the first two carry a MUST."""
 
     DOCUMENT = "document"
     """A proposal, a user guide, a comment of an API type, or a CRD's schema."""
     CONVENTION = "convention"
-    """What Kubernetes asks of every API and controller, or promises of its own."""
+    """A rule of Kubernetes for every API and controller, or a promise of its own API."""
     DECISION = "decision"
     """Documents are silent, or contradict each other; this project chose."""
     CODE = "code"
@@ -96,8 +96,8 @@ class Quotation:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a requirement rests on. `contradictions` quote documents that say otherwise, `unwritten` is what of its
-    sentence no quotation carries, `reason` why it was decided so."""
+    """The basis of a requirement. `contradictions` quote documents that say otherwise, `unwritten` is the part of its
+    sentence that no quotation carries, `reason` why it was decided so."""
 
     kind: Kind = Kind.DECISION
     quotations: tuple[Quotation, ...] = ()

@@ -63,14 +63,14 @@ def _row(entry: Requirement) -> str:
     if entry.until:
         text += f" (until {entry.until}; later: {', '.join(entry.successors)})"
     if entry.unless:
-        text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
+        text += f" (not with feature {' or '.join(f'`{feature}`' for feature in entry.unless)})"
     return f"| {entry.id} | {entry.level} | {text} | {_basis(entry)} | {', '.join(entry.roles)} | {entry.since} |"
 
 
 def _basis(entry: Requirement) -> str:
     quoted, contradicting = _documents(entry.basis.quotations), _documents(entry.basis.contradictions)
-    shown = ": ".join(filter(None, [str(entry.basis.kind), quoted]))
-    return f"{shown}; contradicted by {contradicting}" if contradicting else shown
+    basis = ": ".join(filter(None, [str(entry.basis.kind), quoted]))
+    return f"{basis}; contradicted by {contradicting}" if contradicting else basis
 
 
 def _documents(quotations: Iterable[Quotation]) -> str:

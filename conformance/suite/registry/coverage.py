@@ -1,4 +1,4 @@
-"""Which scenarios and binding rows of the specification are judged, and why the others are not.
+"""Coverage of the specification: the scenarios and binding rows that are judged, and the reasons for the others.
 
 Pure functions over the data in fixtures/coverage/. The judge does not know mutants: `page` gets them as an argument.
 """
@@ -20,7 +20,7 @@ SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
 """Ids of scenarios, and of instances that were played by hand."""
 LIMIT = re.compile(r"KEP-L[0-9]+")
 """Ids of what the texts accept, and inference lacks."""
-Shown = Mapping[str, Sequence[str]]
+Gaps = Mapping[str, Sequence[str]]
 """Row → the instances and mappings of `grove-conformance lab gaps` that show it."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of runs in the page."""
@@ -65,7 +65,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Seen:
+class OperatorRun:
     """A recorded run of an operator with defects: what it was, and the requirements that failed."""
 
     label: str
@@ -79,7 +79,7 @@ def folder() -> Path:
 
 def scenarios(path: Path | None = None) -> list[Scenario]:
     """Read the scenarios. Raises UsageError with file, line and field."""
-    found = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
+    content = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
     return [
         Scenario(
             entry["id"],
@@ -89,23 +89,23 @@ def scenarios(path: Path | None = None) -> list[Scenario]:
             tuple(entry.get("tests", ())),
             _line(entry.get("pending", "")),
         )
-        for entry in found["scenarios"]
+        for entry in content["scenarios"]
     ]
 
 
 def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     """Read the rows, and the reasons of defects that nothing catches. Raises UsageError with file, line and field."""
-    found = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
+    content = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
     binding = {
-        document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in found["binding"].items()
+        document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in content["binding"].items()
     }
-    reasons = _reasons(found["reasons"])
+    reasons = _reasons(content["reasons"])
     known = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
     uncaught: dict[str, tuple[Reason, ...]] = {}
     for entry in known["uncaught"]:
         reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, uncaught, _reasons(found["pending"]), _reasons(known["unseen"]))
+    return Rows(binding, reasons, uncaught, _reasons(content["pending"]), _reasons(known["unseen"]))
 
 
 def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
@@ -114,11 +114,11 @@ def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
 
 def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
     """Return each id of the specification with the requirements that name it in their `source`."""
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for entry in registry.requirements.values():
         for fact in entry.source:
-            found[fact] = (*found.get(fact, ()), entry.id)
-    return found
+            result[fact] = (*result.get(fact, ()), entry.id)
+    return result
 
 
 def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
@@ -127,29 +127,29 @@ def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
     return {row: claimed[row] for kinds in table.binding.values() for row in kinds["defect"] if row in claimed}
 
 
-def seen(found: Mapping[str, Sequence[str]], runs: Sequence[Seen]) -> dict[str, list[str]]:
+def observed(defects: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]) -> dict[str, list[str]]:
     """Return each detected defect row with its requirements that failed, each with the letters of the runs."""
     return {
         row: [f"{id} ({letters})" for id in ids if (letters := ", ".join(_letters(id, runs)))]
-        for row, ids in found.items()
+        for row, ids in defects.items()
     }
 
 
-def _letters(id: str, runs: Sequence[Seen]) -> list[str]:
+def _letters(id: str, runs: Sequence[OperatorRun]) -> list[str]:
     return [LETTERS[number] for number, run in enumerate(runs) if id in run.failed]
 
 
-def unseen(found: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[Seen]) -> list[str]:
+def unseen(defects: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[OperatorRun]) -> list[str]:
     """Return one sentence for each detected defect that was neither seen on an operator nor has a reason, or both."""
-    shown = seen(found, runs)
+    failures = observed(defects, runs)
     excused = [row for reason in table.unseen for row in reason.rows]
     wrong = [
         f"{row}: no requirement of it failed, and no reason says why"
-        for row in found
-        if not shown[row] and row not in excused
+        for row in defects
+        if not failures[row] and row not in excused
     ]
-    wrong += [f"{row}: has a reason, and {', '.join(shown[row])} failed" for row in excused if shown.get(row)]
-    return wrong + [f"{row}: has a reason, and is not detected" for row in excused if row not in found]
+    wrong += [f"{row}: has a reason, and {', '.join(failures[row])} failed" for row in excused if failures.get(row)]
+    return wrong + [f"{row}: has a reason, and is not detected" for row in excused if row not in defects]
 
 
 def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
@@ -157,28 +157,28 @@ def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
 
 
-def problems(registry: Registry, stories: Sequence[Scenario], table: Rows, shown: Shown | None = None) -> list[str]:
+def problems(registry: Registry, stories: Sequence[Scenario], table: Rows, gaps: Gaps | None = None) -> list[str]:
     """Return one sentence for each scenario or row that has neither a check nor a reason, or both. A scenario that is
     `shown` needs neither."""
-    found = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
+    result = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
-        found += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
+        result += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
         checked = checks_of(registry, story)
-        if not checked and not story.reason and not story.pending and story.id not in (shown or {}):
-            found.append(f"{story.id}: has neither checks nor a reason")
+        if not checked and not story.reason and not story.pending and story.id not in (gaps or {}):
+            result.append(f"{story.id}: has neither checks nor a reason")
         if story.pending and (checked or story.reason):
-            found.append(f"{story.id}: is pending, and has checks or a reason")
+            result.append(f"{story.id}: is pending, and has checks or a reason")
     binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
-    found += [f"{id}: duplicate id" for id in _twice(binding)]
+    result += [f"{id}: duplicate id" for id in _twice(binding)]
     claimed = claims(registry)
     uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
     excused = [id for reason in (*table.reasons, *table.pending, *uncaught) for id in reason.rows]
-    found += [f"{id}: has two reasons" for id in _twice(excused)]
-    found += [f"{id}: has a reason, and is not a binding row" for id in excused if id not in binding]
-    found += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
-    found += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
-    return found
+    result += [f"{id}: has two reasons" for id in _twice(excused)]
+    result += [f"{id}: has a reason, and is not a binding row" for id in excused if id not in binding]
+    result += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
+    result += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
+    return result
 
 
 def missing(spec: Mapping[str, Row], stories: Sequence[Scenario], table: Rows) -> list[str]:
@@ -205,8 +205,8 @@ def page(
     stories: Sequence[Scenario],
     table: Rows,
     detected: Mapping[str, Sequence[str]],
-    runs: Sequence[Seen] = (),
-    shown: Shown | None = None,
+    runs: Sequence[OperatorRun] = (),
+    gaps: Gaps | None = None,
 ) -> str:
     """Render docs/coverage.md. `detected` maps requirements to the names of the mutants that they have detected; `runs`
     are recorded runs of operators with known defects."""
@@ -234,7 +234,7 @@ def page(
         where = [f"`{path}`" for path in story.tests]
         what = f"pending: {story.pending}" if story.pending else ""
         reason = "; ".join(filter(None, [what, story.reason, f"see {', '.join(where)}" if where else ""]))
-        instances = ", ".join((shown or {}).get(story.id, ()))
+        instances = ", ".join((gaps or {}).get(story.id, ()))
         cells = (story.id, story.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     claimed = claims(registry)
@@ -265,20 +265,24 @@ def page(
     return "\n".join(lines) + "\n"
 
 
-def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[Seen]) -> list[str]:
-    found = caught(registry, table)
+def _defects(
+    registry: Registry, table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]
+) -> list[str]:
+    defects = caught(registry, table)
     tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
-    shown = seen(found, runs)
+    failures = observed(defects, runs)
     failed = frozenset[str]().union(*(run.failed for run in runs))
     by_must = sum(
-        any(registry.requirements[id].level is Level.MUST for id in failed.intersection(ids)) for ids in found.values()
+        any(registry.requirements[id].level is Level.MUST for id in failed.intersection(ids))
+        for ids in defects.values()
     )
-    share = round(100 * len(found) / max(1, len(found) + tried))
+    share = round(100 * len(defects) / max(1, len(defects) + tried))
+    seen_on_operators = sum(map(bool, failures.values()))
     lines = [
         "",
         "## Defects of upstream",
         "",
-        f"{len(found)} defects are detected, {tried} were seen but are not: {share} % are detected. Rows about",
+        f"{len(defects)} defects are detected, {tried} were seen but are not: {share} % are detected. Rows about",
         "documentation, and rows that were never seen on a control plane, are not counted.",
         "",
         "*Detected* means that a requirement names the row, and that a mutant has been seen to fail that requirement.",
@@ -286,7 +290,7 @@ def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[st
         "last column names the requirements of the row that failed on an operator that has the defect, in these runs",
         "([findings](findings/grove-operator.md)); such a failure may have another cause than this row, too.",
         "",
-        f"{sum(map(bool, shown.values()))} of the {len(found)} were seen on an operator, {by_must} of them by a MUST",
+        f"{seen_on_operators} of the {len(defects)} were seen on an operator, {by_must} of them by a MUST",
         "([why not by more](findings/grove-operator.md#recall-by-a-must)).",
         "",
         "| run | operator and date | requirements that failed |",
@@ -296,9 +300,9 @@ def _defects(registry: Registry, table: Rows, detected: Mapping[str, Sequence[st
         "| defect | caught by | mutants | seen on an operator |",
         "|---|---|---|---|",
     ]
-    for row, ids in found.items():
+    for row, ids in defects.items():
         mutants = sorted({name for id in ids for name in detected.get(id, ())})
-        lines.append(f"| {row} | {_with_basis(registry, ids)} | {', '.join(mutants)} | {', '.join(shown[row])} |")
+        lines.append(f"| {row} | {_with_basis(registry, ids)} | {', '.join(mutants)} | {', '.join(failures[row])} |")
     lines += ["", "| detected, and not seen on an operator: why | defects |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.unseen]
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]

@@ -1,4 +1,4 @@
-"""Which tests judge which requirement, read from their decorators: to import them takes pytest seconds."""
+"""The tests of each requirement, read from their decorators: to import them takes pytest seconds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DECLARING = frozenset({"requirement", "requirements", "invariants"})
 def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
     """Return requirement id → its tests, as `conformance/tests/FILE.py::FUNCTION`. Tests that get their ids from data
     are not among them."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         for node in ast.parse(path.read_bytes()).body:
             for name, id in _declared(node):
-                found.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{name}")
-    return found
+                result.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{name}")
+    return result
 
 
 def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
@@ -32,7 +32,7 @@ def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
             calls = [call]
         case _:
             return
-    for each in calls:
-        if isinstance(each, ast.Call) and ast.unparse(each.func) in DECLARING:
-            constants = (argument.value for argument in each.args if isinstance(argument, ast.Constant))
+    for decorator in calls:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in DECLARING:
+            constants = (argument.value for argument in decorator.args if isinstance(argument, ast.Constant))
             yield from ((name, value) for value in constants if isinstance(value, str))

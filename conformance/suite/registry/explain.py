@@ -28,7 +28,7 @@ SAYS = {
     Kind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
     Kind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
-"""What each kind of basis means, for people."""
+"""The meaning of each kind of basis, for people."""
 PLAYS = ("conformance.testing.playing", "Play")
 """The class that plays scenarios of gang scheduling, with its module."""
 WIDTH = 110
@@ -140,15 +140,15 @@ def _decisions(entry: Requirement) -> Iterator[str]:
 def _registered(group: str) -> Mapping[str, Iterable[str]]:
     """Return the mutants or variants of every registered package; those of a package that cannot be imported are left
     out."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for point in metadata.entry_points(group=group):
         try:
             named = point.load()
         except (ImportError, AttributeError):
             continue
         for id, names in named().items():
-            found.setdefault(id, []).extend(names)
-    return found
+            result.setdefault(id, []).extend(names)
+    return result
 
 
 # -- rows of the specification -----------------------------------------------------------------------------------------

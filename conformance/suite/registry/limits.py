@@ -1,4 +1,4 @@
-"""How long the tests of a requirement wait, read from their source: to import them takes pytest seconds.
+"""The waits of the tests of a requirement, read from their source: to import them takes pytest seconds.
 
 A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`) and a test for its checks (`run.until`), each
 for a limit that is written in the call, is a constant, or is the default of the method.
@@ -58,11 +58,11 @@ def _seconds(limit: float | str) -> str:
 def of_requirement(id: str) -> list[Wait]:
     """Return the waits that decide a requirement, each once: those for the steps that its tests name, or else all of
     their scenes."""
-    found: dict[Wait, None] = {}
+    waits: dict[Wait, None] = {}
     for test in declarations.tests().get(id, ()):
         path, _, name = test.partition("::")
-        found |= dict.fromkeys(_of_test(path.removesuffix(".py").replace("/", "."), name))
-    return list(found)
+        waits |= dict.fromkeys(_of_test(path.removesuffix(".py").replace("/", "."), name))
+    return list(waits)
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def _scenes(node: ast.stmt) -> Iterator[str]:
         if isinstance(part, ast.Subscript) and ast.unparse(part.value).endswith("Recorded"):
             yield from map(ast.unparse, _members(part.slice))
         elif isinstance(part, ast.Call) and ast.unparse(part.func) == "invariants" and part.args:
-            yield from (ast.unparse(each) for each in getattr(part.args[0], "elts", [part.args[0]]))
+            yield from (ast.unparse(argument) for argument in getattr(part.args[0], "elts", [part.args[0]]))
 
 
 def _members(node: ast.expr) -> Iterator[ast.expr]:
@@ -99,28 +99,28 @@ def _members(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-def _waits(module: str, name: str, seen: frozenset[tuple[str, str]]) -> Iterator[Wait]:
+def _waits(module: str, name: str, visited: frozenset[tuple[str, str]]) -> Iterator[Wait]:
     """Yield the waits of a class with its bases, or of a function, and of the functions that it gives its environment
     to."""
     module, name = _origin(module, name)
     node = _module(module).body.get(name)
-    if node is None or (module, name) in seen:
+    if node is None or (module, name) in visited:
         return
-    seen |= {(module, name)}
+    visited |= {(module, name)}
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
-        yield from _waits(module, ast.unparse(base), seen)
+        yield from _waits(module, ast.unparse(base), visited)
     for member in _members(node.value) if isinstance(node, ast.Assign) else ():
         if isinstance(member, ast.Name):
-            yield from _waits(module, member.id, seen)
-    yield from _calls(module, node, seen)
+            yield from _waits(module, member.id, visited)
+    yield from _calls(module, node, visited)
 
 
-def _calls(module: str, node: ast.stmt, seen: frozenset[tuple[str, str]]) -> Iterator[Wait]:
+def _calls(module: str, node: ast.stmt, visited: frozenset[tuple[str, str]]) -> Iterator[Wait]:
     for call in (part for part in ast.walk(node) if isinstance(part, ast.Call)):
         if isinstance(call.func, ast.Attribute) and call.func.attr in METHODS and len(call.args) >= 2:
             yield _wait(module, call)
-        elif any(isinstance(each, ast.Name) and each.id == "env" for each in call.args):
-            yield from _waits(module, ast.unparse(call.func), seen)
+        elif any(isinstance(argument, ast.Name) and argument.id == "env" for argument in call.args):
+            yield from _waits(module, ast.unparse(call.func), visited)
 
 
 def _wait(module: str, call: ast.Call) -> Wait:
@@ -141,9 +141,9 @@ def _words(module: str, node: ast.expr) -> str:
         case ast.Constant(value=str() as value):
             return value
         case ast.JoinedStr(values=values):
-            return "".join(_words(module, each) or "{…}" for each in values)
+            return "".join(_words(module, part) or "{…}" for part in values)
         case ast.Name() | ast.Attribute():
-            return _words(*found) if (found := _constant(module, node)) else ""
+            return _words(*constant) if (constant := _constant(module, node)) else ""
     return ""
 
 
@@ -158,7 +158,7 @@ def _number(module: str, node: ast.expr) -> float | None:
                 return None
             return one * two if isinstance(op, ast.Mult) else one + two
         case ast.Name() | ast.Attribute():
-            return _number(*found) if (found := _constant(module, node)) else None
+            return _number(*constant) if (constant := _constant(module, node)) else None
     return None
 
 
@@ -196,9 +196,9 @@ def _module(name: str) -> _Module:
             case ast.Assign(targets=[ast.Name(id=defined)], value=value):
                 body[defined], constants[defined] = node, value
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                constants |= {ast.unparse(each): value for each, value in zip(targets, values, strict=False)}
+                constants |= {ast.unparse(element): value for element, value in zip(targets, values, strict=False)}
             case ast.AnnAssign(target=ast.Name(id=defined), value=ast.expr() as value):
                 constants[defined] = value
             case ast.ImportFrom(module=str() as place, names=names):
-                imported |= {each.asname or each.name: (place, each.name) for each in names}
+                imported |= {element.asname or element.name: (place, element.name) for element in names}
     return _Module(body, constants, imported)

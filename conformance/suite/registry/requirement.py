@@ -79,7 +79,7 @@ class Requirement:
     """The requirements that say of later releases what it says."""
     basis: Basis = bases.NONE
     demands: str = ""
-    """What its check demands beyond the sentence."""
+    """Demands of its check beyond the sentence."""
 
     @property
     def decides(self) -> bool:
@@ -126,7 +126,7 @@ class Registry:
     def features(self) -> frozenset[str]:
         """Return all features that an implementation may claim."""
         named = ((r.feature, *r.unless) for r in self.requirements.values())
-        return frozenset(feature for each in named for feature in each if feature) | PLAYED
+        return frozenset(feature for names in named for feature in names if feature) | PLAYED
 
 
 def load(folder: Path = FOLDER) -> Registry:
@@ -137,7 +137,7 @@ def load(folder: Path = FOLDER) -> Registry:
 @functools.cache
 def _load(folder: Path) -> Registry:
     profiles: dict[str, str] = {}
-    found: dict[str, Requirement] = {}
+    requirements: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
     used: dict[str, tuple[documents.Document, documents.Field]] = {}
     clusters: dict[str, ClusterNeeds] = {}
@@ -160,14 +160,14 @@ def _load(folder: Path) -> Registry:
                     where = document.where(*field)
                     raise UsageError(what, where=where, hint="give it a new number: ids are never reused")
                 used[entry["id"]] = document, field
-        found |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
+        requirements |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {
             entry["id"]: Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])
             for entry in document.value.get("retired", ())
         }
     if not profiles:
         raise UsageError("has no requirements", where=documents.shown(folder), hint="name a folder of YAML files")
-    return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())), clusters)
+    return Registry(profiles, dict(sorted(requirements.items())), dict(sorted(retired.items())), clusters)
 
 
 def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
@@ -233,17 +233,17 @@ def reaches(item: pytest.Item) -> tuple[str, ...]:
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
     """Return what is inconsistent between the registry and the collected tests (node id → declared ids), one sentence
     each."""
-    found: list[str] = []
+    result: list[str] = []
     for test, ids in sorted(tests.items()):
         listed = list(ids)
         if not listed:
-            found.append(f"{test}: has no @requirements(…): a conformance test says what it judges")
+            result.append(f"{test}: has no @requirements(…): a conformance test says what it judges")
         for id in listed:
             if id in registry.retired:
-                found.append(f"{test}: declares {id}, which is retired ({registry.retired[id].reason})")
+                result.append(f"{test}: declares {id}, which is retired ({registry.retired[id].reason})")
             elif id not in registry.requirements:
-                found.append(f"{test}: declares {id}, unknown ({documents.suggestion(id, registry.requirements)})")
-    return found
+                result.append(f"{test}: declares {id}, unknown ({documents.suggestion(id, registry.requirements)})")
+    return result
 
 
 def unjudged(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:

@@ -42,15 +42,15 @@ class Scope:
 
     def tests(self, declared: Mapping[str, Iterable[str]], scenes: Mapping[str, str]) -> Tests:
         """Return which tests run: of those that declare these ids, with the scenes that they judge."""
-        taken = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
+        selected = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
         if self.everywhere:
-            return Tests(frozenset(taken), {})
-        played = {scenes[test] for test, ids in taken.items() if any(map(self._selects, ids & self.judged))}
-        judged = {id for test, ids in taken.items() if scenes[test] in played for id in ids}
+            return Tests(frozenset(selected), {})
+        played = {scenes[test] for test, ids in selected.items() if any(map(self._selects, ids & self.judged))}
+        judged = {id for test, ids in selected.items() if scenes[test] in played for id in ids}
         # An invariant of the selection that none of these scenes shows selects those that do.
-        played |= {scenes[test] for test, ids in taken.items() if ids & self.judged - judged}
-        other = Counter(id for test, ids in taken.items() if scenes[test] not in played for id in ids & self.judged)
-        return Tests(frozenset(test for test in taken if scenes[test] in played), dict(sorted(other.items())))
+        played |= {scenes[test] for test, ids in selected.items() if ids & self.judged - judged}
+        other = Counter(id for test, ids in selected.items() if scenes[test] not in played for id in ids & self.judged)
+        return Tests(frozenset(test for test in selected if scenes[test] in played), dict(sorted(other.items())))
 
     def _selects(self, id: str) -> bool:
         """Return whether a judged requirement selects the scenes of its tests."""
@@ -98,18 +98,18 @@ def scope(
     `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known; `skip` are ids
     that are not judged. Invariants of selected profiles are judged in the scenes of these profiles, or `everywhere`.
     Raises UsageError for an unknown profile or id."""
-    asked, wanted, left_out = sorted(set(profiles)), sorted(set(ids)), {registry.get(id).id for id in skip}
-    for profile in asked:
+    requested, named_ids, left_out = sorted(set(profiles)), sorted(set(ids)), {registry.get(id).id for id in skip}
+    for profile in requested:
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
             near = documents.suggestion(profile, registry.profiles)
             hint = near if near.startswith("known") else f"{near} profiles: {listed}"
             raise UsageError(f"unknown profile {profile!r}", hint=hint)
-    for id in wanted:
+    for id in named_ids:
         entry = registry.get(id)
-        if asked and entry.profile not in asked:
+        if requested and entry.profile not in requested:
             raise UsageError(f"{id} is of profile {entry.profile}", hint=f"add --profile {entry.profile}, or drop it")
-    chosen = asked or sorted({registry.get(id).profile for id in wanted})
+    chosen = requested or sorted({registry.get(id).profile for id in named_ids})
     chosen = chosen or sorted(set(registry.profiles) - set(registry.clusters))
     judged: set[str] = set()
     unclaimed: dict[str, str] = {}
@@ -119,7 +119,7 @@ def scope(
         why = not_claimed(entry, roles, features, kubernetes, release)
         if why:
             unclaimed[entry.id] = why
-        elif entry.id not in left_out and (not wanted or entry.id in wanted):
+        elif entry.id not in left_out and (not named_ids or entry.id in named_ids):
             judged.add(entry.id)
     claimed = set(features)
     foreign = frozenset(
@@ -129,8 +129,8 @@ def scope(
         or not claimed.isdisjoint(entry.unless)
         or not lines.holds(entry.since, entry.until, release)
     )
-    named, skipped = frozenset(wanted), frozenset(left_out)
-    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not asked)
+    named, skipped = frozenset(named_ids), frozenset(left_out)
+    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not requested)
 
 
 def not_claimed(
@@ -155,5 +155,5 @@ def not_claimed(
 
 def _minor(version: str) -> tuple[int, int]:
     """Return major and minor of a version such as `1.37`, `1.37.2` or `v1.37.2`; zeros if it is none."""
-    found = re.match(r"v?(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

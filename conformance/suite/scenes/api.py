@@ -150,8 +150,8 @@ class Api:
 
     def names(self, plural: str) -> list[str]:
         """Return the names of all objects of a cluster-scoped resource."""
-        found = self._run(self._client.list(self.of_plural(plural)))
-        return [str(item["metadata"]["name"]) for item in found]
+        objects = self._run(self._client.list(self.of_plural(plural)))
+        return [str(item["metadata"]["name"]) for item in objects]
 
     def holds(self, plural: str, namespace: str) -> bool:
         """Return whether a namespace has an object of a resource."""

@@ -46,10 +46,10 @@ class Case(SceneEnvironment):
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
         return answer
 
-    def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
+    def expect(self, id: str, what: str, expected: object, actual: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
         the values differ."""
-        return self.checks.expect(id, what, expected, seen, at=since(self.history, what, expected, seen, at))
+        return self.checks.expect(id, what, expected, actual, at=since(self.history, what, expected, actual, at))
 
     def holds(self, id: str, what: str, result: RuleResult | bool | None) -> bool:
         """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""

@@ -148,8 +148,8 @@ class DryRun:
         for n, reply in zip(refused, self._send(real), strict=True):
             if reply.accepted:
                 replies[n] = dataclasses.replace(reply, message=f"a dry run was refused ({replies[n]})")
-        made = [replies[n].object for n in refused if replies[n].accepted and requests[n].method == "POST"]
-        self._send([dataclasses.replace(self._removal(each), dry_run=False) for each in made])
+        created = [replies[n].object for n in refused if replies[n].accepted and requests[n].method == "POST"]
+        self._send([dataclasses.replace(self._removal(obj), dry_run=False) for obj in created])
         return replies
 
     def _send(self, requests: Sequence[Request]) -> list[Reply]:
@@ -192,13 +192,13 @@ async def _all(client: Client, requests: Sequence[Request]) -> list[Answer]:
 
 
 def _reply(answer: Answer) -> Reply:
-    told = tuple(re.sub(r"\\(.)", r"\1", text) for header in answer.warnings for text in _WARNING.findall(header))
+    warnings = tuple(re.sub(r"\\(.)", r"\1", text) for header in answer.warnings for text in _WARNING.findall(header))
     if answer.status < 400:
-        return Reply(answer.status, orjson.loads(answer.content), warnings=told)
+        return Reply(answer.status, orjson.loads(answer.content), warnings=warnings)
     error = answer.error()
     return Reply(
         answer.status,
         message=" ".join(error.message.split()),
         errors=tuple(field_errors(error.message, error.details)),
-        warnings=told,
+        warnings=warnings,
     )

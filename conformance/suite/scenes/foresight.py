@@ -27,10 +27,10 @@ def stopped() -> Blocked:
     return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
 
 
-def decided(tests: Iterable[pytest.Item], asked: AbstractSet[str], played: Played) -> bool:
-    """Whether the tests of a scene have failed all of the `asked` requirements, whatever its later steps are."""
+def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: Played) -> bool:
+    """Return whether the tests of a scene have failed all of these `requirements`, whatever its later steps are."""
     so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
-    left = set(asked)
+    left = set(requirements)
     for item in tests:
         if left and not left.isdisjoint(requirement.declared(item)):
             left -= _failed(item, so_far)
@@ -47,4 +47,4 @@ def _failed(item: pytest.Item, so_far: Played) -> set[str]:
     with contextlib.suppress(Exception):  # undecided; errors are reported when the test itself runs
         test(**{**arguments, RUN: run})
         run.judge_reaches()
-    return {check.id for check in checks.made if check.outcome == "failed"}
+    return {check.id for check in checks.recorded if check.outcome == "failed"}

@@ -1,4 +1,4 @@
-"""How a scene takes the speed of the machine into account: only the time in which it was well counts for anybody."""
+"""The speed of the machine during a scene: only the time in which the machine worked well counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unobserved(begin: float) -> tuple[float, Sequence[Late]]:
 
 
 class Machine:
-    """What one test knows about the speed of the machine."""
+    """The speed of the machine as one test knows it."""
 
     def __init__(self, slow: Slow = unobserved, clock: Callable[[], float] = time.monotonic) -> None:
         self._slow, self._clock = slow, clock

@@ -119,42 +119,42 @@ class Scenes:
         key: str,
         scene: type[Scene],
         running: RunningTest,
-        others: Collection[str],
+        judged: Collection[str],
         tests: Sequence[pytest.Item],
         enough: Set[str],
         reaches: Sequence[str],
     ) -> Recorded[Scene]:
         """Return the recording of a scene for one test, whose requirement is about the steps that it `reaches`; the
-        first test of the scene causes it to be played. `others` are the ids that tests of this scene judge: a violated
+        first test of the scene causes it to be played. `judged` are the ids that tests of this scene judge: a violated
         invariant that none of them declares fails the test that played it, if it is claimed. The scene ends as soon as
         its `tests` have failed all requirements that are `enough`, if any."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
             decided = partial(foresight.decided, tests, enough) if enough else None
-            self._open = self._play(key, scene, others, decided)
-        found = self._open
-        assert found is not None
-        running.namespace, running.foreign = found.running.namespace, found.running.foreign
-        if found.problem is not None:
-            raise found.problem
-        assert found.played is not None
-        running.scene, running.scene_ended_by = key, found.played.ended_by
-        for id, verdict in found.played.verdicts.items() if fresh else ():
-            if verdict.holds is False and id in self._invariants and id not in others:
-                running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
-        return Recorded(found.played, found.played.scene, running.checks, reaches)
+            self._open = self._play(key, scene, judged, decided)
+        current = self._open
+        assert current is not None
+        running.namespace, running.foreign = current.running.namespace, current.running.foreign
+        if current.problem is not None:
+            raise current.problem
+        assert current.played is not None
+        running.scene, running.scene_ended_by = key, current.played.ended_by
+        for id, verdict in current.played.verdicts.items() if fresh else ():
+            if verdict.holds is False and id in self._invariants and id not in judged:
+                running.checks.invariant(id, verdict.what, False, verdict.actual, at=verdict.at)
+        return Recorded(current.played, current.played.scene, running.checks, reaches)
 
     def keep(self, running: RunningTest, passed: bool) -> None:
         """Keep evidence of a failed test, of one that the implementation blocks, and if wanted of one that has
         `passed`: the scene's bundle, with the failures of all its tests so far."""
-        found = self._open
-        if found is None or not (passed or running.checks.failures or running.checks.blocked or found.problem):
+        current = self._open
+        if current is None or not (passed or running.checks.failures or running.checks.blocked or current.problem):
             return
-        found.failed += running.checks.made
-        found.tests.append(running.test)
-        found.running.keep(found.failed, found.tests)
-        running.bundle, running.removed = found.running.bundle, found.running.removed
+        current.failed += running.checks.recorded
+        current.tests.append(running.test)
+        current.running.keep(current.failed, current.tests)
+        running.bundle, running.removed = current.running.bundle, current.running.removed
 
     def leave(self) -> None:
         """Leave the objects of the scene as they are."""
@@ -163,12 +163,12 @@ class Scenes:
 
     def close(self, following: str = "") -> None:
         """Clear the scene away, unless the following test belongs to it."""
-        found = self._open
-        if found is None or found.key == following:
+        current = self._open
+        if current is None or current.key == following:
             return
         self._open = None
         try:
-            found.clearing.close()
+            current.clearing.close()
         except HarnessError as error:
             self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error), clearing=True))
 
@@ -179,10 +179,10 @@ class Scenes:
             self.close()
 
     def _play(
-        self, key: str, scene: type[Scene], asked: Collection[str], decided: Callable[[Played], bool] | None
+        self, key: str, scene: type[Scene], judged: Collection[str], decided: Callable[[Played], bool] | None
     ) -> _Open:
-        checks = SceneChecks(key, self._invariants, asked)
-        found = _Open(key, RunningTest(key, checks))
+        checks = SceneChecks(key, self._invariants, judged)
+        current = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
         try:
             if self._shared:
@@ -191,17 +191,17 @@ class Scenes:
                 self._others_ended()
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without the start of a cluster
-            env = found.clearing.enter_context(environment.play(found.running))
-            found.played = _played(key, scene(), found.running, checks, env, decided)
+            env = current.clearing.enter_context(environment.play(current.running))
+            current.played = _played(key, scene(), current.running, checks, env, decided)
         except Exception as error:
-            found.running.problem = found.problem = error
+            current.running.problem = current.problem = error
         except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster is removed as a whole
-            found.running.problem = error
-            found.clearing.close()
+            current.running.problem = error
+            current.clearing.close()
             raise
-        if found.played is not None:
-            self._book.write(found.played.event(self._worker, time.monotonic() - begin))
-        return found
+        if current.played is not None:
+            self._book.write(current.played.event(self._worker, time.monotonic() - begin))
+        return current
 
 
 def _played(

@@ -1,5 +1,5 @@
-"""How pods fare is for the kubelet to say: what others have written of it, and what was stored otherwise than the suite
-or a component of the cluster has sent it, because admission has changed it."""
+"""Pod statuses, which only the kubelet may write: statuses that others have written, and statuses that were stored
+otherwise than the suite or a component of the cluster has sent them, because admission has changed them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[s
     """Yield each part that was stored otherwise than it was sent, as a sentence. `sent`: the bodies of the requests of
     the suite and the components that have led to a resource version."""
     for record, now, before in _changes(history):
-        asked = [_asked(body) for body in sent.get(record.version, ())]
-        for part, value in now.items() if asked else ():
-            wanted = [each[part] for each in asked if part in each]
-            like = [each for each in wanted if _alike(part, each, value)]
-            if not like and (wanted or (value and value != before.get(part))):
+        requests = [_parts(body) for body in sent.get(record.version, ())]
+        for part, value in now.items() if requests else ():
+            values = [request[part] for request in requests if part in request]
+            like = [value_sent for value_sent in values if _alike(part, value_sent, value)]
+            if not like and (values or (value and value != before.get(part))):
                 yield f"{part} of pod {record.name} was stored otherwise than it was sent ({record})"
 
 
@@ -54,17 +54,19 @@ def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
             yield record, now, before
 
 
-def _asked(body: bytes) -> Parts:
+def _parts(body: bytes) -> Parts:
     """Return the parts that the body of a request sets: a whole pod, or a patch of one."""
     status = at(orjson.loads(body), "status")
-    conditions = (each for each in items(status, "conditions") if "status" in each and "$patch" not in each)
-    found: Parts = {text(each, "type"): text(each, "status") for each in conditions}
-    return found | {part: value for part in KUBELETS if (value := at(status, part)) is not None}
+    conditions = (
+        condition for condition in items(status, "conditions") if "status" in condition and "$patch" not in condition
+    )
+    parts: Parts = {text(condition, "type"): text(condition, "status") for condition in conditions}
+    return parts | {part: value for part in KUBELETS if (value := at(status, part)) is not None}
 
 
 def _alike(part: str, sent: object, stored: object) -> bool:
     if part in CONTAINERS:
-        one, other = ([_container(each) for each in items({part: value}, part)] for value in (sent, stored))
+        one, other = ([_container(container) for container in items({part: value}, part)] for value in (sent, stored))
         return one == other
     if part == "startTime" and isinstance(sent, str) and isinstance(stored, str):
         return sent[:_SECOND] == stored[:_SECOND]

@@ -42,15 +42,15 @@ class Premises:
         self._supplied, self._mutators = supplied, mutators
         self._since = audit.mark() if audit is not None else 0
         self._seen = history.log.last_seq()
-        self._gone: dict[str, None] = {}
+        self._deleted_nodes: dict[str, None] = {}
 
-    def gone(self) -> list[str]:
+    def deleted_nodes(self) -> list[str]:
         """Return the deleted nodes of the test, by what has arrived. Costs nothing if nothing is new."""
         for record in self._history.log.beyond(self._namespace, self._seen):
             self._seen = record.seq
             if record.resource == "nodes" and record.kind == DELETED and label(record.object, POOL) == self._pool:
-                self._gone[record.name] = None
-        return list(self._gone)
+                self._deleted_nodes[record.name] = None
+        return list(self._deleted_nodes)
 
     def accusation(self, unusable: Sequence[str] = ()) -> str:
         """Return, as a sentence, who has deleted the namespace or nodes of the test, or has written to nodes that are
@@ -58,21 +58,22 @@ class Premises:
         and no foreign user did it."""
         if mutator := self._mutators():
             return mutator
-        gone, deleted = self.gone(), True
-        if gone:
-            found = self._others("nodes", gone, DELETIONS, certain=True)
-            what = f"node {gone[0]}{f' and {len(gone) - 1} more' if len(gone) > 1 else ''} of the test was deleted"
-        elif found := self._others("namespaces", [self._namespace], DELETIONS):
+        lost, deleted = self.deleted_nodes(), True
+        if lost:
+            writers = self._others("nodes", lost, DELETIONS, certain=True)
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            what = f"node {lost[0]}{more} of the test was deleted"
+        elif writers := self._others("namespaces", [self._namespace], DELETIONS):
             what = f"the namespace {self._namespace} of the test was deleted"
         else:
-            found, deleted = self._others("nodes", unusable, CHANGES) if unusable else [], False
+            writers, deleted = self._others("nodes", unusable, CHANGES) if unusable else [], False
             what = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
-        if strangers := self._strangers(found):
+        if strangers := self._strangers(writers):
             return f"{what} by {_shown(strangers[0])}"
-        if found and deleted and (behind := self._behind(gone)):
-            return f"{what}, and behind it is {_shown(behind[0])}; the request is that of {_shown(found[0])}"
-        if gone:
-            who = f"by {_shown(found[0])}" if found else "by an unknown client (the audit log does not have it)"
+        if writers and deleted and (behind := self._behind(lost)):
+            return f"{what}, and behind it is {_shown(behind[0])}; the request is that of {_shown(writers[0])}"
+        if lost:
+            who = f"by {_shown(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
             raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")
         return ""
 
@@ -83,12 +84,14 @@ class Premises:
 
     def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
         """Return those who can only be the implementation."""
-        return [each for each in writers if not users.is_component(each.user) and each.user not in self._supplied]
+        return [
+            writer for writer in writers if not users.is_component(writer.user) and writer.user not in self._supplied
+        ]
 
-    def _behind(self, gone: Collection[str]) -> list[Writer]:
+    def _behind(self, deleted_nodes: Collection[str]) -> list[Writer]:
         """Return who can be behind a deletion by a component: those who changed the nodes, so that the garbage
         collector takes them for garbage."""
-        return self._strangers(self._others("nodes", gone, CHANGES)) if gone else []
+        return self._strangers(self._others("nodes", deleted_nodes, CHANGES)) if deleted_nodes else []
 
     def _others(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
@@ -100,8 +103,8 @@ class Premises:
             return []
 
         def look() -> list[Writer]:
-            found = audit.writers(plural, names, verbs, self._since)
-            return [each for each in found if each.user != users.SUITE]
+            writers = audit.writers(plural, names, verbs, self._since)
+            return [writer for writer in writers if writer.user != users.SUITE]
 
         until_found: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
             retry=retry_if_not_result(bool),

@@ -92,10 +92,10 @@ class Recorded(Generic[S]):
         """Require steps without judging them: a step that the scene has not reached, or has gone on without, blocks the
         test. A step that the requirement is about is judged first if the scene came to it before."""
         for step in steps:
-            found = self._step(step)
-            if found.unmet:
-                self._judge(*(own for own in self._reaches if own in self._until(found)))
-                raise self._blocked(step, f'the scene went on without "{step}": {_nearest(found.unmet)}')
+            reached = self._step(step)
+            if reached.unmet:
+                self._judge(*(own for own in self._reaches if own in self._until(reached)))
+                raise self._blocked(step, f'the scene went on without "{step}": {_nearest(reached.unmet)}')
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -122,14 +122,14 @@ class Recorded(Generic[S]):
 
     # -- judging -------------------------------------------------------------------------------------------------
 
-    def expect(self, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
+    def expect(self, what: str, expected: object, actual: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
         the values differ."""
-        return self._checks.expect(self._id, what, expected, seen, at=since(self.history, what, expected, seen, at))
+        return self._checks.expect(self._id, what, expected, actual, at=since(self.history, what, expected, actual, at))
 
-    def same(self, what: str, wanted: Mapping[str, object], seen: Mapping[str, object]) -> None:
+    def same(self, what: str, expected: Mapping[str, object], actual: Mapping[str, object]) -> None:
         """As `expect` for many objects by name. A report shows only those that differ."""
-        self.expect(what, *differing(wanted, seen))
+        self.expect(what, *differing(expected, actual))
 
     def always(
         self, what: str, condition: Callable[[View], object], *, after: str | None = None, until: str | None = None
@@ -161,20 +161,20 @@ class Recorded(Generic[S]):
         only a violation is judged."""
         if self._id in self._played.doubts:
             raise self._played.doubts[self._id]
-        found = self._played.verdicts.get(self._id)
-        if found is None or (self._played.ended is not None and found.holds is not False):
+        verdict = self._played.verdicts.get(self._id)
+        if verdict is None or (self._played.ended is not None and verdict.holds is not False):
             self._end()
             raise HarnessError(f"the scene has no verdict on {self._id}", where=self._checks.test)
-        return self._invariant(found)
+        return self._invariant(verdict)
 
     def unbroken(self) -> None:
         """Check, beside other checks, that the history does not break the rule of the requirement. If the scene ended
         early, what it shows counts all the same; if there was nothing to judge, nothing is checked."""
         if self._id in self._played.doubts:
             raise self._played.doubts[self._id]
-        found = self._played.verdicts.get(self._id)
-        if found is not None and found.holds is not None:
-            self._invariant(found)
+        verdict = self._played.verdicts.get(self._id)
+        if verdict is not None and verdict.holds is not None:
+            self._invariant(verdict)
 
     def judge_reaches(self) -> None:
         """Judge the steps that the requirement is about. The plugin calls this at the end of each test."""
@@ -187,8 +187,8 @@ class Recorded(Generic[S]):
     def _id(self) -> str:
         return self._checks.declared[0]
 
-    def _invariant(self, found: Invariant) -> bool:
-        return self._checks.holds(self._id, found.what, found.holds, found.seen, at=found.at)
+    def _invariant(self, verdict: Invariant) -> bool:
+        return self._checks.holds(self._id, verdict.what, verdict.holds, verdict.actual, at=verdict.at)
 
     def _step(self, name: str) -> Step:
         self._judge(name)
@@ -206,13 +206,13 @@ class Recorded(Generic[S]):
             if name not in self._reaches or name in self._reached:
                 continue
             if isinstance(ended, SceneEnded) and ended.step == name:
-                raise self._checks.fail(self._id, name, name, ended.seen, at=round(ended.at, 3))
-            if (found := self._played.steps.get(name)) is None:
+                raise self._checks.fail(self._id, name, name, ended.actual, at=round(ended.at, 3))
+            if (step := self._played.steps.get(name)) is None:
                 continue
-            if found.unmet:
-                raise self._checks.fail(self._id, name, name, found.unmet, at=round(found.at, 3))
+            if step.unmet:
+                raise self._checks.fail(self._id, name, name, step.unmet, at=round(step.at, 3))
             self._reached.add(name)
-            self._checks.passed(self._id, name, at=round(found.at, 3))
+            self._checks.passed(self._id, name, at=round(step.at, 3))
 
     def _blocked(self, step: str, reason: str) -> Blocked:
         self._checks.blocked = True
@@ -237,10 +237,10 @@ class Recorded(Generic[S]):
         self._judge(*self._reaches)
         match self._played.ended:
             case SceneBroken() as broken:
-                raise self._checks.broken(broken.what, broken.expected, broken.seen, at=broken.at)
+                raise self._checks.broken(broken.what, broken.expected, broken.actual, at=broken.at)
             case SceneEnded() as ended:
                 raise self._blocked(
-                    ended.step, f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
+                    ended.step, f'the scene ended in waiting for "{ended.step}": {_nearest(ended.actual)}'
                 )
             case Blocked() as blocked:
                 self._checks.blocked = blocked.cause == "implementation"
@@ -257,10 +257,10 @@ def _state(history: History, step: Step) -> View:
     return view
 
 
-def _nearest(seen: str) -> str:
+def _nearest(report: str) -> str:
     """Return the nearest miss of a wait that timed out, and why it ended early if it did; before it comes what ended
     the wait, such as a process that has exited."""
-    lines = seen.splitlines()
+    lines = report.splitlines()
     waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
     if waited:
         return lines[0]

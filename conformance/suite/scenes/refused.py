@@ -18,7 +18,8 @@ _TELLING = ("message", "note", "description")
 
 
 class Refused:
-    """The refusals of a cluster in one namespace. `hooks`: its own webhooks and policies; `made`: what the test did."""
+    """The refusals of a cluster in one namespace. `hooks`: its own webhooks and policies; `acts`: the requests of the
+    test."""
 
     def __init__(
         self,
@@ -26,17 +27,17 @@ class Refused:
         namespace: str,
         audit: AuditLog | None,
         hooks: Collection[str],
-        made: Sequence[tuple[str, Mapping[str, object]]],
+        acts: Sequence[tuple[str, Mapping[str, object]]],
         limited: Callable[[], bool] = lambda: False,
     ) -> None:
         """`limited`: whether the namespace has a LimitRange."""
         self._limited = limited
-        self._history, self._namespace, self._audit, self._hooks, self._made = history, namespace, audit, hooks, made
+        self._history, self._namespace, self._audit, self._hooks, self._acts = history, namespace, audit, hooks, acts
         self._since = audit.mark() if audit is not None else 0
 
     def by_cluster(self, answer: str) -> bool:
         """Return whether an answer of the API server is a refusal for a reason of the cluster's own."""
-        own = {word for verb, obj in self._made if verb == "create" for word in (name(obj), str(obj.get("kind")))}
+        own = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
         if refusals.by_default_limits(answer):
             return "LimitRange" not in own and self._limited()
         return refusals.by_cluster(answer, own, self._hooks)

@@ -198,8 +198,8 @@ class Roles:
             self._blame()
             if error.late:
                 self._machine.require(begin, f"{what} was not ready in time")
-            seen = self._of_the_bundle(str(error))
-            raise self._checks.broken(f"{what} {verb}", "ready", seen) from None
+            reason = self._of_the_bundle(str(error))
+            raise self._checks.broken(f"{what} {verb}", "ready", reason) from None
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:

@@ -31,7 +31,7 @@ class NotKept(AttributeError):
 
 
 class Exclusive(StrEnum):
-    """What scenes on one cluster share, and one of them may change."""
+    """Shared parts of a cluster, which one scene at a time may change."""
 
     ROLES = "the operator or the gang scheduler stops, or is replaced"
     NODES = "nodes fail: Kubernetes evicts the pods of all failed nodes of a zone at one limited rate"
@@ -45,7 +45,7 @@ class Scene:
     alone: ClassVar[bool] = False
     """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
     exclusive: ClassVar[Exclusive | None] = None
-    """What the scene changes for everybody on its cluster. If several workers share one, it is played alone, too."""
+    """The shared part of its cluster that the scene changes. If several workers share one, it is played alone, too."""
 
     def play(self, env: SceneEnvironment) -> None:
         """Play the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""
@@ -88,18 +88,18 @@ class NotReached(Exception):
 class SceneEnded(Exception):
     """A step of the scene was not reached: the scene ends there."""
 
-    def __init__(self, step: str, seen: str, at: float) -> None:
-        self.step, self.seen, self.at = step, seen, at
-        super().__init__(f"{step}: {seen}")
+    def __init__(self, step: str, actual: str, at: float) -> None:
+        self.step, self.actual, self.at = step, actual, at
+        super().__init__(f"{step}: {actual}")
 
 
 class SceneBroken(Exception):
     """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This blocks every
     test that needs a later step."""
 
-    def __init__(self, what: str, expected: object, seen: object, at: Moment) -> None:
-        self.what, self.expected, self.seen, self.at = what, expected, seen, at
-        super().__init__(f"{what}: {seen}")
+    def __init__(self, what: str, expected: object, actual: object, at: Moment) -> None:
+        self.what, self.expected, self.actual, self.at = what, expected, actual, at
+        super().__init__(f"{what}: {actual}")
 
 
 @dataclass(frozen=True)
@@ -108,29 +108,28 @@ class Invariant:
 
     what: str
     holds: bool | None
-    seen: object
+    actual: object
     at: Moment
 
 
 class SceneChecks(Checks):
     """Takes the place of a test's checks in a scene: a scene makes none, and keeps the results of the invariants for
-    its tests. `asked` are the ids that these judge in the run: a scene of independent parts may leave out the others'.
-    """
+    its tests. `selected` are the ids that these judge in the run: a scene of independent parts may leave out others."""
 
-    def __init__(self, scene: str, invariants: typing.Sequence[str], asked: typing.Collection[str] = ()) -> None:
+    def __init__(self, scene: str, invariants: typing.Sequence[str], selected: typing.Collection[str] = ()) -> None:
         super().__init__(scene, invariants, lambda check: None)
-        self.asked = tuple(sorted(asked))
+        self.selected = tuple(sorted(selected))
         self.verdicts: dict[str, Invariant] = {}
         self.doubts: dict[str, HarnessError] = {}
 
-    def broken(self, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:
+    def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which the scene ends if the implementation is at fault."""
         self.doubt(True)
-        return SceneBroken(what, expected, seen, at)
+        return SceneBroken(what, expected, actual, at)
 
-    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: Moment = None) -> None:
+    def invariant(self, id: str, what: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
-        self.verdicts[id] = Invariant(what, verdict, seen, at)
+        self.verdicts[id] = Invariant(what, verdict, actual, at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
         """Keep the error for the tests that are declared for the invariant."""
@@ -148,13 +147,13 @@ def _scenes_of(function: Callable[..., object]) -> tuple[type[Scene], ...]:
     if RUN not in getattr(function, "__annotations__", {}):
         return ()
     annotation = typing.get_type_hints(function)[RUN]
-    found: list[type[Scene]] = []
+    scenes: list[type[Scene]] = []
     for argument in typing.get_args(annotation):
         inner = typing.get_args(argument) if isinstance(argument, types.UnionType) else (argument,)
-        found += [each for each in inner if isinstance(each, type) and issubclass(each, Scene)]
-    if not found:
+        scenes += [candidate for candidate in inner if isinstance(candidate, type) and issubclass(candidate, Scene)]
+    if not scenes:
         raise TypeError(f"{function.__qualname__}: annotate {RUN} as Recorded[…] with the scene that it judges")
-    return tuple(found)
+    return tuple(scenes)
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ class Played:
     """Timing markers by phase."""
     ended: SceneEnded | SceneBroken | Exception | None = None
     neighbor: History | None = None
-    """What happened in the second namespace, if the scene has one."""
+    """The history of the second namespace, if the scene has one."""
     doubts: Mapping[str, HarnessError] = field(default_factory=dict)
     """Why there is no verdict on an invariant that seems to be broken."""
 

@@ -1,4 +1,4 @@
-"""What scenes, and tests beside their checks, work with: namespace, nodes, writes and waits.
+"""The environment of scenes, and of tests beside their checks: namespace, nodes, writes and waits.
 
 Nothing here sleeps: waits ask the history.
 """
@@ -78,8 +78,8 @@ class SceneEnvironment:
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
-        self.made: list[tuple[str, Object]] = []
-        """What the test did, in order: a word (`create`, `patch pods/x`, `wait`, …) and the body."""
+        self.acts: list[tuple[str, Object]] = []
+        """The acts of the test, in order: a word (`create`, `patch pods/x`, `wait`, …) and the body."""
         self._nodes = dict[str, int]()
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
@@ -89,7 +89,7 @@ class SceneEnvironment:
         self.premises = Premises(history, namespace, pool, audit, supplied, mutators)
         self.sole_writer = SoleWriter(pool, compares_nodes=audit is not None)
         self._refused = Refused(
-            history, namespace, audit, hooks, self.made, lambda: api.holds("limitranges", namespace)
+            history, namespace, audit, hooks, self.acts, lambda: api.holds("limitranges", namespace)
         )
         self.machine = machine or Machine()
         """The speed of the machine."""
@@ -123,8 +123,8 @@ class SceneEnvironment:
 
     def served(self, kind: str) -> str:
         """Return the preferred apiVersion of a kind by `plural.group`; empty if the API server does not serve it."""
-        found = self._api.served.get(kind)
-        return found.api_version if found is not None else ""
+        resource = self._api.served.get(kind)
+        return resource.api_version if resource is not None else ""
 
     def clear_kind(self, kind: str) -> None:
         """Delete all objects of a kind (`plural.group`) on a cluster of the suite, whatever finalizers they have.
@@ -163,17 +163,17 @@ class SceneEnvironment:
     def nodes(self, profile: str, count: int) -> list[str]:
         """Add nodes to the test's own pool and return their names once they are Ready and schedulable."""
         begin = self._nodes.get(profile, 0)
-        wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
+        manifests = nodes.manifests(profile, begin + count, self.pool)[begin:]
         self._nodes[profile] = begin + count
-        return self.fleet(wanted)
+        return self.fleet(manifests)
 
-    def fleet(self, wanted: Sequence[Object]) -> list[str]:
+    def fleet(self, manifests: Sequence[Object]) -> list[str]:
         """Add nodes by their manifests, which name their pool (`testbed`); otherwise as `nodes`."""
-        names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
-        self.made.append(("create", {"apiVersion": "v1", "kind": "List", "items": list(wanted)}))
-        self.sole_writer.fleet(wanted)
+        names, count = [str(node["metadata"]["name"]) for node in manifests], len(manifests)
+        self.acts.append(("create", {"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
+        self.sole_writer.fleet(manifests)
         try:
-            self._api.create_all(NODES, wanted)
+            self._api.create_all(NODES, manifests)
         except ApiError as error:
             if by_admission(error):
                 raise self.checks.broken(f"{count} nodes are accepted", "accepted", words(error)) from error
@@ -247,7 +247,7 @@ class SceneEnvironment:
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
         self._require(obj)
-        self.made.append(("create", obj))
+        self.acts.append(("create", obj))
         what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
         created = self._attempt(what, lambda: self._create(obj))
         self._note(obj, created)
@@ -257,14 +257,14 @@ class SceneEnvironment:
         """Create many namespaced objects at once, then write their `status` if they have one."""
         objects = [self._completed(obj) for obj in objects]
         self._require(objects)
-        self.made += [("create", obj) for obj in objects]
+        self.acts += [("create", obj) for obj in objects]
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, self._note))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
         the history when this returns: later waits do not see the state before."""
         self._require(patch)
-        self.made.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
+        self.acts.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
         written = self._attempt(
             f"a patch of {resource}/{name} is accepted",
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
@@ -275,16 +275,16 @@ class SceneEnvironment:
 
     def ungate(self, pods: Sequence[str]) -> None:
         """Remove the scheduling gates of several pods at once. All of that has arrived when this returns."""
-        gone = {"spec": {"schedulingGates": None}}
-        self.made += [(f"patch pods/{name}", gone) for name in pods]
+        patch = {"spec": {"schedulingGates": None}}
+        self.acts += [(f"patch pods/{name}", patch) for name in pods]
         what = f"the gates of {len(pods)} pods can be removed"
-        answers = self._attempt(what, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, gone)))
+        answers = self._attempt(what, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, patch)))
         for name, written in zip(pods, answers, strict=True):
             self._waits.for_write("pods", name, text(written, "metadata", "resourceVersion"))
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         """Delete an object. A rejection ends the scene, or blocks the test."""
-        self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        self.acts.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         self.sole_writer.deleted(resource, name)
         if resource == "pods":
             self.outdate(name)
@@ -295,7 +295,7 @@ class SceneEnvironment:
 
     def evict(self, pod: str) -> str:
         """Evict a pod, as `kubectl drain` does. Return why it was rejected; empty if it was not."""
-        self.made.append((f"evict pods/{pod}", {}))
+        self.acts.append((f"evict pods/{pod}", {}))
         self.outdate(pod)
         try:
             self._api.evict(self.namespace, pod)
@@ -308,8 +308,8 @@ class SceneEnvironment:
     def outdate(self, pod: str) -> None:
         """Note that the test deletes a pod, or has given it another template's hash: its end has a cause. A later pod
         of the same name is another one."""
-        if (found := self.history.log.last("pods", self.namespace, pod)) is not None:
-            self.history.origins.excused.add(found.uid)
+        if (record := self.history.log.last("pods", self.namespace, pod)) is not None:
+            self.history.origins.excused.add(record.uid)
 
     def complete_origins(self) -> None:
         """Note what rules have to know of who wrote what, and what only the end of the test tells."""
@@ -374,7 +374,7 @@ class SceneEnvironment:
         """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
         if step in self.steps:
             raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
-        self.made.append((WAIT, {"for": step}))
+        self.acts.append((WAIT, {"for": step}))
         self.steps[step] = Step.now(step, self.history, unmet)
         self.after_step()
 
@@ -399,7 +399,7 @@ class SceneEnvironment:
         """Return the state once nothing `of` these has changed for `seconds`, or for `settle` of the judged scheduler,
         or when `unless` holds after a change or time is up. `real`: whatever the time scale. It never shows that
         something has happened: on a busy machine that needs a wait of its own."""
-        self.made.append((WAIT, {"for": f"no change for {seconds:g} s"}))
+        self.acts.append((WAIT, {"for": f"no change for {seconds:g} s"}))
         self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
         self._sound(False)
         return self.history.view()
@@ -436,10 +436,10 @@ class SceneEnvironment:
         self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
 
         def turned(view: View) -> bool | Unmet:
-            found = view.get("nodes", node)
+            current = view.get("nodes", node)
             if not lost:
-                return nodes.schedulable(found) or Unmet(f"node {node} is not Ready, or has its taints still")
-            if condition_is(found, "Ready") != "Unknown":
+                return nodes.schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
+            if condition_is(current, "Ready") != "Unknown":
                 return Unmet(f"node {node} is not Ready=Unknown")
             late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
             return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
@@ -479,8 +479,8 @@ class SceneEnvironment:
                     f"the cluster has refused what the scene needs: {words(error)}", "circumstances"
                 ) from None
             dead = self.roles.dead()
-            seen = words(error) + (f"; {dead}" if dead else "")
-            raise self.checks.broken(what, "accepted", seen, at=round(self.history.now(), 3)) from None
+            reason = words(error) + (f"; {dead}" if dead else "")
+            raise self.checks.broken(what, "accepted", reason, at=round(self.history.now(), 3)) from None
 
     def _place(self, resource: str) -> str | None:
         try:
@@ -491,7 +491,7 @@ class SceneEnvironment:
     def _hopeless(self) -> bool:
         """End a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
         self._sound(False)
-        if self.premises.gone():
+        if self.premises.deleted_nodes():
             self._blame()
         return False
 
@@ -508,6 +508,6 @@ class SceneEnvironment:
     def require_premises(self, unusable: Sequence[str] = ()) -> None:
         """End the scene if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
-        if seen := self.premises.accusation(unusable):
+        if reason := self.premises.accusation(unusable):
             what = "only the suite changes the namespace and the nodes of a test"
-            raise self.checks.broken(what, what, seen, at=round(self.history.now(), 3))
+            raise self.checks.broken(what, what, reason, at=round(self.history.now(), 3))

@@ -51,13 +51,13 @@ class _Refusals:
 
 
 class Silence:
-    """What one test knows about the implementation's requests. `poll` returns those since the last call."""
+    """The requests of the implementation as one test knows them. `poll` returns those since the last call."""
 
     def __init__(
         self, poll: Callable[[], list[Request]], namespace: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._poll, self._namespace, self._clock = poll, namespace, clock
-        self._last = self._asked = clock()
+        self._last = self._polled = clock()
         self._circles = Circles()
         self._refusals: dict[Hashable, _Refusals] = {}
 
@@ -65,9 +65,9 @@ class Silence:
         """Return whether nothing more is to be expected: no new request was sent for `least` seconds, and for as long
         as a back-off may last. `still`: seconds since something last changed."""
         now = self._clock()
-        if still < now - self._asked:
+        if still < now - self._polled:
             self._circles.forget()
-        self._asked = now
+        self._polled = now
         requests = [request for request in self._poll() if _of_implementation(request)]
         if sum(self._circles.new(request._replace(at=0)) for request in requests):
             self._last = now
@@ -89,10 +89,10 @@ class Silence:
 def delay(view: View, timeout: float) -> float:
     """Return the longest delay that a set or Lease of the namespace defines, among those that end within the
     timeout."""
-    asked = (text(found, "spec", "template", "terminationDelay") for found in view.list("podcliquesets"))
-    named = [float(durations.seconds(each) or 0) for each in asked]
-    named += [float(count(found, "spec", "leaseDurationSeconds")) for found in view.list("leases")]
-    return max((each for each in named if each <= timeout), default=0.0)
+    delays = (text(obj, "spec", "template", "terminationDelay") for obj in view.list("podcliquesets"))
+    named = [float(durations.seconds(seconds) or 0) for seconds in delays]
+    named += [float(count(obj, "spec", "leaseDurationSeconds")) for obj in view.list("leases")]
+    return max((seconds for seconds in named if seconds <= timeout), default=0.0)
 
 
 def _backs_off(request: Request) -> bool:

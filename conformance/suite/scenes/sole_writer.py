@@ -1,5 +1,5 @@
-"""What only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes. And what
-only the kubelet writes: what became of a pod's containers.
+"""Fields that only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes. And
+fields that only the kubelet writes: the statuses of a pod's containers.
 
 Rules and tests believe these: how many pods a set asks for, how much a node has, since when a pod is Ready. An
 implementation that changes them makes its own work look right, so a test in which it did so judges nothing. What was
@@ -33,13 +33,13 @@ class SoleWriter:
 
     def __init__(self, pool: str, compares_nodes: bool = False) -> None:
         self._pool, self._compares_nodes = pool, compares_nodes
-        self._asked: dict[str, list[Mapping[str, Any]]] = {}
+        self._specs: dict[str, list[Mapping[str, Any]]] = {}
         """The specs of each set by uid, as the API server has answered."""
         self._nodes: dict[str, list[Object]] = {}
         """The manifests of each node by name, as the suite wants it to be."""
         self._deleted: set[str] = set()
         self._at: dict[str, int] = {}
-        """Which of these an object last was as, by uid or name: it never becomes an earlier one again."""
+        """The last of these states that an object matched, by uid or name: it never returns to an earlier one."""
         self._generations: dict[str, object] = {}
         self._wrong: list[str] = []
 
@@ -67,35 +67,35 @@ class SoleWriter:
         for node in manifests:
             self._nodes.setdefault(str(node["metadata"]["name"]), []).append(node)
 
-    def foreign(self, histories: Sequence[History], others: Sequence[tuple[int, int | None]] = ()) -> str:
-        """Return the first thing that somebody else has written, as a sentence; empty for none. `others`: the spans in
+    def foreign(self, histories: Sequence[History], spans: Sequence[tuple[int, int | None]] = ()) -> str:
+        """Return the first thing that somebody else has written, as a sentence; empty for none. `spans`: those in
         which an earlier version was the operator."""
         records = [
             record
             for history in histories
             for record in history.records()
-            if not any(since < record.seq and (until is None or record.seq <= until) for since, until in others)
+            if not any(since < record.seq and (until is None or record.seq <= until) for since, until in spans)
         ]
-        sets = (found for record in records if record.resource == SETS and (found := self._of_set(record)))
-        fleet = (found for record in records if record.resource == NODES and (found := self._of_node(record)))
-        forged = (found for history in histories for found in pod_statuses.forged(history))
-        altered = (found for history in histories for found in history.origins.altered)
-        return next((found for part in (self._wrong, sets, fleet, forged, altered) for found in part), "")
+        sets = (violation for record in records if record.resource == SETS and (violation := self._of_set(record)))
+        fleet = (violation for record in records if record.resource == NODES and (violation := self._of_node(record)))
+        forged = (violation for history in histories for violation in pod_statuses.forged(history))
+        altered = (violation for history in histories for violation in history.origins.altered)
+        return next((violation for part in (self._wrong, sets, fleet, forged, altered) for violation in part), "")
 
     def _compare(self, sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> None:
         for path, value in stored.otherwise(sent, answer, kind) if kind in stored.KINDS else ():
             self._wrong.append(f"{kind} {name(answer)}: {path} was stored as {value!r}")
 
     def _note(self, answer: Mapping[str, Any]) -> None:
-        asked = self._asked.setdefault(uid(answer), [])
+        specs = self._specs.setdefault(uid(answer), [])
         spec = answer.get("spec") or {}
         if answer.get("kind") == "Scale":  # which leaves a size of 0 out
-            spec = {**(asked[-1] if asked else {}), "replicas": spec.get("replicas", 0)}
-        asked.append(spec)
+            spec = {**(specs[-1] if specs else {}), "replicas": spec.get("replicas", 0)}
+        specs.append(spec)
 
     def _of_set(self, record: Record) -> str:
         what = f"PodCliqueSet {record.name}"
-        if record.uid not in self._asked:
+        if record.uid not in self._specs:
             return f"{what} was made by somebody else ({record})"
         if record.name not in self._deleted and (record.kind == DELETED or terminating(record.object)):
             return f"{what} was deleted by somebody else ({record})"
@@ -103,26 +103,28 @@ class SoleWriter:
         if generation is not None and self._generations.get(record.uid) == generation:
             return ""
         self._generations[record.uid] = generation
-        found = self._unlike(record.uid, [differences(asked, spec, "spec") for asked in self._asked[record.uid]])
-        other = "".join(f"{path} to {value!r}" for path, value in list((found or {}).items())[:1])
+        difference = self._unlike(
+            record.uid, [differences(requested, spec, "spec") for requested in self._specs[record.uid]]
+        )
+        other = "".join(f"{path} to {value!r}" for path, value in list((difference or {}).items())[:1])
         return f"{what}: somebody else has changed {other} ({record})" if other else ""
 
     def _of_node(self, record: Record) -> str:
-        wanted = self._nodes.get(record.name)
-        if wanted is None:
+        manifests = self._nodes.get(record.name)
+        if manifests is None:
             ours = label(record.object, POOL) == self._pool
             return f"node {record.name} was made by somebody else ({record})" if ours else ""
         if not self._compares_nodes or record.kind == DELETED:
             return ""
-        other = self._unlike(record.name, [_differing(each, record.object) for each in wanted])
+        other = self._unlike(record.name, [_differing(manifest, record.object) for manifest in manifests])
         return f"node {record.name}: somebody else has changed its {other} ({record})" if other else ""
 
     def _unlike(self, key: str, differing: Sequence[R]) -> R | None:
         """Return how an object differs from what the suite wants it to be now; None if it is as it was, or as one of
         the suite's later writes wants it."""
         begin = self._at.get(key, 0)
-        for number, found in enumerate(differing[begin:], begin):
-            if not found:
+        for number, difference in enumerate(differing[begin:], begin):
+            if not difference:
                 self._at[key] = number
                 return None
         return differing[begin]
@@ -136,17 +138,20 @@ def _merged(value: Any, patch: Any) -> Any:
     return whole | {key: _merged(whole.get(key), change) for key, change in patch.items()}
 
 
-def _differing(wanted: Object, node: Mapping[str, Any]) -> str:
+def _differing(manifest: Object, node: Mapping[str, Any]) -> str:
     """Return which part of a node differs from the suite's manifest of it; empty if none does."""
     has = labels(node)
-    if any(has.get(key) != value for key, value in labels(wanted).items()):
+    if any(has.get(key) != value for key, value in labels(manifest).items()):
         return "labels"
-    if bool(truth(wanted, "spec", "unschedulable")) != bool(truth(node, "spec", "unschedulable")):
+    if bool(truth(manifest, "spec", "unschedulable")) != bool(truth(node, "spec", "unschedulable")):
         return "schedulability"
-    if any(taint not in items(node, "spec", "taints") for taint in items(wanted, "spec", "taints")):
+    if any(taint not in items(node, "spec", "taints") for taint in items(manifest, "spec", "taints")):
         return "taints"
     for part in ("capacity", "allocatable"):
-        asked, found = (quantities.amounts(mapping(each, "status", part)) for each in (wanted, node))
-        if any(found.get(each) != asked.get(each) for each in (*asked, *(each for each in found if "/" in each))):
+        desired, actual = (quantities.amounts(mapping(resource, "status", part)) for resource in (manifest, node))
+        if any(
+            actual.get(resource) != desired.get(resource)
+            for resource in (*desired, *(resource for resource in actual if "/" in resource))
+        ):
             return part
     return ""

@@ -18,8 +18,8 @@ PRUNED = "PodGang"
 """The kind of which a field may be missing: an implementation may serve a version that does not have it. Sets are what
 the suite is about, and the CRD of an operator has their fields."""
 EMBEDDED = ".metadata."
-"""What the paths of metadata inside another object contain. Generated CRDs do not describe it, so the API server drops
-it: CORE-014 judges that."""
+"""The part of a path that marks metadata inside another object. Generated CRDs do not describe it, so the API server
+drops it: CORE-014 judges that."""
 
 
 def otherwise(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> Iterator[tuple[str, object]]:

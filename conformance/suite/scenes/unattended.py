@@ -1,4 +1,5 @@
-"""Notice a kubelet, which the cluster plays, that lies behind: pods are bound, and it has said nothing of them."""
+"""Notice a kubelet, which the cluster plays, that lags behind: pods are bound, and it has reported nothing about
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a wait may last: in full, until one has timed out for an implementation that has done nothing at all.
+"""The time that a wait may last: all of it, until one has timed out for an implementation that has done nothing at all.
 
 An implementation that writes nothing (not completely installed, deaf, crashed at start) would otherwise cost a whole
 timeout per test, and its user the better part of an hour. Nothing is judged more strictly: the first write makes all
@@ -29,7 +29,7 @@ _OF_KUBERNETES = frozenset({"foregroundDeletion", "orphan"})
 
 
 class WaitBudget:
-    """What one worker knows about signs of life of the implementation, which plays these roles."""
+    """Signs of life of the implementation, which plays these roles, as one worker knows them."""
 
     def __init__(self, roles: Collection[str] = ("operator",)) -> None:
         self._alive = self._let_down = False
@@ -83,5 +83,5 @@ def binds(record: Record, origins: Origins) -> bool:
 
 def _bound(pod: Record, origins: Origins) -> bool:
     """Return whether a pod has a node that the suite did not create it with."""
-    made = origins.by_hand.get(pod.uid)
-    return pods.bound(pod.object) and not (made is not None and made.bound)
+    origin = origins.by_hand.get(pod.uid)
+    return pods.bound(pod.object) and not (origin is not None and origin.bound)

@@ -1,4 +1,4 @@
-"""How a test waits for the history: not beyond its wait budget, and not once the implementation has nothing left to
+"""Waits of a test for the history: not beyond its wait budget, and not once the implementation has nothing left to
 do."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What only the API server's audit log tells about a history: who wrote what rules would otherwise believe."""
+"""Writers of objects, from the API server's audit log: the history alone does not name them, and rules would believe
+any."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
 EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
 """The components that evict pods. KWOK deletes, as a kubelet does, what is terminating already."""
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
-"""It deletes what others have deleted the owner of."""
+"""The garbage collector, which deletes objects whose owner others have deleted."""
 OPERATOR = Role.OPERATOR.value
 """The user of the operator under test."""
 LIMITS = frozenset({"resourcequotas", "limitranges"})
-"""What bounds a namespace. Nobody but the suite has reason to change it in that of a test."""
+"""The limits of a namespace. In that of a test, only the suite has reason to change them."""
 WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 

@@ -42,8 +42,8 @@ async def require(client: Client, run: str = "") -> None:
     except ApiError as error:
         if error.status >= 500:
             raise
-        said = " ".join(error.message.split())
-        raise UsageError(f"refuses the pods of scenes in a new namespace: {said}", hint=HINT) from error
+        message = " ".join(error.message.split())
+        raise UsageError(f"refuses the pods of scenes in a new namespace: {message}", hint=HINT) from error
 
 
 def _pod(namespace: str) -> dict[str, object]:

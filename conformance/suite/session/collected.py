@@ -1,4 +1,4 @@
-"""What a worker has collected, for a controlling process that does not collect tests itself."""
+"""The collected tests of a worker, for a controlling process that does not collect tests itself."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Collected(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-def encoded(found: Collected) -> str:
+def encoded(collection: Collected) -> str:
     """Return it as a message that is no event."""
-    return MARK + msgspec.json.encode(found).decode()
+    return MARK + msgspec.json.encode(collection).decode()
 
 
 def decoded(message: str) -> Collected:

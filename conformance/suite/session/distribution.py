@@ -1,4 +1,4 @@
-"""Which worker runs which test: the tests of one scene run on one worker, which plays it once."""
+"""The distribution of tests: the tests of one scene run on one worker, which plays it once."""
 
 from __future__ import annotations
 

@@ -101,12 +101,12 @@ def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {str(CRDS): CRDS})
         try:
-            found = foreign.effects(api, implementations)
+            lines = foreign.effects(api, implementations)
         finally:
             api.close()
     finally:
         loop.close()
-    return [f"the cluster at {server_of(kubeconfig)} has Kubernetes {version(kubeconfig)}", *found]
+    return [f"the cluster at {server_of(kubeconfig)} has Kubernetes {version(kubeconfig)}", *lines]
 
 
 def version(kubeconfig: Path) -> str:
@@ -186,9 +186,11 @@ def hooks(api: Api) -> frozenset[str]:
         names = set[str]()
         for resource in api.served.values():
             if resource.group == GROUP_OF_HOOKS and resource.kind in KINDS_OF_HOOKS:
-                for found in await client.list(resource):
-                    if not run_of(found):
-                        names |= {str(hook["name"]) for hook in found.get("webhooks") or [found["metadata"]]}
+                for configuration in await client.list(resource):
+                    if not run_of(configuration):
+                        names |= {
+                            str(hook["name"]) for hook in configuration.get("webhooks") or [configuration["metadata"]]
+                        }
         return frozenset(names)
 
     return api.work(look)

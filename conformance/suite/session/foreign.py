@@ -1,4 +1,4 @@
-"""What a run does to a cluster that is not of the suite: whether it may, and what its owner should know."""
+"""Effects of a run on a cluster that is not of the suite: whether it has the rights, and what its owner should know."""
 
 from __future__ import annotations
 
@@ -47,23 +47,33 @@ def require_rights(api: Api, where: str) -> None:
 
 def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
     """Return what a run will make in a cluster, and what will become of that, one line each."""
-    wanted = sorted({name for each in implementations for path in each.manifests("crds") for name in _names(path)})
+    crds = sorted(
+        {
+            name
+            for implementation in implementations
+            for path in implementation.manifests("crds")
+            for name in _names(path)
+        }
+    )
     there = set(api.names(CRDS.plural))
-    changed = [name for name in wanted if name in there]
-    objects = sum(len(each.manifests("objects")) for each in implementations)
-    deployed = [each for each in implementations if each.deployments]
-    hooks = sum(len(each.manifests("webhooks")) for each in implementations)
+    changed = [name for name in crds if name in there]
+    objects = sum(len(implementation.manifests("objects")) for implementation in implementations)
+    deployed = [implementation for implementation in implementations if implementation.deployments]
+    hooks = sum(len(implementation.manifests("webhooks")) for implementation in implementations)
     return [
         "makes a namespace and nodes for each test, and removes them after it",
-        f"installs {len(wanted)} CRDs, which stay" + (f"; of these it changes {', '.join(changed)}" if changed else ""),
+        f"installs {len(crds)} CRDs, which stay" + (f"; of these it changes {', '.join(changed)}" if changed else ""),
         *([f"installs the objects of {objects} files, which stay"] if objects else []),
-        *(f"deploys {each.name} by {each.start}, and removes what of that is new" for each in deployed),
+        *(
+            f"deploys {implementation.name} by {implementation.start}, and removes what of that is new"
+            for implementation in deployed
+        ),
         *([f"installs the webhook configurations of {hooks} files, and removes them at the end"] if hooks else []),
     ]
 
 
 async def _refused(client: Client) -> list[str]:
-    answers = await asyncio.gather(*(_may(client, *each) for each in NEEDED))
+    answers = await asyncio.gather(*(_may(client, *permission) for permission in NEEDED))
     return [
         f"{verb} {'/'.join(filter(None, (resource, subresource)))}"
         for (verb, _, resource, subresource), may in zip(NEEDED, answers, strict=True)

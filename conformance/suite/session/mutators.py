@@ -27,10 +27,12 @@ class Mutators:
         declared = installer.declared(judged)
         self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
         """CRDs whose conversion the descriptor declares."""
-        others = (each for each in declared if each["kind"] != CRDS.kind)
-        self._seen = next((_sentence(each, effect) for each in others if (effect := mutating.effect(each))), "")
+        webhooks = (manifest for manifest in declared if manifest["kind"] != CRDS.kind)
+        self._seen = next(
+            (_sentence(manifest, effect) for manifest in webhooks if (effect := mutating.effect(manifest))), ""
+        )
 
-    def seen(self) -> str:
+    def violation(self) -> str:
         """Return the first one so far that does what no implementation may have done, or a write that is missing in the
         audit log, as a sentence; empty for none."""
         for request in self._tail.poll():

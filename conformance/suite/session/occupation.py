@@ -1,4 +1,4 @@
-"""A run occupies an existing cluster: what it finds out before anything is installed, and what it undoes at its end.
+"""The occupation of an existing cluster by a run: checks before anything is installed, and the clean-up at its end.
 
 Nothing of a killed run is forgotten: what a run makes has a label (`existing.marks`), and KWOK's own Stages are kept in
 the cluster until they are back.
@@ -41,9 +41,9 @@ PLAYED_WITHIN = 15.0
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How a run occupies a cluster. `scheduler`: the scheduler name that a process of the run is going to serve; empty
-    if none is. `install_stages`: whether KWOK gets our Stages; `keep_stages`: whether they stay."""
+class OccupationTerms:
+    """The terms on which a run occupies a cluster. `scheduler`: the scheduler name that a process of the run is going
+    to serve; empty if none is. `install_stages`: whether KWOK gets our Stages; `keep_stages`: whether they stay."""
 
     run: str
     options: Sequence[str] = ()
@@ -56,8 +56,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Occupation:
-    """What was found. `unplayed`: what the cluster does not play, each with what was seen instead; `simulator`: the
-    process beside KWOK, where the run has started one; `lines`: what its owner should know."""
+    """An occupied cluster. `unplayed`: abilities that the cluster lacks, each with what was seen instead; `simulator`:
+    the process beside KWOK, where the run has started one; `lines`: what its owner should know."""
 
     claim: Claim
     unplayed: Mapping[str, str]
@@ -66,63 +66,63 @@ class Occupation:
 
 
 @contextmanager
-def occupied(kubeconfig: Path, wanted: Wanted, report: Report = silent) -> Iterator[Occupation]:
+def occupied(kubeconfig: Path, terms: OccupationTerms, report: Report = silent) -> Iterator[Occupation]:
     """Occupy a cluster inside the context; at its end, everything with the label of the run is gone. Raises UsageError
     if another run uses it, if a killed run has left something, if its KWOK does not play what it should, or if another
     scheduler serves the judged scheduler name; HarnessError if it does not answer."""
     ask = partial(_ask, kubeconfig)
-    pace.stretch(wanted.time_scale)
+    pace.stretch(terms.time_scale)
     with ExitStack() as stack:
-        claim = stack.enter_context(claimed(kubeconfig, wanted.run, report))
-        _require_clean([each for each in ask(leftovers.find) if not each.kept], wanted)
-        stack.callback(_clear, kubeconfig, wanted)
+        claim = stack.enter_context(claimed(kubeconfig, terms.run, report))
+        _require_clean([item for item in ask(leftovers.find) if not item.kept], terms)
+        stack.callback(_clear, kubeconfig, terms)
         lines, simulator = list[str](), None
-        if wanted.install_stages:
-            lines, simulator = _install(kubeconfig, wanted, stack)
-        unplayed = _tried(kubeconfig, wanted)
-        if wanted.install_stages and (lacking := {Ability.BEHAVIORS, Ability.STARTUP} & unplayed.keys()):
-            seen = "; ".join(unplayed[each] for each in sorted(lacking))
+        if terms.install_stages:
+            lines, simulator = _install(kubeconfig, terms, stack)
+        unplayed = _tried(kubeconfig, terms)
+        if terms.install_stages and (lacking := {Ability.BEHAVIORS, Ability.STARTUP} & unplayed.keys()):
+            reason = "; ".join(unplayed[ability] for ability in sorted(lacking))
             raise UsageError(
-                f"its KWOK does not play our Stages: {seen}",
+                f"its KWOK does not play our Stages: {reason}",
                 where="--install-stages",
                 hint="start it with --enable-crds=Stage, as its chart does",
             )
-        yield Occupation(claim, {str(ability): seen for ability, seen in unplayed.items()}, simulator, lines)
+        yield Occupation(claim, {str(ability): reason for ability, reason in unplayed.items()}, simulator, lines)
 
 
 def clean(kubeconfig: Path, run: str = "") -> list[Left]:
     """Remove what killed runs, or one of them, have left on a cluster, and return it. Raises UsageError if a run uses
     the cluster."""
     with claimed(kubeconfig, "cluster clean"):
-        found = _ask(kubeconfig, lambda client: leftovers.find(client, run))
-        _ask(kubeconfig, lambda client: leftovers.remove(client, found, kubeconfig))
-    return found
+        items = _ask(kubeconfig, lambda client: leftovers.find(client, run))
+        _ask(kubeconfig, lambda client: leftovers.remove(client, items, kubeconfig))
+    return items
 
 
 # -- within ----------------------------------------------------------------------------------------------------------
 
 
-def _where(wanted: Wanted) -> str:
-    return shlex.join(wanted.options) or "the current context"
+def _where(terms: OccupationTerms) -> str:
+    return shlex.join(terms.options) or "the current context"
 
 
-def _require_clean(left: Sequence[Left], wanted: Wanted) -> None:
+def _require_clean(left: Sequence[Left], terms: OccupationTerms) -> None:
     if left:
-        hint = shlex.join(["grove-conformance", "cluster", "clean", *wanted.options])
-        raise UsageError(f"a run that was killed has left {leftovers.described(left)}", where=_where(wanted), hint=hint)
+        hint = shlex.join(["grove-conformance", "cluster", "clean", *terms.options])
+        raise UsageError(f"a run that was killed has left {leftovers.described(left)}", where=_where(terms), hint=hint)
 
 
-def _install(kubeconfig: Path, wanted: Wanted, stack: ExitStack) -> tuple[list[str], Owner]:
+def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
     """Give KWOK our Stages, and start the process beside it."""
     if existing.ours(kubeconfig) is not None:
         raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
-    if not wanted.options:
+    if not terms.options:
         raise UsageError(
             "needs a cluster that you name", where="--install-stages", hint="add --context, or --kubeconfig"
         )
     try:
         _ask(kubeconfig, kwok_stages.require_unused)
-        former = _ask(kubeconfig, lambda client: kwok_stages.install(client, wanted.run))
+        former = _ask(kubeconfig, lambda client: kwok_stages.install(client, terms.run))
     except UsageError as error:
         raise UsageError(error.what, where="--install-stages", hint=error.hint) from None
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grove-conformance-")))
@@ -133,29 +133,29 @@ def _install(kubeconfig: Path, wanted: Wanted, stack: ExitStack) -> tuple[list[s
         log=folder / f"{kubelet.COMPONENT}.log",
     )
     stack.callback(group.kill)
-    later = "they stay" if wanted.keep_stages else f"puts these back at the end{'' if former else ' (there is none)'}"
+    later = "they stay" if terms.keep_stages else f"puts these back at the end{'' if former else ' (there is none)'}"
     return [f"replaces the {former} Stages of its KWOK by ours; {later}"], Owner.of(group.pid)
 
 
-def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
+def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
     """Return what the cluster does not play, each with what was seen instead. A KWOK needs a moment for new Stages."""
     within = pace.patience(existing.WITHIN)
     played = pace.patience(PLAYED_WITHIN)
-    deadline = time.monotonic() + (played if wanted.install_stages else 0)
+    deadline = time.monotonic() + (played if terms.install_stages else 0)
 
     async def look(client: Client) -> dict[Ability, str]:
         while existing.ours(kubeconfig) is None:
-            found = await abilities.missing(client, within, wanted.run)
-            if not found or time.monotonic() > deadline:
-                return found
+            missing = await abilities.missing(client, within, terms.run)
+            if not missing or time.monotonic() > deadline:
+                return missing
         return {}
 
     async def all_of_it(client: Client) -> dict[Ability, str]:
-        noticed = NOTICED_WITHIN * max(1.0, wanted.time_scale)
+        noticed = NOTICED_WITHIN * max(1.0, terms.time_scale)
         answers = await asyncio.gather(
             look(client),
-            _undisturbed(client, wanted, noticed),
-            admitted.require(client, wanted.run),
+            _undisturbed(client, terms, noticed),
+            admitted.require(client, terms.run),
             return_exceptions=True,  # both remove what they made
         )
         for answer in answers:
@@ -166,22 +166,22 @@ def _tried(kubeconfig: Path, wanted: Wanted) -> dict[Ability, str]:
     try:
         return _ask(kubeconfig, all_of_it)
     except UsageError as error:
-        raise UsageError(error.what, where=_where(wanted), hint=error.hint) from None
+        raise UsageError(error.what, where=_where(terms), hint=error.hint) from None
 
 
-async def _undisturbed(client: Client, wanted: Wanted, within: float) -> None:
-    if wanted.scheduler:
-        await other_scheduler.require_none(client, wanted.scheduler, within, wanted.run)
+async def _undisturbed(client: Client, terms: OccupationTerms, within: float) -> None:
+    if terms.scheduler:
+        await other_scheduler.require_none(client, terms.scheduler, within, terms.run)
 
 
-def _clear(kubeconfig: Path, wanted: Wanted) -> None:
+def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
     """Remove what has the label of the run."""
 
     async def clear(client: Client) -> None:
-        if wanted.install_stages and wanted.keep_stages:
+        if terms.install_stages and terms.keep_stages:
             await kwok_stages.keep(client)
-        found = await leftovers.find(client, wanted.run)
-        await leftovers.remove(client, [each for each in found if not each.kept], kubeconfig)
+        items = await leftovers.find(client, terms.run)
+        await leftovers.remove(client, [item for item in items if not item.kept], kubeconfig)
 
     _ask(kubeconfig, clear)
 

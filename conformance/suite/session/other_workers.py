@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Protocol
 
 ALONE = "alone"
-"""What a worker sends to learn when it is the only one, and what it is then answered."""
+"""The message with which a worker asks to be the only one, and the answer to it."""
 
 
 class Line(Protocol):

@@ -1,4 +1,4 @@
-"""What pytest's own output says about a test."""
+"""Descriptions of the outcome of a test in pytest's own output."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from conformance.suite.registry.requirement import Limit
 def redact(error: BaseException | None) -> None:
     """Remove credentials from what an error says, before anybody asks it."""
     if isinstance(error, Exception):
-        error.args = tuple(credentials.text(each) if isinstance(each, str) else each for each in error.args)
+        error.args = tuple(
+            credentials.text(argument) if isinstance(argument, str) else argument for argument in error.args
+        )
     if isinstance(error, Blocked):
         error.reason = credentials.text(error.reason)
 
 
-def tell(report: pytest.TestReport, error: BaseException | None, limit: Limit | None, expected: str = "") -> None:
-    """Say what ended a test. What fails only for a limit of the specification is skipped, with the limit as reason;
-    what fails as it is `expected` to, for this reason, has failed in pytest's sense of an expected failure."""
+def describe(report: pytest.TestReport, error: BaseException | None, limit: Limit | None, expected: str = "") -> None:
+    """Describe in the report of a test how it ended. A failure only for a limit of the specification is skipped, with
+    the limit as reason; a failure that is `expected`, for this reason, is an expected failure in pytest's sense."""
     if limit is not None and error is not None:
         report.outcome = "skipped"
         report.longrepr = (report.nodeid, 0, f"Skipped: known limit {limit}; seen: {error}")

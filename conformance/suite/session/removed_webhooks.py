@@ -16,13 +16,13 @@ from kube.errors import ApiError
 
 def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | None) -> str:
     """Return which of these configurations (kind and name) are gone, and who has removed them; empty if none is."""
-    gone: list[str] = []
+    result: list[str] = []
     with contextlib.suppress(ApiError, NotServed, HarnessError):
         for kind in sorted({kind for kind, _ in installed}):
             plural = WEBHOOKS[kind].plural
             present = api.names(plural)
-            for name in sorted(name for each, name in installed if each == kind and name not in present):
+            for name in sorted(name for other, name in installed if other == kind and name not in present):
                 who = audit.writers(plural, [name], DELETIONS, 0) if audit is not None else []
-                others = [each.user for each in who if each.user != users.SUITE]
-                gone.append(f"the {kind} {name} was removed" + (f" by the user {others[-1]}" if others else ""))
-    return "; ".join(gone)
+                removers = [other.user for other in who if other.user != users.SUITE]
+                result.append(f"the {kind} {name} was removed" + (f" by the user {removers[-1]}" if removers else ""))
+    return "; ".join(result)

@@ -32,10 +32,10 @@ class Shard:
 
 def parse(text: str, where: str = "--shard") -> Shard:
     """Return the shard of a text such as `2/5`, from the option `where`. Raises UsageError."""
-    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"{text!r} is not a shard", where=where, hint="give i/n, from 1/n to n/n, for example 2/5")
-    return Shard(int(found[1]), int(found[2]))
+    return Shard(int(match[1]), int(match[2]))
 
 
 def costs() -> Costs:

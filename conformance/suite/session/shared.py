@@ -24,12 +24,13 @@ FIRST = "gw0"
 """The worker that installs and starts the implementation, as pytest-xdist names it."""
 ASK = "which implementation runs"
 TOLD = "implementation "
-"""What a worker sends to learn what runs, and how the answer, and the message of the first worker, begin."""
+"""The question of a worker for the running implementation, and the beginning of the answer and of the first worker's
+message."""
 
 
 class Running(msgspec.Struct, frozen=True):
-    """What runs. `problem`: why nothing does; `processes`: those of the roles by name; `logs`: their logs; `hooks`:
-    kinds and names of webhook configurations."""
+    """The running implementation. `problem`: why nothing runs; `processes`: those of the roles by name; `logs`: their
+    logs; `hooks`: kinds and names of webhook configurations."""
 
     problem: str = ""
     processes: dict[str, Owner] = {}
@@ -47,18 +48,18 @@ class Running(msgspec.Struct, frozen=True):
         )
 
 
-def encoded(found: Running) -> str:
+def encoded(running: Running) -> str:
     """Return it as a message."""
-    return TOLD + msgspec.json.encode(found).decode()
+    return TOLD + msgspec.json.encode(running).decode()
 
 
 def ask(line: Line) -> Running:
     """Return what runs, once the first worker has started it. Raises GivenUp if it cannot, or has been lost."""
     line.send(ASK)
-    found = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=Running)
-    if found.problem:
-        raise GivenUp(f"given up: {found.problem}")
-    return found
+    running = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=Running)
+    if running.problem:
+        raise GivenUp(f"given up: {running.problem}")
+    return running
 
 
 @dataclass(frozen=True)

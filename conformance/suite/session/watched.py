@@ -1,5 +1,5 @@
-"""Which resources a run records: those of Grove and of operators, where they are served, and those that the descriptor
-names."""
+"""The resources that a run records: those of Grove and of operators, where they are served, and those that the
+descriptor names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ SCHEDULER_TOPOLOGIES = "scheduler-topologies"
 def resources(judged: Descriptor, api: Api) -> list[Watched]:
     """Return what to record. Raises Blocked if a resource that the descriptor names is not served."""
     missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
-    watched = [each for each in WATCHED if str(each.resource) not in missing and each.resource != LEASES]
+    watched = [
+        resource for resource in WATCHED if str(resource.resource) not in missing and resource.resource != LEASES
+    ]
     watched.append(Watched(LEASES, fields=f"metadata.name={judged.lease}"))
     if str(COMPUTE_DOMAINS) in api.served:
         watched.append(Watched(COMPUTE_DOMAINS, PART_OF))

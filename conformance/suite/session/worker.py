@@ -76,14 +76,14 @@ def open_environment(
 
 def sweep(run: str, worker: str = "") -> list[str]:
     """Take down what is left of a run's clusters (of one worker, or of all) and return their names."""
-    gone = []
+    names = []
     for cluster in list_clusters():
         if cluster.record.owner is None:
             continue  # it was kept for somebody to look at
         if cluster.name == f"{run}-{worker}" or (not worker and cluster.name.startswith(f"{run}-")):
             cluster.down()
-            gone.append(cluster.name)
-    return gone
+            names.append(cluster.name)
+    return names
 
 
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
@@ -109,7 +109,7 @@ class ClusterEnvironment:
     _hooks: frozenset[str] = frozenset()
     """The webhooks and policies that the cluster had before the implementation."""
     _policies = policies.NONE
-    """What a cluster of the run enforces."""
+    """The policies that a cluster of the run enforces."""
 
     def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: Line | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
@@ -123,7 +123,7 @@ class ClusterEnvironment:
         self._refusal: GivenUp | Blocked | None = None
         """Why no further test can be played."""
         self._unmade = 0
-        """How many namespaces in a row could not be made."""
+        """The number of namespaces in a row that could not be created."""
         self._left = ""
         """The namespace of the test that failed, once one has and the cluster is to be kept."""
         self._reopen()
@@ -172,7 +172,7 @@ class ClusterEnvironment:
         self._mutators: Callable[[], str] = lambda: ""
         if ours and self._audit is not None:
             losses = Losses(ours.monitor.log("kube-apiserver"))
-            self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).seen
+            self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).violation
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
@@ -266,8 +266,8 @@ class ClusterEnvironment:
     def _sound(self, begin: float, thoroughly: bool) -> None:
         """Raise HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
         look = self._watcher.settled if thoroughly else self._watcher.since
-        if found := look(begin):
-            raise HarnessError(f"the cluster is not well: {found[0]}")
+        if outages := look(begin):
+            raise HarnessError(f"the cluster is not well: {outages[0]}")
 
     def _breaks(self) -> Outage | None:
         """Return the outage that has not ended in time: then the cluster is broken."""
@@ -359,7 +359,7 @@ class ClusterEnvironment:
 
             def judge(finished: bool) -> None:
                 sound(True)  # before anything passes or fails by an outage, which may have only just begun
-                if finished and case.premises.gone():
+                if finished and case.premises.deleted_nodes():
                     case.require_premises()
                 self._invariants(running, case, finished)
                 spaces = [case.history, case.neighbor.history] if case.neighbor is not None else [case.history]
@@ -386,27 +386,27 @@ class ClusterEnvironment:
         self._namespace(api, name)
         case.neighbor = neighbor = environment(namespace=name, history=History(self._recorder, name))
         neighbor.sole_writer = case.sole_writer
-        neighbor.steps, neighbor.made, neighbor.after_step = case.steps, case.made, lambda: case.after_step()
+        neighbor.steps, neighbor.acts, neighbor.after_step = case.steps, case.acts, lambda: case.after_step()
         return neighbor
 
     def _after(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keep evidence of failures, then delete the objects of the test (without waiting until they are gone)."""
         spaces = [case, case.neighbor] if case.neighbor is not None else [case]
-        for each in spaces:
-            each.history.end()
-            self._patience.look(each.history)
+        for space in spaces:
+            space.history.end()
+            self._patience.look(space.history)
         if running.wrong and not running.bundle:
-            running.keep(running.checks.made, [running.test])
+            running.keep(running.checks.recorded, [running.test])
         if running.leave:
             return
         if running.wrong and self._breaks():
             return  # no further test is played on this cluster
         self._restore()
         try:
-            api.delete("namespaces", None, [each.namespace for each in spaces])
-            for each in spaces if self._cluster is not None else ():
+            api.delete("namespaces", None, [space.namespace for space in spaces])
+            for space in spaces if self._cluster is not None else ():
                 # KWOK would write to each pod twice, and not at all to those whose nodes have gone.
-                api.remove_pods(each.namespace)
+                api.remove_pods(space.namespace)
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
             if not running.wrong:
@@ -441,7 +441,7 @@ class ClusterEnvironment:
             test=running.test,
             checks=checks,
             history=case.history,
-            acts=case.made,
+            acts=case.acts,
             neighbor=None if case.neighbor is None else case.neighbor.history,
             logs={name: (log, offsets[name]) for name, log in self._logs().items()},
             reproduce=self._reproduce(tests, [check.id for check in checks if check.outcome != "passed"]),
@@ -461,9 +461,9 @@ class ClusterEnvironment:
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
         judge = partial(invariants.judge, settle=settle, foreign_spans=case.roles.earlier)
-        for each in (case, case.neighbor):
-            if each is not None:
-                each.complete_origins()
+        for space in (case, case.neighbor):
+            if space is not None:
+                space.complete_origins()
         verdicts = judge(case.history)
         if case.neighbor is not None:
             beside = judge(case.neighbor.history)
@@ -540,7 +540,7 @@ def _patient(given: Descriptor, time_scale: float) -> Descriptor:
         ready = msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
         return msgspec.structs.replace(process, ready=ready)
 
-    processes = {role: tuple(map(patient, each)) for role, each in given.processes.items()}
+    processes = {role: tuple(map(patient, group)) for role, group in given.processes.items()}
     earlier = given.predecessor and _patient(given.predecessor, time_scale)
     return dataclasses.replace(given, processes=processes, predecessor=earlier)
 

@@ -19,7 +19,7 @@ class ScenariosOfSchedulers(judging.Scenarios):
     def play(self, env: SceneEnvironment) -> None:
         features = env.implementation.features
         generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED, (), features)
-        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.asked, features), *generated])
+        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.selected, features), *generated])
 
 
 class HostPorts(judging.Scenarios):
@@ -28,7 +28,7 @@ class HostPorts(judging.Scenarios):
     exclusive = Exclusive.ROLES
 
     def play(self, env: SceneEnvironment) -> None:
-        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked, env.implementation.features))
+        self.play_all(env, judging.cast(scenarios.load(), env.checks.selected, env.implementation.features))
 
 
 @pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])

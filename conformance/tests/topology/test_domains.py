@@ -19,7 +19,7 @@ class ScenariosWithDomains(judging.Scenarios):
     def play(self, env: SceneEnvironment) -> None:
         features = env.implementation.features
         generated = sampling.scenarios(env.random.getrandbits(32), judging.GENERATED, (), features)
-        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.asked, features), *generated])
+        self.play_all(env, [*judging.cast(scenarios.load(), env.checks.selected, features), *generated])
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
